@@ -1,0 +1,228 @@
+"""The accepted schema as values: types, properties, constraints. Everything is frozen and picklable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Scalar(str, Enum):
+    """Scalar types of the schema language; the value is the name in `.pg` and in the schema IR."""
+
+    __str__ = str.__str__
+    __format__ = str.__format__
+
+    STRING = "String"
+    BOOL = "Bool"
+    I32 = "I32"
+    I64 = "I64"
+    U32 = "U32"
+    U64 = "U64"
+    F32 = "F32"
+    F64 = "F64"
+    DATE = "Date"
+    DATETIME = "DateTime"
+    BLOB = "Blob"
+    VECTOR = "Vector"
+
+    @property
+    def is_numeric(self) -> bool:
+        return self in _NUMERIC
+
+    @property
+    def is_integer(self) -> bool:
+        return self in _INTEGER
+
+
+_INTEGER = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+_NUMERIC = _INTEGER | {Scalar.F32, Scalar.F64}
+
+
+@dataclass(frozen=True, slots=True)
+class PropType:
+    """Type of a property. `dimension` is set for vectors only, `enum_values` (sorted) for enums only."""
+
+    scalar: Scalar
+    nullable: bool = False
+    is_list: bool = False
+    enum_values: tuple[str, ...] | None = None
+    dimension: int | None = None
+
+    @property
+    def is_enum(self) -> bool:
+        return self.enum_values is not None
+
+    @property
+    def is_vector(self) -> bool:
+        return self.scalar is Scalar.VECTOR
+
+    def display(self) -> str:
+        """Text used in messages and `describe`: `enum(a, b)`, `[I32]?`, `Vector(3)`."""
+        if self.enum_values is not None:
+            base = f"enum({', '.join(self.enum_values)})"
+        elif self.is_vector:
+            base = f"Vector({self.dimension})"
+        else:
+            base = str(self.scalar)
+        return f"{f'[{base}]' if self.is_list else base}{'?' if self.nullable else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`@name(value, key=…)`; `kwargs` is sorted by key."""
+
+    name: str
+    value: str | None = None
+    kwargs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    name: str
+    prop_id: int
+    type: PropType
+    annotations: tuple[Annotation, ...] = ()
+
+
+Bound = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    property: str
+    min: Bound | None
+    max: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    property: str
+    pattern: str
+
+
+Constraint = Key | Unique | Index | Range | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """Edges per source node; `max` None is open."""
+
+    min: int = 0
+    max: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.min == 0 and self.max is None
+
+    def display(self) -> str:
+        return f"{self.min}..{'*' if self.max is None else self.max}"
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceType:
+    name: str
+    type_id: int
+    properties: tuple[Property, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A node type; `properties` are sorted by name and include those of its interfaces."""
+
+    name: str
+    type_id: int
+    properties: tuple[Property, ...]
+    constraints: tuple[Constraint, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    implements: tuple[str, ...] = ()
+
+    @property
+    def table_key(self) -> str:
+        return f"node:{self.name}"
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """Columns of `@key` in canonical (sorted) order, or None."""
+        return next((c.columns for c in self.constraints if isinstance(c, Key)), None)
+
+    def property(self, name: str) -> Property | None:
+        return next((p for p in self.properties if p.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeType:
+    """An edge type between two node types; `properties` are sorted by name."""
+
+    name: str
+    type_id: int
+    from_type: str
+    to_type: str
+    cardinality: Cardinality
+    properties: tuple[Property, ...]
+    constraints: tuple[Constraint, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def table_key(self) -> str:
+        return f"edge:{self.name}"
+
+    @property
+    def key(self) -> None:
+        """Edges have no `@key`."""
+        return None
+
+    def property(self, name: str) -> Property | None:
+        return next((p for p in self.properties if p.name == name), None)
+
+
+EntityType = NodeType | EdgeType
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The accepted schema. Mappings are in name order (bytes); `ir_hash` is the recorded `sha256:…` text."""
+
+    nodes: Mapping[str, NodeType]
+    edges: Mapping[str, EdgeType]
+    interfaces: Mapping[str, InterfaceType]
+    ir_hash: str
+
+    def tables(self) -> Iterator[EntityType]:
+        """All types that have a table: nodes, then edges, in name order."""
+        yield from self.nodes.values()
+        yield from self.edges.values()
+
+    def table(self, table_key: str) -> EntityType | None:
+        """Type of `node:X` or `edge:X`, or None."""
+        kind, _, name = table_key.partition(":")
+        if kind == "node":
+            return self.nodes.get(name)
+        return self.edges.get(name) if kind == "edge" else None
+
+    def edge_by_word(self, word: str) -> EdgeType | None:
+        """Edge type by exact name, else by name without case (names are unique without case)."""
+        edge = self.edges.get(word)
+        if edge is not None:
+            return edge
+        folded = word.lower()
+        return next((e for e in self.edges.values() if e.name.lower() == folded), None)
+
+    def edges_touching(self, node_type: str) -> tuple[EdgeType, ...]:
+        """Edge types that start or end at a node type."""
+        return tuple(e for e in self.edges.values() if node_type in (e.from_type, e.to_type))

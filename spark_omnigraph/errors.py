@@ -1,0 +1,276 @@
+"""The error tree, grouped by what the caller does next.
+
+    OmnigraphError
+    ├── InputError                 fix the input; nothing changed           exit 3
+    │   ├── UsageError             fix the call or its configuration        exit 2
+    │   ├── SchemaParseError       `.pg` text does not parse or is not valid
+    │   ├── CatalogError           types of the schema contradict each other
+    │   ├── BadRequestError        a value, option or name is not acceptable
+    │   ├── ConstraintError        data breaks a rule of the schema
+    │   └── BadRowsError           a load was refused; every bad row is named
+    ├── NotFoundError              graph, branch, type or version is missing exit 6
+    ├── ConflictError              somebody else won; safe to run again      exit 4
+    │   ├── ExpectedVersionMismatch
+    │   ├── WriterBusyError        a live lease covers the tables
+    │   └── AlreadyInitializedError
+    ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
+    ├── StorageError               disk, network or object store failed      exit 1
+    └── InternalError              a bug: please report                      exit 1
+
+Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine
+serves; `to_dict()` is its JSON body. Facts are attributes, and every error survives pickling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+
+class Rule(str, Enum):
+    """Stable names of the rules a bad row can break."""
+
+    __str__ = str.__str__
+    __format__ = str.__format__
+
+    INVALID_JSON = "invalid_json"
+    INVALID_ENVELOPE = "invalid_envelope"
+    UNKNOWN_TYPE = "unknown_type"
+    MISSING_ENDPOINT = "missing_endpoint"
+    UNKNOWN_FIELD = "unknown_field"
+    WRONG_TYPE = "wrong_type"
+    OUT_OF_RANGE = "out_of_range"
+    INVALID_DATE = "invalid_date"
+    VECTOR_LENGTH = "vector_length"
+    INVALID_BLOB = "invalid_blob"
+    REQUIRED = "required"
+    KEY_MISSING = "key_missing"
+    ID_MISMATCH = "id_mismatch"
+    ENUM = "enum"
+    RANGE = "range"
+    CHECK = "check"
+    UNIQUE = "unique"
+    KEY_DUPLICATE = "key_duplicate"
+    KEY_CONFLICT = "key_conflict"
+    ENDPOINT = "endpoint"
+    CARDINALITY = "cardinality"
+
+
+RAW_LIMIT = 2048
+"""Characters of a bad record's raw text that a report keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """One refused record: where it stands, which rule it breaks, and its text.
+
+    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file.
+    """
+
+    file: str
+    line: int
+    offset: int
+    record_type: str | None
+    field: str | None
+    rule: Rule
+    message: str
+    raw: str
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+class OmnigraphError(Exception):
+    """Base of all errors of this package; never raised itself."""
+
+    kind: ClassVar[str] = "error"
+    code: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON body: `error`, `code`, `kind` and the facts of the class."""
+        return {"error": self.message, "code": self.code, "kind": self.kind}
+
+
+class InputError(OmnigraphError):
+    """The input must be fixed; nothing changed."""
+
+    kind = "input"
+    code = "bad_request"
+    exit_code = 3
+
+
+class UsageError(InputError):
+    """Arguments or configuration are not usable."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpan:
+    """A byte range of a source text, with its 1-based line and column and the text of that line."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+    text: str
+
+
+class SchemaParseError(InputError):
+    """`.pg` text that does not parse, or breaks a validation rule; `span` says where."""
+
+    kind = "parse"
+
+    def __init__(self, message: str, span: SourceSpan | None = None) -> None:
+        super().__init__(message)
+        self.span = span
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.span)
+
+    def to_dict(self) -> dict[str, object]:
+        body = super().to_dict()
+        if self.span is not None:
+            body["span"] = asdict(self.span)
+        return body
+
+
+class CatalogError(InputError):
+    """Types of one schema contradict each other."""
+
+    kind = "catalog"
+
+
+class BadRequestError(InputError):
+    """A value, option, predicate or name is not acceptable."""
+
+    kind = "bad_request"
+
+
+class ConstraintError(InputError):
+    """Data breaks a constraint of the schema (used where no input row can be named)."""
+
+    kind = "constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class BadRowSummary:
+    """Counts of a refused or partly accepted input: `total`, per rule, and the first rows in input order."""
+
+    total: int = 0
+    per_rule: dict[str, int] = field(default_factory=dict)
+    sample: tuple[BadRow, ...] = ()
+    report: str | None = None
+
+
+class BadRowsError(InputError):
+    """A load found bad rows and was refused; the graph is unchanged.
+
+    `summary.report` is the path of the full report when one was asked for.
+    """
+
+    kind = "bad_rows"
+
+    def __init__(self, message: str, summary: BadRowSummary) -> None:
+        super().__init__(message)
+        self.summary = summary
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.summary)
+
+    def to_dict(self) -> dict[str, object]:
+        body = super().to_dict()
+        body["bad_rows"] = {
+            "total": self.summary.total,
+            "per_rule": dict(self.summary.per_rule),
+            "report": self.summary.report,
+        }
+        return body
+
+
+class NotFoundError(OmnigraphError):
+    """A graph, branch, type, version, commit or file does not exist."""
+
+    kind = "not_found"
+    code = "not_found"
+    exit_code = 6
+
+
+class ConflictError(OmnigraphError):
+    """Somebody else won; the same call is safe to run again."""
+
+    kind = "conflict"
+    code = "conflict"
+    exit_code = 4
+
+
+class ExpectedVersionMismatch(ConflictError):  # noqa: N818 - the name that the reference engine's clients match on
+    """A table moved after this write was planned."""
+
+    kind = "expected_version_mismatch"
+
+    def __init__(self, table_key: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"stale view of '{table_key}': expected manifest table version {expected} "
+            f"but current is {actual} — refresh and retry"
+        )
+        self.table_key = table_key
+        self.expected = expected
+        self.actual = actual
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.table_key, self.expected, self.actual)
+
+    def to_dict(self) -> dict[str, object]:
+        body = super().to_dict()
+        body["manifest_conflict"] = {
+            "table_key": self.table_key,
+            "expected": self.expected,
+            "actual": self.actual,
+        }
+        return body
+
+
+class WriterBusyError(ConflictError):
+    """Another writer holds a live lease on a table of this write."""
+
+    kind = "writer_busy"
+
+
+class AlreadyInitializedError(ConflictError):
+    """`init` met a graph that exists."""
+
+    kind = "already_initialized"
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"graph already initialized at '{uri}'; pass --force to overwrite")
+        self.uri = uri
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.uri,)
+
+
+class RecoveryRequiredError(OmnigraphError):
+    """A write was interrupted after its sidecar was armed; the graph must be recovered first."""
+
+    kind = "recovery_required"
+    exit_code = 5
+
+
+class StorageError(OmnigraphError):
+    """Disk, network or object store failed."""
+
+    kind = "storage"
+
+
+class InternalError(OmnigraphError):
+    """A broken invariant: a bug, or a graph damaged by other software."""
+
+    kind = "internal"
