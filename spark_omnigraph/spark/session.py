@@ -1,0 +1,115 @@
+"""Spark sessions: the one that runs already, or a quiet local one.
+
+Nothing here imports `pyspark` before a session is asked for: it is an optional dependency, and importing it takes
+longer than most verbs of the command line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTALL_SPARK = 'pyspark is not installed: `pip install "spark-omnigraph[spark]"`'
+STORAGE_PREFIX = "spark.omnigraph.storage."
+"""Spark configuration below this prefix becomes storage options; the place for secrets of a job."""
+
+_LOG = logging.getLogger(__name__)
+_LOCAL_CONF: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+
+
+def local_session(app_name: str, cores: int | str = "*", conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on this machine alone: quiet, without a UI, its workers in this very Python environment.
+
+    `conf` wins over the defaults. When a session runs in this process already, Spark returns that one.
+    Raises UsageError when pyspark or a Java runtime is missing.
+    """
+    session_class = _session_class()
+    if running_session() is None:
+        ensure_java()
+        # Without it workers are whatever `python3` is on PATH, which need not have this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = session_class.builder.master(f"local[{cores}]").appName(app_name)
+    for key, value in {**_LOCAL_CONF, **_quiet_logs(), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def active_or_local(
+    app_name: str, cores: int | str = "*", conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The session of this process or of spark-submit when there is one, left as it is; else a local session."""
+    running = running_session()
+    if running is not None:
+        return running
+    if is_submitted():
+        return _session_class().builder.appName(app_name).getOrCreate()
+    return local_session(app_name, cores, conf)
+
+
+def running_session() -> SparkSession | None:
+    """The session that is active in this process; costs nothing where pyspark was never imported."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    return _session_class().getActiveSession()
+
+
+def is_installed() -> bool:
+    """True when pyspark can be imported; found without importing it."""
+    return find_spec("pyspark") is not None
+
+
+def is_submitted(environ: Mapping[str, str] = os.environ) -> bool:
+    """True in a driver that spark-submit started, and where the environment names a Spark Connect server."""
+    return "PYSPARK_GATEWAY_PORT" in environ or "SPARK_REMOTE" in environ
+
+
+def is_local(spark: SparkSession) -> bool:
+    """True when the session's tasks run on this machine inside one JVM."""
+    master = spark.conf.get("spark.master", None)
+    return master is not None and (master == "local" or master.startswith("local["))
+
+
+def storage_options(spark: SparkSession) -> dict[str, str]:
+    """Storage options from the session's configuration (`spark.omnigraph.storage.…`)."""
+    return {
+        key.removeprefix(STORAGE_PREFIX): value
+        for key, value in spark.conf.getAll.items()
+        if key.startswith(STORAGE_PREFIX)
+    }
+
+
+def _session_class() -> type[SparkSession]:
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - optional and slow, see the module's docstring
+    except ImportError as error:
+        raise UsageError(f"{INSTALL_SPARK} ({error})") from error
+    return SparkSession
+
+
+def _quiet_logs() -> dict[str, str]:
+    """Configuration that gives the JVM our logging file; nothing when the package runs out of a zip archive."""
+    file = resources.files("spark_omnigraph.spark").joinpath("quiet-log4j2.properties")
+    if not isinstance(file, os.PathLike):
+        _LOG.debug("no logging file for Spark: the package is not unpacked")
+        return {}
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{os.fspath(file)}"}
