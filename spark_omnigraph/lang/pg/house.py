@@ -1,0 +1,146 @@
+"""Rules for schemas that are about to be accepted, beyond those of the format.
+
+They refuse what other engines accept and then ignore, misread or stumble over later. A graph that exists keeps the
+schema it was made with, so these rules are not asked of a text that is read back from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from spark_omnigraph.catalog.types import Bound
+from spark_omnigraph.lang.pg.ast import (
+    AnnotationUse,
+    CheckConstraint,
+    ColumnsConstraint,
+    ConstraintDecl,
+    EdgeDecl,
+    NodeDecl,
+    PropertyDecl,
+    RangeConstraint,
+    Schema,
+)
+from spark_omnigraph.lang.pg.check import Fail, check_property, rule_of, shape
+from spark_omnigraph.lang.pg.near_miss import advice, resembles
+from spark_omnigraph.lang.pg.report import parse_error
+from spark_omnigraph.lang.source import SourceText
+
+_LANCE_COLUMNS = frozenset(
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
+)
+_EDGE_COLUMNS = frozenset({"src", "dst"})
+
+
+def check_new(source: SourceText, schema: Schema) -> None:
+    """`SchemaParseError` for the first house rule that an expanded schema breaks."""
+    fail = partial(parse_error, source)
+    for interface in schema.interfaces:
+        for prop in interface.properties:
+            _property(fail, interface.name.text, prop)
+            check_property(fail, interface.name.text, prop, siblings=None)
+    for node in schema.nodes:
+        _type(fail, node, f"node {node.name.text}")
+    for edge in schema.edges:
+        for prop in edge.properties:
+            if prop.name.text in _EDGE_COLUMNS:
+                message = f"property name '{prop.name.text}' is reserved: every edge has that column"
+                raise fail(prop.name.region, f"{message} (edge {edge.name.text}.{prop.name.text})")
+        _type(fail, edge, f"edge {edge.name.text}")
+
+
+def _type(fail: Fail, decl: NodeDecl | EdgeDecl, target: str) -> None:
+    for annotation in decl.annotations:
+        _annotation(fail, annotation, target)
+    _rename(fail, decl.annotations, target)
+    for prop in decl.properties:
+        _property(fail, decl.name.text, prop)
+    types = {prop.name.text: prop for prop in decl.properties}
+    for constraint in decl.constraints:
+        _constraint(fail, decl.name.text, constraint, types)
+
+
+def _property(fail: Fail, owner: str, prop: PropertyDecl) -> None:
+    name, target = prop.name.text, f"{owner}.{prop.name.text}"
+    if name == "id":
+        raise fail(prop.name.region, f"property name 'id' is reserved: every node and edge has that column ({target})")
+    if name in _LANCE_COLUMNS:
+        raise fail(prop.name.region, f"property name '{name}' is reserved for a column that Lance makes up ({target})")
+    for annotation in prop.annotations:
+        _annotation(fail, annotation, f"property {target}")
+    _rename(fail, prop.annotations, f"property {target}")
+
+
+def _annotation(fail: Fail, annotation: AnnotationUse, target: str) -> None:
+    name = annotation.name.text
+    known = resembles(name)
+    if known is not None:
+        message = f"unknown annotation @{name} on {target}, did you mean @{known}? {advice(known)}"
+        raise fail(annotation.region, message)
+    if name in ("card", "range", "check"):
+        raise fail(annotation.region, f"@{name} on {target} has no effect in this form; {advice(name)}")
+    seen: set[str] = set()
+    for argument in annotation.arguments:
+        if argument.key.text in seen:
+            raise fail(argument.key.region, f"@{name} on {target} has argument '{argument.key.text}=' twice")
+        seen.add(argument.key.text)
+
+
+def _rename(fail: Fail, annotations: Iterable[AnnotationUse], target: str) -> None:
+    renames = [annotation for annotation in annotations if annotation.name.text == "rename_from"]
+    for rename in renames:
+        if rename.value is None or not rename.value.strip() or rename.arguments:
+            raise fail(rename.region, f"@rename_from on {target} requires exactly one non-empty value, the old name")
+    if len(renames) > 1:
+        raise fail(renames[1].region, f"{target} declares @rename_from multiple times")
+
+
+def _constraint(fail: Fail, owner: str, constraint: ConstraintDecl, properties: dict[str, PropertyDecl]) -> None:
+    if isinstance(constraint, ColumnsConstraint):
+        _columns(fail, owner, constraint, properties)
+        return
+    rule, target = rule_of(constraint), f"{owner}.{constraint.property.text}"
+    if properties[constraint.property.text].type.is_list:
+        raise fail(constraint.property.region, f"@{rule} is not supported on list property {target}")
+    if constraint.surplus is not None:
+        raise fail(constraint.surplus, f"@{rule} on {target} takes two arguments; write {_example(constraint)}")
+    if isinstance(constraint, RangeConstraint):
+        _range(fail, target, constraint)
+
+
+def _columns(fail: Fail, owner: str, constraint: ColumnsConstraint, properties: dict[str, PropertyDecl]) -> None:
+    seen: set[str] = set()
+    for column in constraint.columns:
+        name = column.text
+        if name in seen:
+            raise fail(column.region, f"@{constraint.rule} on {owner} names property '{name}' twice")
+        seen.add(name)
+        prop = properties.get(name)
+        kind = None if prop is None else shape(prop.type)
+        if constraint.rule == "unique" and kind is not None:
+            raise fail(column.region, f"@unique is not supported on {kind} property {owner}.{name}")
+
+
+def _range(fail: Fail, target: str, constraint: RangeConstraint) -> None:
+    low, high = constraint.min, constraint.max
+    if low is None and high is not None:
+        raise fail(
+            constraint.region,
+            f"@range on {target} needs a lower bound: the schema format records '..{_written(high)}' as a minimum, "
+            f"and other engines would enforce that; write both, as in {_example(constraint)}",
+        )
+    if low is not None and high is not None and low > high:
+        raise fail(constraint.region, f"@range on {target} has min ({_written(low)}) above max ({_written(high)})")
+
+
+def _example(constraint: RangeConstraint | CheckConstraint) -> str:
+    name = constraint.property.text
+    if isinstance(constraint, CheckConstraint):
+        return f'@check({name}, "regex")'
+    low = constraint.min if constraint.min is not None else min(0, constraint.max or 0)
+    high = "" if constraint.max is None else _written(constraint.max)
+    return f"@range({name}, {_written(low)}..{high})"
+
+
+def _written(bound: Bound) -> str:
+    return repr(bound)
