@@ -1,0 +1,135 @@
+"""What a reader outside this process needs: one type of one snapshot, pinned; and the graph's own lists as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import pyarrow as pa
+
+from spark_omnigraph.branch.control import list_branches
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.graph.history import list_commits
+from spark_omnigraph.manifest.lineage import head
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.scan import PinnedTable, column_names
+
+MAIN = "main"
+
+COMMITS = pa.schema(
+    [
+        pa.field("commit", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("parent", pa.string()),
+        pa.field("merged_parent", pa.string()),
+        pa.field("actor", pa.string()),
+        pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
+BRANCHES = pa.schema(
+    [
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("parent", pa.string()),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("head", pa.string()),
+    ]
+)
+TABLES = pa.schema(
+    [
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("table_version", pa.int64(), nullable=False),
+        pa.field("table_branch", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAt:
+    """One node or edge type as a snapshot shows it; `entity` has the properties that the pinned version stores."""
+
+    entity: EntityType
+    table: PinnedTable
+    rows: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns: `id`, for edges `src` and `dst`, then the properties."""
+        leading = ("id", "src", "dst") if isinstance(self.entity, EdgeType) else ("id",)
+        return (*leading, *(p.name for p in self.entity.properties))
+
+
+def type_at(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str) -> TypeAt:
+    """A type by table key, pinned to a snapshot. NotFoundError when the schema or the snapshot lacks it."""
+    entity = catalog.table(table_key)
+    entry = snapshot.entries.get(table_key)
+    if entity is None:
+        raise NotFoundError(_no_type(table_key, (t.table_key for t in catalog.tables())))
+    if entry is None:
+        raise NotFoundError(f"{_spelled(table_key)} does not exist at manifest version {snapshot.version}")
+    table = pin(store, entry)
+    stored = set(column_names(table))
+    properties = tuple(p for p in entity.properties if p.name in stored)
+    return TypeAt(replace(entity, properties=properties), table, entry.row_count)
+
+
+def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
+    """What travels to a task instead of an open dataset."""
+    return PinnedTable(store.table_uri(entry.location, entry.branch), entry.version, store.storage_options)
+
+
+def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
+    """Commits that a branch sees, oldest first."""
+    rows = [
+        (c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_at)
+        for c in list_commits(store, branch)
+    ]
+    return _table(rows, COMMITS)
+
+
+def branches_table(store: GraphStore) -> pa.Table:
+    """All branches with their newest manifest version and commit, main first."""
+    parents = store.branch_refs()
+    rows: list[tuple[object, ...]] = []
+    for name in list_branches(store):
+        newest = head(list_commits(store, name))
+        parent = None if name == MAIN else parents.get(name) or MAIN
+        line = None if name == MAIN else name
+        rows.append((name, parent, int(store.manifest(line).version), newest.id if newest else None))
+    return _table(rows, BRANCHES)
+
+
+def tables_table(snapshot: Snapshot) -> pa.Table:
+    """All types of a snapshot with their row counts and pins, nodes first."""
+    keys = sorted(snapshot.entries, key=lambda k: (not k.startswith("node:"), k))
+    rows = []
+    for entry in map(snapshot.entries.__getitem__, keys):
+        kind, _, name = entry.table_key.partition(":")
+        line = snapshot.branch or MAIN
+        pins = (line, snapshot.version, entry.version, entry.branch or MAIN)
+        rows.append((entry.table_key, kind, name, entry.row_count, *pins))
+    return _table(rows, TABLES)
+
+
+def _table(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    listed = list(rows)
+    columns = [pa.array([row[i] for row in listed], field.type) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _no_type(table_key: str, known: Iterable[str]) -> str:
+    near = get_close_matches(table_key, list(known), n=1, cutoff=0.6)
+    return f"{_spelled(table_key)} is not in the schema" + (f". Did you mean {_spelled(near[0])}?" if near else "")
+
+
+def _spelled(table_key: str) -> str:
+    kind, _, name = table_key.partition(":")
+    return f"{kind} type '{name}'"

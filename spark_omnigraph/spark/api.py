@@ -1,0 +1,156 @@
+"""Calls for notebooks and jobs: DataFrames and views of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from weakref import WeakSet
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.spark.errors import typed_errors
+from spark_omnigraph.spark.options import STORAGE_PREFIX
+from spark_omnigraph.spark.session import storage_options as session_storage_options
+from spark_omnigraph.spark.source import OmnigraphDataSource
+from spark_omnigraph.spark.where import where_json
+
+Conditions = str | Iterable[Sequence[object]]
+
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `format("omnigraph")` known to a session; needed where the package came with `--py-files`."""
+    if spark not in _registered:
+        spark.dataSource.register(OmnigraphDataSource)
+        _registered.add(spark)
+
+
+def read_nodes(  # noqa: PLR0913 - the options of the data source, by name
+    spark: SparkSession,
+    uri: str,
+    type: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Conditions | None = None,
+    branch: str | None = None,
+    version: int | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | str | None = None,
+    limit: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Nodes of a type: `id` and the properties, or the columns asked for.
+
+    `where` is a list of `(column, operator, value)` with Python values, all of which must hold, or a predicate in
+    Lance SQL. Columns, `where` and `limit` reach the storage; Spark's own filters and selections work on top.
+
+    Example: `read_nodes(spark, uri, "Person", columns=["id", "age"], where=[("age", ">", 30)])`
+    """
+    given = _options(columns, where, limit, _at(branch, version, snapshot, as_of))
+    return _load(spark, uri, {"node": type, **given}, storage_options)
+
+
+def read_edges(  # noqa: PLR0913 - the options of the data source, by name
+    spark: SparkSession,
+    uri: str,
+    type: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Conditions | None = None,
+    branch: str | None = None,
+    version: int | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | str | None = None,
+    limit: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Edges of a type: `id`, `src`, `dst` and the properties, or the columns asked for; else as `read_nodes`."""
+    given = _options(columns, where, limit, _at(branch, version, snapshot, as_of))
+    return _load(spark, uri, {"edge": type, **given}, storage_options)
+
+
+def create_views(  # noqa: PLR0913 - the options of the data source, by name
+    spark: SparkSession,
+    uri: str,
+    *,
+    prefix: str = "",
+    types: Iterable[str] | None = None,
+    branch: str | None = None,
+    version: int | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """One temporary view for each type, all of one snapshot; table key (`node:Person`) → name of its view.
+
+    A view is named after its type, with `prefix` before it; a node and an edge type of one name get `node_` and
+    `edge_` before theirs. Calling it again replaces the views by those of a new snapshot.
+    """
+    tables = _load(spark, uri, {"table": "tables", **_at(branch, version, snapshot, as_of)}, storage_options)
+    with typed_errors():
+        rows = tables.select("table", "branch", "manifest_version").collect()
+    wanted = None if types is None else set(types)
+    views = view_names([row["table"] for row in rows], prefix, wanted)
+    for row in rows:
+        if row["table"] not in views:
+            continue
+        kind, _, name = row["table"].partition(":")
+        pin = {kind: name, "branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
+        _load(spark, uri, pin, storage_options).createOrReplaceTempView(views[row["table"]])
+    return views
+
+
+def view_names(table_keys: Sequence[str], prefix: str, wanted: set[str] | None = None) -> dict[str, str]:
+    """Names of views without case collisions. BadRequestError for a wanted type that no table key names."""
+    bare = [key.partition(":")[2].lower() for key in table_keys]
+    missing = (wanted or set()) - {key.partition(":")[2] for key in table_keys}
+    if missing:
+        raise BadRequestError(f"no type '{min(missing)}' to make a view of")
+    names = {}
+    for key in table_keys:
+        kind, _, name = key.partition(":")
+        if wanted is None or name in wanted:
+            names[key] = prefix + (f"{kind}_{name}" if bare.count(name.lower()) > 1 else name)
+    return names
+
+
+def _load(
+    spark: SparkSession, uri: str, options: Mapping[str, str], storage_options: Mapping[str, str] | None
+) -> DataFrame:
+    register(spark)
+    storage = {**session_storage_options(spark), **(storage_options or {})}
+    reader = spark.read.format(OmnigraphDataSource.name()).options(**options)
+    for name, value in storage.items():
+        reader = reader.option(STORAGE_PREFIX + name, value)
+    with typed_errors():
+        return reader.load(uri)
+
+
+def _options(
+    columns: Sequence[str] | None, where: Conditions | None, limit: int | None, at: Mapping[str, str]
+) -> dict[str, str]:
+    options = dict(at)
+    if columns is not None:
+        if isinstance(columns, str) or not columns:
+            raise BadRequestError("columns takes a list of at least one column name")
+        options["columns"] = ",".join(columns)
+    if isinstance(where, str):
+        options["filter"] = where
+    elif where is not None:
+        options["where"] = where_json(where)
+    if limit is not None:
+        options["limit"] = str(limit)
+    return options
+
+
+def _at(branch: str | None, version: int | None, snapshot: str | None, as_of: datetime | str | None) -> dict[str, str]:
+    moment = as_of.isoformat() if isinstance(as_of, datetime) else as_of
+    given = {
+        "branch": branch,
+        "versionAsOf": None if version is None else str(version),
+        "snapshot": snapshot,
+        "timestampAsOf": moment,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,130 @@
+"""Runs functions as Spark tasks, one for each item, without anything that Spark Connect does not have."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
+
+from spark_omnigraph.errors import InternalError, OmnigraphError
+from spark_omnigraph.spark.errors import missing_package, task_failure
+
+try:
+    from py4j.protocol import Py4JError as _JavaError
+except ImportError:  # a Connect client may come without py4j
+    _JavaError = PySparkException
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK_BYTES = 64 << 20
+"""A larger result travels in several rows: one Arrow batch must stay far below 2 GiB."""
+
+_ROW = pa.schema([("item", pa.int64()), ("part", pa.int32()), ("status", pa.string()), ("payload", pa.binary())])
+_DDL = "item bigint, part int, status string, payload binary"
+_DONE, _REFUSED, _MISSING = "done", "refused", "missing"
+_LOCAL_MASTER = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
+_PROBE_ROWS = 4096
+
+_Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class SparkExecutor:
+    """Executor over a Spark session, classic or Connect.
+
+    Work and items travel pickled; results come back in item order, after the last task has ended. An OmnigraphError
+    that a task raises arrives as itself and is not retried; anything else is Spark's to retry, and is raised here as
+    StorageError or InternalError with the reason in one line.
+    """
+
+    def __init__(self, spark: SparkSession, parallelism: int | None = None) -> None:
+        self.spark = spark
+        self.parallelism: int = parallelism or _task_slots(spark)
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        """`work` of every item, one task each, in item order."""
+        if not items:
+            return iter(())
+        program = cloudpickle.dumps((_attempt, work))
+        rows = _task_rows(program, [cloudpickle.dumps(item) for item in items], CHUNK_BYTES)
+        try:
+            table = self.spark.range(0, len(items), 1, len(items)).mapInArrow(rows, _DDL).toArrow()
+        except (PySparkException, _JavaError) as error:
+            raise task_failure(error) from error
+        return _results(table, len(items))
+
+
+def _attempt(work: Callable[[T], R], item: T) -> tuple[str, bytes]:
+    try:
+        return _DONE, pickle.dumps(work(item), protocol=pickle.HIGHEST_PROTOCOL)
+    except OmnigraphError as error:
+        return _REFUSED, pickle.dumps(error)
+
+
+def _task_rows(program: bytes, items: list[bytes], chunk: int) -> _Rows:
+    """Body of the tasks. It is pickled by value and names nothing of this package, so that it starts on an executor
+    without the package too and can say what is missing there.
+    """
+    row, missing = _ROW, _MISSING
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                try:
+                    attempt, work = pickle.loads(program)
+                    status, payload = attempt(work, pickle.loads(items[number]))
+                except ModuleNotFoundError as error:
+                    place = {"module": error.name or str(error), "host": socket.gethostname(), "python": sys.executable}
+                    status, payload = missing, json.dumps(place).encode()
+                for part, start in enumerate(range(0, max(1, len(payload)), chunk)):
+                    piece = [[number], [part], [status], [payload[start : start + chunk]]]
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array(value, kind) for value, kind in zip(piece, row.types)], schema=row
+                    )
+
+    return run
+
+
+def _results(table: pa.Table, count: int) -> Iterator[R]:
+    """Checks every outcome before the first result is handed out."""
+    parts: dict[int, dict[int, bytes]] = {}
+    statuses: dict[int, str] = {}
+    for batch in table.to_batches():
+        for number, part, status, payload in zip(*(c.to_pylist() for c in batch.columns)):
+            parts.setdefault(number, {})[part] = payload
+            statuses[number] = status
+    payloads = [b"".join(parts.get(i, {})[p] for p in sorted(parts.get(i, {}))) for i in range(count)]
+    for number, payload in enumerate(payloads):
+        _raise_unless_done(statuses.get(number), payload, number)
+    return (pickle.loads(payload) for payload in payloads)
+
+
+def _raise_unless_done(status: str | None, payload: bytes, number: int) -> None:
+    if status == _REFUSED:
+        raise pickle.loads(payload)
+    if status == _MISSING:
+        raise missing_package(**json.loads(payload))
+    if status != _DONE:
+        raise InternalError(f"Spark returned no result for task {number}")
+
+
+def _task_slots(spark: SparkSession) -> int:
+    """Tasks that run at once: what the session is configured for, else what Spark splits a range into."""
+    configured = spark.conf.get("spark.default.parallelism", None)
+    if configured is not None and configured.isdigit() and int(configured) > 0:
+        return int(configured)
+    local = _LOCAL_MASTER.fullmatch(spark.conf.get("spark.master", None) or "")
+    if local is not None:
+        return int(local.group(1))
+    pieces = spark.range(_PROBE_ROWS).select(spark_partition_id().alias("piece")).toArrow()
+    return max(1, len(pieces.column("piece").unique()))

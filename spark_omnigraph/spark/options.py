@@ -1,0 +1,174 @@
+"""Options of `spark.read.format("omnigraph")` as one checked value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.spark.where import Term, parse_where
+
+STORAGE_PREFIX = "storage."
+"""Options below this prefix reach the object store, without it: `storage.aws_region`."""
+
+READ_OPTIONS = (
+    "path",
+    "node",
+    "edge",
+    "table",
+    "branch",
+    "versionAsOf",
+    "snapshot",
+    "timestampAsOf",
+    "columns",
+    "filter",
+    "where",
+    "limit",
+    "aggregate",
+)
+_TABLE_ONLY = ("columns", "filter", "where", "limit")
+
+
+class MetaTable(str, Enum):
+    """Values of the option `table`: what a graph knows about itself."""
+
+    COMMITS = "commits"
+    BRANCHES = "branches"
+    TABLES = "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What one `load()` asks for. Exactly one of `table_key`, `meta` and a count of all types is meant."""
+
+    uri: str
+    table_key: str | None = None
+    meta: MetaTable | None = None
+    count: bool = False
+    branch: str | None = None
+    version: int | None = None
+    snapshot: str | None = None
+    as_of: str | None = None
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    where: tuple[Term, ...] = ()
+    limit: int | None = None
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
+    """Checks names, values and combinations. Keys are case-insensitive, as Spark hands them over."""
+    storage = {k[len(STORAGE_PREFIX) :]: v for k, v in given.items() if k.lower().startswith(STORAGE_PREFIX)}
+    named = {k: v for k, v in given.items() if not k.lower().startswith(STORAGE_PREFIX)}
+    text = _canonical(named, READ_OPTIONS)
+    meta = _choice("table", text["table"], MetaTable) if "table" in text else None
+    _check_combination(text)
+    return ReadOptions(
+        uri=_uri(text),
+        table_key=_table_key(text),
+        meta=meta,
+        count="aggregate" in text,
+        branch=text.get("branch"),
+        version=_count_option("versionAsOf", text.get("versionAsOf"), 1),
+        snapshot=text.get("snapshot"),
+        as_of=text.get("timestampAsOf"),
+        columns=_columns(text.get("columns")),
+        filter=text.get("filter"),
+        where=parse_where(text["where"]) if "where" in text else (),
+        limit=_count_option("limit", text.get("limit"), 0),
+        storage=storage,
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the nearest known name; empty when none is near."""
+    by_folded = {k.lower(): k for k in known}
+    near = get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    return f" Did you mean '{by_folded[near[0]]}'?" if near else ""
+
+
+def _canonical(given: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
+    by_folded = {k.lower(): k for k in known}
+    unknown = [k for k in given if k.lower() not in by_folded]
+    if unknown:
+        hints = "".join(did_you_mean(k, by_folded.values()) for k in unknown[:1])
+        raise BadRequestError(
+            f"unknown option '{unknown[0]}'.{hints} Options: {', '.join(by_folded.values())}, {STORAGE_PREFIX}*"
+        )
+    return {by_folded[k.lower()]: v for k, v in given.items()}
+
+
+def _check_combination(text: Mapping[str, str]) -> None:
+    _at_most_one(text, ("node", "edge", "table"))
+    _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
+    if "table" in text:
+        _refuse_with(text, "table", ("aggregate", *_TABLE_ONLY), "use Spark's own select, filter and limit")
+    if text.get("table", "").lower() in (MetaTable.BRANCHES.value, MetaTable.COMMITS.value):
+        _refuse_with(text, "table", ("versionAsOf", "snapshot", "timestampAsOf"), "the log has one state")
+    if text.get("table", "").lower() == MetaTable.BRANCHES.value:
+        _refuse_with(text, "table", ("branch",), "all branches are listed")
+    if "aggregate" in text:
+        if text["aggregate"].lower() != "count":
+            raise BadRequestError(f"option 'aggregate' is '{text['aggregate']}'; the only aggregate is 'count'")
+        _refuse_with(text, "aggregate", ("columns", "limit"), "a count has the columns type and count")
+    if "node" not in text and "edge" not in text:
+        if "table" not in text and "aggregate" not in text:
+            raise BadRequestError("say what to read: option 'node' or 'edge' with a type name, or 'table'")
+        _refuse_with(text, "aggregate", ("filter", "where"), "name the type that is filtered with 'node' or 'edge'")
+
+
+def _at_most_one(text: Mapping[str, str], names: tuple[str, ...]) -> None:
+    found = [name for name in names if name in text]
+    if len(found) > 1:
+        raise BadRequestError(f"options '{found[0]}' and '{found[1]}' contradict each other; give one of them")
+
+
+def _refuse_with(text: Mapping[str, str], name: str, others: tuple[str, ...], reason: str) -> None:
+    for other in others:
+        if other in text:
+            raise BadRequestError(f"option '{other}' does not go with '{name}': {reason}")
+
+
+def _uri(text: Mapping[str, str]) -> str:
+    uri = text.get("path", "").strip()
+    if not uri:
+        raise BadRequestError("no graph is named: give its root to load(uri), or as option 'path'")
+    return uri
+
+
+def _table_key(text: Mapping[str, str]) -> str | None:
+    for kind in ("node", "edge"):
+        if kind in text:
+            if not text[kind].strip():
+                raise BadRequestError(f"option '{kind}' is empty; it takes the name of a {kind} type")
+            return f"{kind}:{text[kind].strip()}"
+    return None
+
+
+def _columns(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise BadRequestError(f"option 'columns' is '{text}'; it takes names separated by commas")
+    return names
+
+
+def _count_option(name: str, text: str | None, least: int) -> int | None:
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or int(text) < least:
+        raise BadRequestError(f"option '{name}' is '{text}'; it takes a whole number, {least} or more")
+    return int(text)
+
+
+def _choice(name: str, text: str, choices: type[MetaTable]) -> MetaTable:
+    try:
+        return choices(text.strip().lower())
+    except ValueError:
+        known = [c.value for c in choices]
+        raise BadRequestError(
+            f"option '{name}' is '{text}'.{did_you_mean(text, known)} It takes one of {', '.join(known)}"
+        ) from None

@@ -1,0 +1,36 @@
+"""The Spark data source `omnigraph`."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.plan import ReadPlan, plan_read
+from spark_omnigraph.spark.reader import GraphReader
+
+
+class OmnigraphDataSource(DataSource):
+    """Nodes, edges and the log of a graph as DataFrames; a `load()` is one snapshot, however often it is used.
+
+    Filters are options and never pushed by Spark, which mixes up the pushed filters of two scans of one `load()`.
+    """
+
+    _plan: ReadPlan | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Short name for `format(…)`."""
+        return "omnigraph"
+
+    def schema(self) -> StructType:
+        """Schema of the frame. The plan stays with the instance, which Spark pickles: this pins the snapshot."""
+        with coded():
+            self._plan = plan_read(self.options)
+        return self._plan.frame
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reader for the frame's schema, or for one that the user gave and that Spark asked nobody about."""
+        with coded():
+            plan = self._plan or plan_read(self.options)
+            return GraphReader(plan.for_schema(schema))

@@ -1,0 +1,118 @@
+"""Types of a graph as Spark shows them: the frame of a node or edge type, and the cast of a stored batch to it.
+
+Stored → Spark: U32 → bigint, U64 → decimal(20,0), Date → date, DateTime → timestamp (an instant), Vector →
+array<float>, Blob → binary, enum → string. Nothing is lost in that direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark_omnigraph.catalog.types import EdgeType, EntityType, PropType, Scalar
+from spark_omnigraph.errors import BadRequestError, StorageError
+
+_SCALARS: Mapping[Scalar, DataType] = {
+    Scalar.STRING: StringType(),
+    Scalar.BOOL: BooleanType(),
+    Scalar.I32: IntegerType(),
+    Scalar.I64: LongType(),
+    Scalar.U32: LongType(),
+    Scalar.U64: DecimalType(20, 0),
+    Scalar.F32: FloatType(),
+    Scalar.F64: DoubleType(),
+    Scalar.DATE: DateType(),
+    Scalar.DATETIME: TimestampType(),
+    Scalar.BLOB: BinaryType(),
+    Scalar.VECTOR: ArrayType(FloatType()),
+}
+
+
+def spark_type(prop: PropType) -> DataType:
+    """Spark type of a property; elements of lists and vectors may be null."""
+    scalar = _SCALARS[prop.scalar]
+    return ArrayType(scalar) if prop.is_list else scalar
+
+
+def frame_schema(entity: EntityType) -> StructType:
+    """All columns of a type: `id`, for edges `src` and `dst`, then the properties in their stored order."""
+    leading = ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
+    fields = [StructField(name, StringType(), nullable=False) for name in leading]
+    fields += [StructField(p.name, spark_type(p.type), p.type.nullable) for p in entity.properties]
+    return StructType(fields)
+
+
+def select_columns(frame: StructType, columns: Sequence[str], owner: str) -> StructType:
+    """The named columns in the asked order. BadRequestError names an unknown or repeated one."""
+    if not columns:
+        raise BadRequestError(f"no column of {owner} is asked for; name at least one")
+    known = {f.name: f for f in frame.fields}
+    for place, name in enumerate(columns):
+        if name not in known:
+            raise BadRequestError(f"{owner} has no column '{name}' (it has {', '.join(known)})")
+        if name in columns[:place]:
+            raise BadRequestError(f"column '{name}' is asked for twice")
+    return StructType([known[name] for name in columns])
+
+
+def check_user_schema(frame: StructType, asked: StructType, owner: str) -> None:
+    """Refuses a schema given by the user whose columns or types are not those of the graph."""
+    selected = select_columns(frame, asked.names, owner)
+    for have, want in zip(selected.fields, asked.fields, strict=True):
+        if not _same_type(have.dataType, want.dataType):
+            raise BadRequestError(
+                f"column '{have.name}' of {owner} is {have.dataType.simpleString()}, "
+                f"the schema given asks for {want.dataType.simpleString()}"
+            )
+        if have.nullable and not want.nullable:
+            raise BadRequestError(f"column '{have.name}' of {owner} may be null, the schema given says NOT NULL")
+
+
+def arrow_target(frame: StructType) -> pa.Schema:
+    """Arrow schema that Spark demands of the batches of a frame, nullability included."""
+    target = to_arrow_schema(frame, timezone="UTC")
+    assert isinstance(target, pa.Schema)
+    return target
+
+
+def to_frame(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """A stored batch with the types, nullability and child names of `target`; columns match by position."""
+    if batch.schema.equals(target):
+        return batch
+    return pa.RecordBatch.from_arrays(
+        [_cast(column, wanted) for column, wanted in zip(batch.columns, target, strict=True)], schema=target
+    )
+
+
+def _cast(column: pa.Array, wanted: pa.Field) -> pa.Array:
+    if column.type.equals(wanted.type):
+        return column
+    try:
+        return column.cast(wanted.type)
+    except pa.ArrowInvalid as error:
+        raise StorageError(f"storage: column '{wanted.name}' holds a value that Spark cannot show: {error}") from error
+
+
+def _same_type(have: DataType, want: DataType) -> bool:
+    """Equal up to the nullability of array elements, which a DDL text cannot state."""
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return want.containsNull and _same_type(have.elementType, want.elementType)
+    return have == want

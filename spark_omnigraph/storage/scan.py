@@ -1,0 +1,219 @@
+"""Scans of one pinned table: what travels to a task, and how a task reads it batch by batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+
+from spark_omnigraph.errors import BadRequestError, OmnigraphError, StorageError
+
+BATCH_ROWS = 8192
+BATCH_BYTES = 16 << 20
+"""A batch ends at the first of the two limits, so that wide rows and vectors do not fill a worker's memory."""
+
+BLOB_RUN_BYTES = 32 << 20
+EXTERNAL_BLOB_BYTES = 4 << 20
+"""What an external blob counts for: its descriptor does not know its size."""
+
+_BLOB_EXTENSION = "lance.blob.v2"
+_BLOB_INLINE = 0
+_BLOB_EXTERNAL = 3
+_ADDRESS = "_rowaddr"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A dataset folder at one version. Picklable: tasks open it themselves and never see a newer version."""
+
+    uri: str
+    version: int
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Which columns and rows of a pinned table are wanted; `where` is Lance SQL that `check_filter` accepted."""
+
+    table: PinnedTable
+    columns: tuple[str, ...]
+    where: str | None = None
+    limit: int | None = None
+    fragments: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentSize:
+    """One fragment: rows that are alive, and bytes of its data files (0 when the writer did not record them)."""
+
+    id: int
+    rows: int
+    bytes: int
+
+
+def column_names(table: PinnedTable) -> list[str]:
+    """Columns that the pinned version stores."""
+    return list(_open(table).schema.names)
+
+
+def fragment_sizes(table: PinnedTable) -> list[FragmentSize]:
+    """Sizes of all fragments in their order; read from the table's manifest, no data file is touched."""
+    dataset = _open(table)
+    with _reading(f"list fragments of {table.uri}"):
+        return [_size(fragment) for fragment in dataset.get_fragments()]
+
+
+def check_filter(table: PinnedTable, where: str) -> None:
+    """Raises BadRequestError, with Lance's reason, for a predicate that cannot be planned on this table."""
+    dataset = _open(table)
+    try:
+        dataset.scanner(columns=dataset.schema.names[:1], filter=where).explain_plan()
+    except (ValueError, OSError, RuntimeError) as error:
+        raise BadRequestError(f"filter is not valid: {_reason(error)}") from error
+
+
+def count_rows(table: PinnedTable, where: str | None) -> int:
+    """Rows of a pinned table that a predicate keeps."""
+    dataset = _open(table)
+    with _reading(f"count rows of {table.uri}"):
+        return int(dataset.count_rows(filter=where))
+
+
+def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+    """The wanted rows, columns in the asked order; blob columns arrive as their bytes (`large_binary`).
+
+    A dataset is opened once. Memory is bounded by a few batches, whatever the table holds.
+    """
+    dataset = _open(scan.table)
+    blobs = [name for name in scan.columns if _is_blob(dataset.schema.field(name))]
+    with _reading(f"read {scan.table.uri}"):
+        scanner = dataset.scanner(
+            columns=list(scan.columns),
+            filter=scan.where,
+            limit=scan.limit,
+            fragments=None if scan.fragments is None else _fragments(dataset, scan.fragments),
+            batch_size=BATCH_ROWS,
+            batch_size_bytes=BATCH_BYTES,
+            with_row_address=bool(blobs) or not scan.columns,
+            blob_handling="blobs_descriptions" if blobs else None,
+        )
+        batches = scanner.to_reader()
+    while (batch := _next(batches, scan.table.uri)) is not None:
+        if blobs:
+            yield from _with_blobs(dataset, batch, scan.columns, blobs)
+        else:
+            yield batch
+
+
+def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
+    with _reading(f"read {uri}"):
+        return next(batches, None)
+
+
+def _open(table: PinnedTable) -> LanceDataset:
+    with _reading(f"open {table.uri} at version {table.version}"):
+        return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+
+
+def _fragments(dataset: LanceDataset, ids: tuple[int, ...]) -> list[lance.LanceFragment]:
+    by_id = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    return [by_id[i] for i in ids]
+
+
+def _size(fragment: lance.LanceFragment) -> FragmentSize:
+    files = fragment.metadata.files
+    rows = fragment.physical_rows - fragment.num_deletions
+    return FragmentSize(fragment.fragment_id, rows, sum(f.file_size_bytes or 0 for f in files))
+
+
+def _is_blob(column: pa.Field) -> bool:
+    return getattr(column.type, "extension_name", None) == _BLOB_EXTENSION
+
+
+def _with_blobs(
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], blobs: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Replaces descriptors by bytes, in runs of rows whose blobs fit a bounded amount of memory together."""
+    addresses = batch.column(_ADDRESS)
+    described = {name: batch.column(name).to_pylist() for name in blobs}
+    nullable = {name: dataset.schema.field(name).nullable for name in blobs}
+    sizes = [sum(_stored_bytes(described[name][row]) for name in blobs) for row in range(batch.num_rows)]
+    for start, stop in _runs(sizes, BLOB_RUN_BYTES):
+        run = batch.slice(start, stop - start)
+        read = {}
+        for name in blobs:
+            wanted = [not _is_null(d, nullable[name]) for d in described[name][start:stop]]
+            read[name] = _blob_bytes(dataset, name, addresses.slice(start, stop - start), wanted)
+        yield pa.RecordBatch.from_arrays([read.get(n, run.column(n)) for n in columns], names=list(columns))
+
+
+def _blob_bytes(dataset: LanceDataset, name: str, addresses: pa.Array, wanted: list[bool]) -> pa.Array:
+    chosen = addresses.filter(pa.array(wanted, pa.bool_()))
+    found: dict[int, bytes | None] = {}
+    if len(chosen):
+        with _reading(f"read blobs of column '{name}' of {dataset.uri}"):
+            found = dict(dataset.read_blobs(name, addresses=chosen.to_pylist()))
+    kept = zip(addresses.to_pylist(), wanted, strict=True)
+    return pa.array([found[address] if want else None for address, want in kept], pa.large_binary())
+
+
+def _stored_bytes(descriptor: dict[str, int] | None) -> int:
+    if descriptor is None:
+        return 0
+    return EXTERNAL_BLOB_BYTES if descriptor["kind"] == _BLOB_EXTERNAL else descriptor["size"]
+
+
+def _is_null(descriptor: Mapping[str, object] | None, nullable: bool) -> bool:
+    """The format's rule: Lance 7 stores a null as an inline blob without place, size and URI."""
+    if descriptor is None or descriptor["kind"] is None:
+        return True
+    inline = descriptor["kind"] == _BLOB_INLINE
+    nowhere = not descriptor["position"] and not descriptor["size"] and not descriptor["blob_uri"]
+    return nullable and inline and nowhere
+
+
+def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Cuts rows into runs [start, stop) whose sizes sum to at most `limit`, or that are one row."""
+    start, total = 0, 0
+    for row, size in enumerate(sizes):
+        if row > start and total + size > limit:
+            yield start, row
+            start, total = row, 0
+        total += size
+    if start < len(sizes):
+        yield start, len(sizes)
+
+
+_PREDICATE_FAILED = "Error applying filter expression"
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Failures become ours: a predicate that fails on a stored value is the caller's, the rest is the storage's."""
+    try:
+        yield
+    except OmnigraphError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:
+        if _PREDICATE_FAILED in str(error):
+            raise BadRequestError(f"filter fails on a stored value: {_reason(error)}") from error
+        raise StorageError(f"storage: {what}: {_reason(error)}") from error
+
+
+_SOURCE_POSITION = re.compile(r", /\S+\.rs:\d+:\d+")
+_NOISE = ("Invalid user input: ", "External error: ", "Query Execution error: ", "Execution error: ", "Schema error: ")
+
+
+def _reason(error: BaseException) -> str:
+    """First line of Lance's text without its prefixes and source positions."""
+    lines = str(error).strip().splitlines()
+    text = lines[0] if lines else type(error).__name__
+    text = _SOURCE_POSITION.sub("", text)
+    for noise in _NOISE:
+        text = text.replace(noise, "")
+    return text

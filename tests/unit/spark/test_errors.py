@@ -1,0 +1,99 @@
+"""Our errors through the text that Spark keeps of an exception."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+from pyspark.errors import PySparkException
+
+from spark_omnigraph.errors import (
+    AlreadyInitializedError,
+    BadRequestError,
+    BadRowsError,
+    BadRowSummary,
+    ExpectedVersionMismatch,
+    InternalError,
+    NotFoundError,
+    OmnigraphError,
+    SchemaParseError,
+    StorageError,
+    UsageError,
+    WriterBusyError,
+)
+from spark_omnigraph.spark.errors import CodedError, coded, encode, task_failure, translate, typed_errors
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadRequestError("column 'a: b' is not there"),
+        NotFoundError("branch 'x' not found"),
+        WriterBusyError("busy"),
+        StorageError("storage: disk"),
+        InternalError("bug"),
+        SchemaParseError("no"),
+        ExpectedVersionMismatch("node:P", 3, 4),
+        AlreadyInitializedError("/g"),
+        BadRowsError("2 bad rows", BadRowSummary(2, {"required": 2}, report="/r")),
+    ],
+)
+def test_errors_come_back_as_themselves(error: OmnigraphError) -> None:
+    text = f"[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback\n  x\n{_raised(error)}\n\nJVM stacktrace:\norg.apache\n"
+    found = translate(PySparkException(text))
+    assert type(found) is type(error)
+    assert found is not None
+    assert found.to_dict() == error.to_dict()
+
+
+def _raised(error: OmnigraphError) -> str:
+    try:
+        with coded():
+            raise error
+    except CodedError as caught:
+        return "".join(traceback.format_exception(caught))
+
+
+def test_the_code_starts_the_text() -> None:
+    assert encode(NotFoundError("no graph at '/g'")) == "OMNIGRAPH_NOT_FOUND: no graph at '/g'"
+
+
+def test_lines_are_joined() -> None:
+    assert encode(BadRequestError("one\n  two\n")) == "OMNIGRAPH_BAD_REQUEST: one; two"
+
+
+def test_a_kind_of_a_newer_release_is_still_ours() -> None:
+    assert type(translate(PySparkException("OMNIGRAPH_NEW_THING: text"))) is InternalError
+
+
+def test_other_exceptions_are_left_alone() -> None:
+    assert translate(PySparkException("something else")) is None
+    with pytest.raises(PySparkException, match="something else"), typed_errors():
+        raise PySparkException("something else")
+    with pytest.raises(NotFoundError, match="gone"), typed_errors():
+        raise PySparkException("OMNIGRAPH_NOT_FOUND: gone")
+    with pytest.raises(KeyError), coded():
+        raise KeyError("x")
+
+
+def test_a_missing_package_says_what_to_do() -> None:
+    found = translate(PySparkException("… ModuleNotFoundError: No module named 'lance'\n"))
+    assert type(found) is UsageError
+    assert "'lance' is missing" in found.message
+    assert "PYSPARK_PYTHON" in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("… Traceback\n  File\nOSError: disk full\n", StorageError, "a Spark task failed: OSError: disk full"),
+        ("… Traceback\n  File\nKeyError: 'x'\n", InternalError, "a Spark task failed: KeyError: 'x'"),
+        ("Job aborted: executor lost\nat org.apache", StorageError, "Spark could not run the tasks: Job aborted"),
+        ("…\nspark.errors.CodedError: OMNIGRAPH_CONFLICT: lost", OmnigraphError, "lost"),
+    ],
+)
+def test_failures_of_tasks_are_one_line(text: str, kind: type[OmnigraphError], message: str) -> None:
+    found = task_failure(PySparkException(text))
+    assert isinstance(found, kind)
+    assert found.message.startswith(message)
+    assert "\n" not in found.message
