@@ -1,0 +1,137 @@
+"""Graphs that our code wrote work under the Lance of the reference engine (pylance 7.0.0)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+import lance
+import pytest
+
+from spark_omnigraph.graph.handle import Graph
+from tests.format.sample import edge, node
+from tests.support.cases import Json
+from tests.support.graph_files import Pin, pins
+
+OLD = "7.0.0"
+INSTALL_SECONDS = 400
+SCRIPT = Path(__file__).with_name("old_lance.py")
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  seen: DateTime?  v: Vector(2)? }
+node Gauge { tag: String @key  big: U64?  words: [String]?  kind: enum(a, b)? }
+edge Knows: Person -> Person { since: Date? }
+"""
+
+
+@pytest.fixture(scope="session")
+def old_python() -> Path:
+    """Interpreter of a second environment with the old pylance; made once per machine and Python version."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    home = Path(tempfile.gettempdir()) / f"spark-omnigraph-pylance-{OLD}-python{version}"
+    python = home / "bin" / "python"
+    done = home / "installed"
+    if not done.exists():
+        venv.create(home, with_pip=True, clear=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", f"pylance=={OLD}"]
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            pytest.skip(f"pylance {OLD} could not be installed: {error} {error.stderr!r}")
+        done.touch()
+    return python
+
+
+def under_old_lance(python: Path, *steps: dict[str, Json]) -> list[dict[str, Json]]:
+    run = subprocess.run(
+        [str(python), str(SCRIPT)],
+        input=json.dumps({"steps": steps}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    answers: list[dict[str, Json]] = json.loads(run.stdout)
+    first = answers.pop(0)
+    assert first == {"pylance": OLD}
+    return answers
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    """Rows from an append, a merge that updated and inserted, and an overwrite; indexes built; a branch with a fork."""
+    root = tmp_path / "graph"
+    g = Graph.init(str(root), SCHEMA)
+    people = [node("Person", name=f"p{i}", age=i, seen=i * 1000, v=[i, 1]) for i in range(5)]
+    g.load([*people, edge("Knows", "p0", "p1", id="k1", since=3)])
+    g.load([node("Person", name="p1", age=100), node("Person", name="p5", age=5)], mode="merge")
+    g.load([node("Gauge", tag="g0")])
+    g.load([node("Gauge", tag="g1", big=2**64 - 1, words=["x"], kind="b")], mode="overwrite")
+    g.ingest([node("Person", name="draft", age=7)], branch="draft", base="main", mode="append")
+    return root
+
+
+def folder(root: Path, pin: Pin) -> str:
+    return str(pin.folder(root))
+
+
+def test_old_lance_scans_what_we_wrote(graph: Path, old_python: Path) -> None:
+    main, draft = pins(graph), pins(graph, "draft")
+    person, gauge, knows = (main[key] for key in ("node:Person", "node:Gauge", "edge:Knows"))
+    people, some, gauges, edges, forked = under_old_lance(
+        old_python,
+        {"do": "scan", "path": folder(graph, person), "columns": ["id", "age", "v"], "at": person.version},
+        {"do": "scan", "path": folder(graph, person), "columns": ["id"], "where": "id = 'p1' OR age >= 5"},
+        {"do": "scan", "path": folder(graph, gauge), "columns": ["id", "big", "words", "kind"]},
+        {"do": "scan", "path": folder(graph, knows), "columns": ["id", "src", "dst", "since"]},
+        {"do": "scan", "path": folder(graph, draft["node:Person"]), "columns": ["id"]},
+    )
+    assert [row["id"] for row in people["rows"]] == ["p0", "p1", "p2", "p3", "p4", "p5"]
+    assert [row["age"] for row in people["rows"]] == [0, 100, 2, 3, 4, 5]
+    assert [row["v"] for row in people["rows"]] == [[0.0, 1.0], None, [2.0, 1.0], [3.0, 1.0], [4.0, 1.0], None]
+    assert people["types"][2] == "fixed_size_list<item: float>[2]"
+    assert [row["id"] for row in some["rows"]] == ["p1", "p5"]
+    assert gauges["rows"] == [{"id": "g1", "big": 2**64 - 1, "words": ["x"], "kind": "b"}]
+    assert edges["rows"] == [{"id": "k1", "src": "p0", "dst": "p1", "since": "1970-01-04"}]
+    assert [row["id"] for row in forked["rows"]] == ["draft", "p0", "p1", "p2", "p3", "p4", "p5"]
+
+
+@pytest.mark.parametrize("branch", [None, "draft"])
+def test_old_lance_appends_merges_and_deletes(graph: Path, old_python: Path, branch: str | None) -> None:
+    pin = pins(graph, branch)["node:Person"]
+    path = folder(graph, pin)
+    before = pin.open(graph).to_table(columns=["id", "age"]).to_pylist()
+    fresh = {"id": "new", "name": "new", "age": 1, "seen": None, "v": [0.5, 0.5]}
+    changed = {"id": "p1", "name": "p1", "age": 111, "seen": None, "v": None}
+    steps = under_old_lance(
+        old_python,
+        {"do": "append", "path": path, "rows": [fresh]},
+        {"do": "merge", "path": path, "rows": [changed]},
+        {"do": "delete", "path": path, "where": "id = 'p2'"},
+        {"do": "scan", "path": path, "columns": ["id", "age"]},
+    )
+    assert [step["version"] for step in steps] == [pin.version + 1, pin.version + 2, pin.version + 3, pin.version + 3]
+    assert steps[1]["stats"]["num_updated_rows"] == 1
+
+    expected = {row["id"]: row["age"] for row in before if row["id"] != "p2"} | {"new": 1, "p1": 111}
+    assert {row["id"]: row["age"] for row in steps[3]["rows"]} == expected
+    head = lance.dataset(path)
+    assert {row["id"]: row["age"] for row in head.to_table(columns=["id", "age"]).to_pylist()} == expected
+    assert head.count_rows(filter="id = 'p1' AND age = 111") == 1
+    # The graph itself still shows its own snapshot: nobody published the moved HEAD.
+    assert Graph.open(str(graph), mode="r").count("node:Person", branch=branch or "main") == len(before)
+
+
+def test_old_lance_reads_our_manifest_and_history(graph: Path, old_python: Path) -> None:
+    manifest, commits = under_old_lance(
+        old_python,
+        {"do": "scan", "path": str(graph / "__manifest"), "columns": ["object_id", "object_type"]},
+        {"do": "scan", "path": str(graph / "_graph_commits.lance"), "columns": ["graph_commit_id", "manifest_version"]},
+    )
+    assert {"table", "table_version"} <= {row["object_type"] for row in manifest["rows"]}
+    assert len(commits["rows"]) == 5

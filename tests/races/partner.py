@@ -1,0 +1,56 @@
+"""The other process of the race tests: opens one graph and loads or reads it on request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from spark_omnigraph.errors import BadRowsError, ConflictError, OmnigraphError
+from spark_omnigraph.graph.handle import Graph
+from tests.support.cases import Json
+from tests.support.workers import serve
+
+OPTIONS = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
+GRAPH = Graph.open(sys.argv[1], storage_options=OPTIONS)
+
+
+def load(lines: list[str], mode: str, actor: str) -> Json:
+    """Loads once. A lost race is an answer; an error that the contract does not allow is one too, by its kind."""
+    try:
+        report = GRAPH.load(lines, mode=mode, actor=actor)
+    except ConflictError as error:
+        return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
+    except BadRowsError as error:
+        return {"outcome": "refused", "rules": dict(error.summary.per_rule)}
+    except OmnigraphError as error:
+        return {"outcome": "error", "kind": error.kind, "message": str(error)}
+    return {"outcome": "won", "commit": report.commit, "base": report.base_commit}
+
+
+def look() -> Json:
+    """Rows per tag and table in one snapshot."""
+    return _tags(GRAPH.export())
+
+
+def look_often(times: int) -> Json:
+    """Looks again and again while others write; returns every distinct picture in the order seen."""
+    pictures: list[Json] = []
+    for _ in range(times):
+        picture = look()
+        if not pictures or pictures[-1] != picture:
+            pictures.append(picture)
+    return pictures
+
+
+def _tags(lines: Iterator[str]) -> Json:
+    counts: dict[str, Counter[str]] = {}
+    for line in lines:
+        record = json.loads(line)
+        table = record.get("type") or record["edge"]
+        counts.setdefault(record["data"]["tag"], Counter())[table] += 1
+    return {tag: dict(sorted(counter.items())) for tag, counter in sorted(counts.items())}
+
+
+serve({"load": load, "look": look, "look_often": look_often, "ready": lambda: True})

@@ -1,0 +1,151 @@
+"""Graphs on an S3 server: all load modes, branches, two writers, and stores that cannot be trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.store import S3Store
+
+from spark_omnigraph.errors import AlreadyInitializedError, NotFoundError, OmnigraphError
+from spark_omnigraph.graph.handle import Graph
+from tests.races.loads import SCHEMA, records
+from tests.support.cases import Json
+from tests.support.object_store import BUCKET, S3Server, careless_server
+from tests.support.workers import Worker
+
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(300)]
+
+ROUNDS = 4
+
+
+def tags(graph: Graph, **options: str) -> dict[str, str]:
+    """Id of every part → its tag."""
+    found: dict[str, str] = {}
+    for line in graph.export(tables=["node:Part"], **options):
+        data = json.loads(line)["data"]
+        assert data["id"] not in found
+        found[data["id"]] = data["tag"]
+    return found
+
+
+def test_the_three_load_modes(s3: S3Server, uri: str) -> None:
+    g = Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    first = g.load(records("one", ["a", "b"]), mode="append")
+    assert (first.nodes_loaded, first.edges_loaded) == ({"Part": 2, "Bin": 2}, {"In": 2})
+    g.load(records("two", ["b", "c"]), mode="merge")
+    assert tags(g) == {"a": "one", "b": "two", "c": "two"}
+    g.load(records("three", ["z"]), mode="overwrite")
+    again = Graph.open(uri, mode="r", storage_options=s3.storage_options)
+    assert tags(again) == {"z": "three"}
+    assert [again.count(table) for table in ("node:Bin", "edge:In")] == [1, 1]
+    assert len(again.commits()) == 4
+
+
+def test_init_twice_and_open_nowhere(s3: S3Server, uri: str) -> None:
+    Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    with pytest.raises(AlreadyInitializedError):
+        Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    with pytest.raises(NotFoundError):
+        Graph.open(f"{uri}-elsewhere", storage_options=s3.storage_options)
+
+
+def test_ingest_into_a_new_branch(s3: S3Server, uri: str) -> None:
+    g = Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    g.load(records("main", ["a"]))
+    report = g.ingest(records("draft", ["b"]), branch="draft", base="main", mode="append")
+    assert (report.branch, report.base_branch, report.branch_created) == ("draft", "main", True)
+    assert tags(g) == {"a": "main"}
+    assert tags(g, branch="draft") == {"a": "main", "b": "draft"}
+    again = g.ingest(records("more", ["c"]), branch="draft", base="main", mode="append")
+    assert again.branch_created is False
+    assert tags(g, branch="draft") == {"a": "main", "b": "draft", "c": "more"}
+
+
+def test_two_writers_on_s3(s3: S3Server, uri: str) -> None:
+    Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    options = json.dumps(s3.storage_options)
+    expected: dict[str, str] = {}
+    with Worker("tests.races.partner", uri, options) as a, Worker("tests.races.partner", uri, options) as b:
+        writers = {"a": a, "b": b}
+        assert (a.call("ready"), b.call("ready")) == (True, True)
+        for number in range(ROUNDS):
+            keys = {name: [f"{number}-shared", f"{number}-{name}"] for name in writers}
+            requests: dict[str, Json] = {
+                name: {"lines": records(f"{number}{name}", keys[name]), "mode": "append", "actor": name}
+                for name in writers
+            }
+            for name, worker in writers.items():
+                worker.send("load", **requests[name])
+            outcomes = {name: worker.receive() for name, worker in writers.items()}
+            for name, worker in writers.items():
+                for _ in range(10):
+                    if outcomes[name]["outcome"] == "conflict":
+                        outcomes[name] = worker.call("load", **requests[name])
+            assert sorted(each["outcome"] for each in outcomes.values()) == ["refused", "won"], outcomes
+            winner = next(name for name in writers if outcomes[name]["outcome"] == "won")
+            expected.update(dict.fromkeys(keys[winner], f"{number}{winner}"))
+    g = Graph.open(uri, mode="r", storage_options=s3.storage_options)
+    assert tags(g) == expected
+    assert len(g.commits()) == ROUNDS + 1
+
+
+def test_options_from_the_environment(s3: S3Server, uri: str, tmp_path: Path) -> None:
+    data = tmp_path / "in.jsonl"
+    data.write_text("\n".join(records("env", ["a"])), encoding="utf-8")
+    program = (
+        "import sys\n"
+        "from spark_omnigraph.graph.handle import Graph\n"
+        "g = Graph.init(sys.argv[1], sys.argv[2])\n"
+        "print(g.load(sys.argv[3]).nodes_loaded['Part'], Graph.open(sys.argv[1]).count('node:Part'))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, uri, SCHEMA, str(data)],
+        env={**os.environ, **s3.environment},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["1", "1"]
+
+
+def test_a_store_that_ignores_conditions_is_refused() -> None:
+    with careless_server() as (store, objects):
+        with pytest.raises(OmnigraphError, match=r"(?i)conditional") as refused:
+            Graph.init(f"s3://{BUCKET}/g", SCHEMA, storage_options=store.storage_options)
+        assert BUCKET in str(refused.value) or store.endpoint in str(refused.value)
+        assert [key for key in objects if "_versions" in key or "_schema" in key] == []
+
+
+def test_a_store_that_came_to_ignore_conditions_is_refused_at_open(s3: S3Server, uri: str) -> None:
+    """The probe runs at every read-write open, not only at init."""
+    Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    with careless_server() as (store, objects):
+        _copy(s3, uri, objects)
+        assert Graph.open(uri, mode="r", storage_options=store.storage_options).count("node:Part") == 0
+        with pytest.raises(OmnigraphError, match=r"(?i)conditional"):
+            Graph.open(uri, mode="rw", storage_options=store.storage_options)
+
+
+def _copy(source: S3Server, uri: str, objects: dict[str, bytes]) -> None:
+    """Puts all objects of a graph into the dictionary of a careless store."""
+    store = S3Store(
+        BUCKET,
+        endpoint=source.endpoint,
+        region="us-east-1",
+        access_key_id="testing",
+        secret_access_key="testing",
+        client_options={"allow_http": True},
+        virtual_hosted_style_request=False,
+    )
+    for page in obstore.list(store, uri.removeprefix(f"s3://{BUCKET}/")):
+        for found in page:
+            objects[f"/{BUCKET}/{found['path']}"] = bytes(obstore.get(store, found["path"]).bytes())

@@ -1,0 +1,208 @@
+"""Plays one conformance case against a fresh graph: every step is compared, a refused step must leave no trace."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.manifest.lineage import Commit
+from tests.support.cases import Case, Json, Step
+from tests.support.outcomes import body_problems, error_of, missing_error_class, problems
+from tests.support.simple_query import answer, parse_simple
+
+
+class MismatchError(AssertionError):
+    """A step did not do what the case expects."""
+
+
+class NotBuiltError(Exception):
+    """The case needs something that does not exist yet; everything before it held."""
+
+
+@dataclass
+class Scenario:
+    """State of one run: the graph, its named checkpoints, and the read steps that had to be left out."""
+
+    case: Case
+    root: Path
+    executor: Executor | None
+    not_built: dict[str, dict[str, str]]
+    graph: Graph | None = None
+    marks: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def play(self) -> None:
+        """Raises MismatchError for a wrong outcome, NotBuiltError when a part of the case could not be played."""
+        case = self.case
+        if case.schema:
+            self._expecting(case.expect, self._begin, None)
+        for step in case.steps:
+            handler = getattr(self, f"_{step.op}", None)
+            if handler is None:
+                raise NotBuiltError(self.not_built["operations"].get(step.op, f"operation {step.op!r} is unknown"))
+            self._expecting(step.expect, partial(handler, step), step)
+        if self.left_out:
+            raise NotBuiltError(self.left_out[0])
+
+    # --- beginning and outcomes
+
+    def _begin(self) -> None:
+        self.graph = Graph.init(str(self.root / "graph"), self.case.schema)
+        if self.case.data:
+            self._load_lines(self.case.data, self.case.load_mode)
+
+    def _expecting(self, expect: dict[str, Json], act: Callable[[], None], step: Step | None) -> None:
+        wanted = expect.get("error") if step is None or step.fails else None
+        before = self._state() if wanted is not None else None
+        try:
+            act()
+        except OmnigraphError as error:
+            if wanted is None:
+                raise MismatchError(f"{_title(step)}: unexpected {type(error).__name__}: {error.to_dict()}") from error
+            found = problems(error, wanted, self.case.schema)
+            if step is not None and self._state() != before:
+                found.append("the refused step changed the graph")
+            if found:
+                raise MismatchError(f"{_title(step)}: " + "; ".join(found)) from error
+            return
+        if wanted is not None:
+            raise MismatchError(f"{_title(step)}: an error was expected: {wanted}")
+
+    def _state(self) -> object:
+        if self.graph is None:
+            return None
+        return sorted(self.graph.export()), len(self.graph.commits()), sorted(map(str, self.graph.branches()))
+
+    @property
+    def _open(self) -> Graph:
+        assert self.graph is not None, "the case has no schema"
+        return self.graph
+
+    # --- operations
+
+    def _load_lines(self, lines: tuple[str, ...] | list[str], mode: str, **options: Json) -> Json:
+        """Without an executor the lines are given as they are, with one as a file that its tasks read."""
+        if self.executor is None:
+            return self._open.load(list(lines), mode=mode, **options)
+        path = self.root / f"input-{len(list(self.root.glob('input-*')))}.jsonl"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return self._open.load(str(path), mode=mode, executor=self.executor, **options)
+
+    def _load(self, step: Step) -> None:
+        options = {name: step.fields[name] for name in ("branch", "base", "actor") if name in step.fields}
+        report = self._load_lines(step.fields["data"], step.fields["mode"], **options)
+        got = {name: getattr(report, name) for name in step.expect}
+        _equal(step, got, step.expect)
+
+    def _ingest(self, step: Step) -> None:
+        report = self._open.ingest(step.fields["data"], branch=step.fields["branch"], mode=step.fields["mode"])
+        got = {name: getattr(report, name) for name in step.expect if name != "tables"}
+        _equal(step, got, {name: value for name, value in step.expect.items() if name != "tables"})
+
+    def _count(self, step: Step) -> None:
+        options = {"branch": step.fields["branch"]} if "branch" in step.fields else {}
+        _equal(step, self._open.count(step.fields["table"], **options), step.expect["count"])
+
+    def _describe(self, step: Step) -> None:
+        described: Json = self._open.describe()
+        for kind in ("nodes", "edges"):
+            for name, expected in step.expect.get(kind, {}).items():
+                got = {member: described[kind][name].get(member) for member in expected}
+                _equal(step, got, expected)
+
+    def _query(self, step: Step) -> None:
+        query = parse_simple(step.fields["source"], step.fields["query"])
+        more = any(step.fields.get(name) for name in ("at", "env", "params"))
+        if query is None or more or "rows" not in step.expect:
+            self.left_out.append(self.not_built["operations"]["query"])
+            return
+        rows = answer(query, self._open, compile_schema(self.case.schema))
+        if not step.expect.get("ordered"):
+            rows, expected = _multiset(rows), _multiset(step.expect["rows"])
+        else:
+            expected = step.expect["rows"]
+        _equal(step, list(query.columns), step.expect["columns"])
+        _equal(step, rows, expected)
+
+    def _export(self, step: Step) -> None:
+        got = self._open.export(types=step.fields["types"] or None, tables=step.fields["tables"] or None)
+        _equal(step, [json.loads(line) for line in got], step.expect["records"])
+
+    def _export_reload(self, step: Step) -> None:
+        lines = list(self._open.export())
+        self._load_lines(lines, step.fields["mode"])
+        _equal(step, sorted(self._open.export()), sorted(lines))
+
+    def _checkpoint(self, step: Step) -> None:
+        self.marks[step.fields["as"]] = self._open.commits()[-1].id
+
+    def _entity(self, step: Step) -> None:
+        options = {"snapshot": self.marks[step.fields["at"]]} if "at" in step.fields else {}
+        _equal(step, self._open.entity(step.fields["table"], step.fields["id"], **options), step.expect["entity"])
+
+    def _commits(self, step: Step) -> None:
+        commits = self._open.commits()
+        _equal(step, len(commits), step.expect["count"])
+        if "last" in step.expect:
+            newest = _reference_names(commits[-1])
+            _equal(step, {name: newest[name] for name in step.expect["last"]}, step.expect["last"])
+
+    def _get_commit(self, step: Step) -> None:
+        found = _reference_names(self._open.commit(step.fields["id"]))
+        _equal(step, {name: found[name] for name in step.expect}, step.expect)
+
+    def _http_error(self, step: Step) -> None:
+        missing = missing_error_class(step)
+        if missing is not None:
+            self.left_out.append(self.not_built["error_bodies"][missing])
+            return
+        members = step.expect["body"].keys() | {"manifest_conflict", "merge_conflicts"}
+        found = body_problems(error_of(step.fields["error"]), step.expect, sorted(members))
+        if found:
+            raise MismatchError(f"http_error: {'; '.join(found)}")
+
+
+def _title(step: Step | None) -> str:
+    return "init" if step is None else f"step {step.op}"
+
+
+def _reference_names(commit: Commit) -> dict[str, Json]:
+    return {
+        "graph_commit_id": commit.id,
+        "manifest_branch": commit.branch,
+        "manifest_version": commit.manifest_version,
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "actor_id": commit.actor,
+        "created_at": commit.created_at,
+    }
+
+
+def _multiset(rows: Json) -> list[Json]:
+    return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def _equal(step: Step, got: Json, expected: Json) -> None:
+    if not same(got, expected):
+        raise MismatchError(f"step {step.op}: expected {expected!r}, got {got!r}")
+
+
+def same(got: Json, expected: Json) -> bool:
+    """Equality of JSON values: numbers by value, but a boolean is never a number."""
+    if isinstance(expected, dict):
+        return isinstance(got, dict) and got.keys() == expected.keys() and all(same(got[k], expected[k]) for k in got)
+    if isinstance(expected, list):
+        return isinstance(got, list | tuple) and len(got) == len(expected) and all(map(same, got, expected))
+    if isinstance(expected, bool) or isinstance(got, bool) or expected is None or got is None:
+        return got is expected
+    if isinstance(expected, float) and isinstance(got, float):
+        return math.isclose(got, expected, rel_tol=1e-12, abs_tol=0.0)
+    return bool(got == expected)

@@ -1,0 +1,120 @@
+"""The supports carry other tests, so they are tested themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.exceptions import AlreadyExistsError
+from obstore.store import S3Store
+
+from spark_omnigraph.errors import BadRequestError, BadRow, BadRowsError, BadRowSummary, NotFoundError, Rule
+from tests.support.cases import read_cases
+from tests.support.object_store import BUCKET, careless_server, running_server
+from tests.support.outcomes import kept_words, problems
+from tests.support.scenario import same
+from tests.support.simple_query import SimpleQuery, parse_simple
+
+SCHEMA = "node Acct { age: I32? }\nedge Joins: Acct -> Acct"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("@range violation on Acct.age: value -1 < min 0", ["Acct", "age", "-1", "0"]),
+        ("@unique violation on Acct.mail: value 'm@x' appears in rows 0 and 1", ["m@x", "Acct", "mail"]),
+        ("@card violation on edge Joins: source 'u1' has 3 edges (max 2)", ["u1", "Joins", "3", "2"]),
+        ("record 2: unknown node type 'Reid'", ["Reid"]),
+        ("value '(n, 1)' appears in rows 0 and 1", ["n", "1"]),
+    ],
+)
+def test_words_that_another_wording_keeps(text: str, words: list[str]) -> None:
+    assert kept_words(text, SCHEMA) == words
+
+
+def test_other_words_of_a_message_are_free_but_names_and_values_are_not() -> None:
+    row = BadRow("in", 2, 9, "Acct", "age", Rule.RANGE, "121 is above the maximum of 120", "{}")
+    error = BadRowsError("1 bad row", BadRowSummary(1, {"range": 1}, (row,)))
+    wanted = {"kind": "bad_request", "message_contains": ["violation on Acct.age: value 121 > max 120"]}
+    assert problems(error, wanted, SCHEMA) == []
+    assert problems(error, {"rules": {"range": 1}}, SCHEMA) == []
+    assert problems(error, {"rules": {"range": 2}}, SCHEMA) != []
+    assert problems(error, {"message_contains": ["value 122 > max 120"]}, SCHEMA) != []
+    assert problems(error, {"kind": "not_found"}, SCHEMA) != []
+    assert problems(NotFoundError("x"), {}, SCHEMA) == []
+    assert problems(BadRequestError("x"), {"kind": "param"}, SCHEMA) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("query q() { match { $r: Reed } return { $r.a, $r } }", SimpleQuery("Reed", (), ("r.a", "r"))),
+        (
+            'query q() { match { $r: Reed { tag: "x", n: -2.5 } } return { $r.a } }',
+            SimpleQuery("Reed", (("tag", "x"), ("n", -2.5)), ("r.a",)),
+        ),
+        ("query q() { match { $r: Reed $r tied $o } return { $o.tag } }", None),
+        ("query q() { match { $r: Reed } return { count($r) } }", None),
+        ("query q() { match { $r: Reed } return { $r.a } limit 1 }", None),
+        ("query q($t: String) { match { $r: Reed { tag: $t } } return { $r.a } }", None),
+        ("query other() { match { $r: Reed } return { $r.a } }", None),
+    ],
+)
+def test_only_the_simplest_queries_are_answered(source: str, expected: SimpleQuery | None) -> None:
+    assert parse_simple(source, "q") == expected
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "equal"),
+    [(3, 3.0, True), (True, 1, False), (None, 0, False), ([1], [1, 2], False), ({"a": 1}, {"a": 1.0}, True)],
+)
+def test_json_values_compare_by_value_and_kind(got: object, expected: object, equal: bool) -> None:
+    assert same(got, expected) is equal
+
+
+def test_case_files_are_checked(tmp_path: Path) -> None:
+    case = {"name": "one", "area": "load", "schema": "", "steps": []}
+    document = {"format_version": 1, "area": "load", "cases": [case]}
+    (tmp_path / "a.json").write_text(json.dumps(document), encoding="utf-8")
+    assert [each.name for each in read_cases(tmp_path)] == ["one"]
+    (tmp_path / "b.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ValueError, match="'one' exists already"):
+        read_cases(tmp_path)
+    (tmp_path / "b.json").write_text(json.dumps({**document, "format_version": 2}), encoding="utf-8")
+    with pytest.raises(ValueError, match="format_version 2"):
+        read_cases(tmp_path)
+
+
+def _store(endpoint: str) -> S3Store:
+    return S3Store(
+        BUCKET,
+        endpoint=endpoint,
+        region="us-east-1",
+        access_key_id="testing",
+        secret_access_key="testing",
+        client_options={"allow_http": True},
+        virtual_hosted_style_request=False,
+    )
+
+
+@pytest.mark.s3
+def test_the_real_server_honours_conditions(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        store = _store(server.endpoint)
+        obstore.put(store, "a", b"1", mode="create")
+        with pytest.raises(AlreadyExistsError):
+            obstore.put(store, "a", b"2", mode="create")
+        assert bytes(obstore.get(store, "a").bytes()) == b"1"
+
+
+@pytest.mark.s3
+def test_the_careless_server_does_not() -> None:
+    with careless_server() as (server, objects):
+        store = _store(server.endpoint)
+        obstore.put(store, "x/a", b"1", mode="create")
+        obstore.put(store, "x/a", b"2", mode="create")
+        assert objects == {f"/{BUCKET}/x/a": b"2"}
+        assert [found["path"] for found in obstore.list_with_delimiter(store, "x")["objects"]] == ["x/a"]
+        assert bytes(obstore.get_range(store, "x/a", start=0, length=1)) == b"2"
