@@ -1,0 +1,1 @@
+"""Everything that makes a write visible. Start with `protocol.py`."""

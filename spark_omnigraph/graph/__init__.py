@@ -1,0 +1,1 @@
+"""The verbs a caller knows, one file each."""

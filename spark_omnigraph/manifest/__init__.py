@@ -1,0 +1,1 @@
+"""Manifest rows and snapshots as values; everything here is pure."""

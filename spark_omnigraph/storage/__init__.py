@@ -1,0 +1,1 @@
+"""The only door to Lance and to the object store."""

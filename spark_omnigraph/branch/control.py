@@ -1,0 +1,89 @@
+"""Creating and listing branches (storage format, section 10)."""
+
+from __future__ import annotations
+
+import re
+
+from spark_omnigraph.branch.claim import claimed
+from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
+from spark_omnigraph.storage.commits import create_branch as create_lance_branch
+from spark_omnigraph.storage.commits import drop_branch
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, branch_path
+
+MAIN = "main"
+_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
+_NAME_LIMIT = 200
+
+
+def parse_branch(name: str | None) -> str | None:
+    """Checked branch name; None for main. BadRequestError says what a name may look like."""
+    if name is None:
+        return None
+    text = name.strip()
+    if not text:
+        raise BadRequestError("branch name cannot be empty")
+    if text == MAIN:
+        return None
+    if text.lstrip("/") == SCHEMA_APPLY_LOCK:
+        raise BadRequestError(f"branch name '{text}' is an internal system ref")
+    segments = text.split("/")
+    good = all(_SEGMENT.fullmatch(s) and ".." not in s and not s.endswith(".lock") for s in segments)
+    if not good or MAIN in segments or len(text) > _NAME_LIMIT:
+        raise BadRequestError(
+            f"branch name '{text}' is not usable: use letters, digits, '.', '-', '_' and '/' between segments, no "
+            f"'..', no ending '.lock', no segment 'main', at most {_NAME_LIMIT} characters"
+        )
+    return text
+
+
+def display(branch: str | None) -> str:
+    return MAIN if branch is None else branch
+
+
+def list_branches(store: GraphStore) -> list[str]:
+    """`main`, then the others in name order; internal ones are hidden."""
+    names = sorted(n for n in store.branch_names() if n.lstrip("/") != SCHEMA_APPLY_LOCK)
+    return [MAIN, *names]
+
+
+def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
+    """Creates a branch that shows what its base shows now; tables are not touched. Returns the checked name.
+
+    ConflictError when it exists or collides with another name as a path prefix, NotFoundError for a missing base.
+    """
+    branch = parse_branch(name)
+    if branch is None:
+        raise BadRequestError("branch 'main' exists always and cannot be created")
+    parent = parse_branch(base)
+    with claimed(store, f"branch~{branch.replace('/', '~')}"):
+        names = store.branch_names()
+        if parent is not None and parent not in names:
+            raise NotFoundError(f"branch '{base}' not found in '{store.root}'")
+        _refuse_collision(branch, names)
+        _create(store, branch, parent)
+    return branch
+
+
+def _refuse_collision(branch: str, names: set[str]) -> None:
+    if branch in names:
+        raise ConflictError(f"branch '{branch}' exists already")
+    for other in names:
+        # Lance nests the folders of branches, so one name inside another would share a folder.
+        if other.startswith(f"{branch}/") or branch.startswith(f"{other}/"):
+            raise ConflictError(f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other")
+
+
+def _create(store: GraphStore, branch: str, parent: str | None) -> None:
+    manifest = store.open_dataset(branch_path(MANIFEST, parent))
+    log = store.open_dataset(branch_path(COMMITS, parent))
+    try:
+        create_lance_branch(manifest, branch, parent, int(manifest.version))
+    except CommitFailed as failure:
+        raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
+    try:
+        create_lance_branch(log, branch, parent, int(log.version))
+    except CommitFailed as failure:
+        drop_branch(store.open_dataset(MANIFEST), branch)
+        raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure

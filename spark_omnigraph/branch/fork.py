@@ -1,0 +1,47 @@
+"""The lazy fork: a table gets its own Lance branch on its first write on a graph branch (storage format 5.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_omnigraph.branch.claim import claimed
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.commits import create_branch, drop_branch
+from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path
+
+
+def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) -> None:
+    """Makes sure that each of these tables has a Lance branch for the snapshot's graph branch, at its pinned version.
+
+    Main never forks. Nothing refers to a fork until a write on it is published; an unused one is used again.
+    """
+    if snapshot.branch is None:
+        return
+    for key in sorted(tables):
+        entry = snapshot.entries[key]
+        if entry.branch != snapshot.branch:
+            _fork(store, snapshot.branch, entry)
+
+
+def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
+    name = f"fork~{entry.location.replace('/', '~')}~{branch.replace('/', '~')}"
+    with claimed(store, name):
+        live = store.snapshot(branch).entries[entry.table_key]
+        if live.branch == branch or live.version != entry.version:
+            raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)
+        source = store.open_dataset(branch_path(entry.location, entry.branch))
+        with reading(f"list branches of {entry.location}"):
+            existing = source.branches.list()
+        try:
+            if branch in existing:
+                if store.head_version(entry.location, branch) == entry.version:
+                    return
+                drop_branch(source, branch)
+            created = create_branch(source, branch, entry.branch, entry.version)
+        except CommitFailed as failure:
+            raise ConflictError(f"'{entry.table_key}' could not be forked for branch '{branch}': {failure}") from failure
+        if int(created.version) != entry.version:
+            raise ConflictError(f"the fork of '{entry.table_key}' for branch '{branch}' starts at a wrong version")

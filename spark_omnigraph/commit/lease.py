@@ -1,0 +1,166 @@
+"""Leases: `__recovery/<operation id>.lease`, beside each sidecar, say that its writer is alive.
+
+A lease names an expiry that its owner's heartbeat moves forward. Others respect a live one (they wait, bounded) and
+never act on it. Expiry is compared with this machine's clock, with `SKEW` seconds in the owner's favour.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+from spark_omnigraph.commit.sidecar import PendingSidecar, pending, sidecar_path
+from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import RECOVERY
+
+TERM = 60.0
+"""Seconds a lease stays valid after each heartbeat."""
+SKEW = 60.0
+"""Seconds by which two machines' clocks may differ."""
+WAIT = 30.0
+"""Seconds a writer waits for another one's live lease."""
+_POLL = 0.05
+_POLL_MAX = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFacts:
+    owner: str
+    expires_at: float
+
+    def is_live(self, now: float) -> bool:
+        return now < self.expires_at + SKEW
+
+
+def lease_path(operation_id: str) -> str:
+    return f"{RECOVERY}/{operation_id}.lease"
+
+
+class Lease:
+    """The lease of one write: acquired before its sidecar, renewed in the background, released after it.
+
+    As a context it stops the heartbeat on the way out, whatever happened: a lease that is left behind runs out.
+    """
+
+    def __init__(self, store: GraphStore, operation_id: str) -> None:
+        self._store = store
+        self._path = lease_path(operation_id)
+        self._owner = f"{socket.gethostname()}:{os.getpid()}"
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def acquire(self) -> None:
+        """Creates the lease object and starts the heartbeat."""
+        if not self._store.objects.create(self._path, self._content()):
+            raise WriterBusyError(f"lease {self._path} exists already; an operation id was used twice")
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._beat, name="omnigraph-lease", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        """Stops the heartbeat and removes the lease object; the sidecar must be gone already."""
+        self._halt()
+        self._store.objects.delete(self._path)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._halt()
+
+    def _halt(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _beat(self) -> None:
+        while not self._stop.wait(TERM / 3):
+            try:
+                self._store.objects.put(self._path, self._content())
+            except StorageError:
+                continue  # the next beat tries again; a lease that runs out makes others stop, never go on
+
+    def _content(self) -> bytes:
+        facts = {"owner": self._owner, "expires_at": time.time() + TERM}
+        return json.dumps(facts).encode()
+
+
+def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
+    """Facts of a lease, or None when there is none (or it is not readable as one)."""
+    content = store.objects.get(lease_path(operation_id))
+    if content is None:
+        return None
+    try:
+        raw = json.loads(content)
+        return LeaseFacts(str(raw["owner"]), float(raw["expires_at"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wait: float = WAIT) -> None:
+    """Returns once no sidecar covers these tables on this branch.
+
+    A live writer is waited for, at most `wait` seconds, then WriterBusyError. A sidecar without a live lease is an
+    interrupted write: RecoveryRequiredError.
+    """
+    deadline = time.monotonic() + wait
+    pause = _POLL
+    while True:
+        blocker = covering(store, branch, tables)
+        if blocker is None:
+            return
+        if not _is_live(store, blocker):
+            raise interrupted(store, blocker)
+        if time.monotonic() >= deadline:
+            raise WriterBusyError(
+                f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds {_names(blocker.tables & tables)} "
+                f"for longer than {wait:g} s; try again later"
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, _POLL_MAX)
+
+
+def refuse_interrupted(store: GraphStore) -> None:
+    """Raises RecoveryRequiredError when a sidecar has no live lease; live writers are fine."""
+    for sidecar in pending(store):
+        if not _is_live(store, sidecar):
+            raise interrupted(store, sidecar)
+
+
+def interrupted(store: GraphStore, sidecar: PendingSidecar) -> RecoveryRequiredError:
+    return RecoveryRequiredError(
+        f"an interrupted {sidecar.writer_kind} ({sidecar.operation_id}) left {store.root}/"
+        f"{sidecar_path(sidecar.operation_id)} covering {_names(sidecar.tables)}; the graph is readable "
+        "(open with mode='r') but must be recovered before it is written. This release does not recover: open it "
+        "read-write once with the reference engine 0.7, which finishes or undoes the write."
+    )
+
+
+def _is_live(store: GraphStore, sidecar: PendingSidecar) -> bool:
+    """True while the owner may still act; also when the sidecar vanished while we looked."""
+    lease = read_lease(store, sidecar.operation_id)
+    if lease is not None:
+        return lease.is_live(time.time())
+    return store.objects.get(sidecar_path(sidecar.operation_id)) is None
+
+
+def covering(
+    store: GraphStore, branch: str | None, tables: frozenset[str], other_than: str | None = None
+) -> PendingSidecar | None:
+    """First sidecar that covers one of these tables on this branch, live or not."""
+    found = (s for s in pending(store) if s.branch == branch and s.tables & tables)
+    return next((s for s in found if s.operation_id != other_than), None)
+
+
+def _names(tables: frozenset[str]) -> str:
+    listed = sorted(tables)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

@@ -1,0 +1,106 @@
+"""A write as data, one type a stage: what is to be done, what is armed, what has landed, what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lance import LanceDataset, Transaction
+
+from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.storage.commits import TableChange
+
+
+class WriterKind:
+    """Names that sidecars record (storage format 6.1)."""
+
+    LOAD = "Load"
+    ENSURE_INDICES = "EnsureIndices"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Made before the first attempt, so that a doubtful outcome can be read back and recognised."""
+
+    operation_id: str
+    commit_id: str | None
+    actor: str | None
+    writer_kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """One table of a write.
+
+    `entry` is what the snapshot showed; `branch` is where the commit lands (a fork when it differs from
+    `entry.branch`); `row_count` is the number of rows once it has landed.
+    """
+
+    entry: TableEntry
+    branch: str | None
+    change: TableChange
+    row_count: int
+
+    @property
+    def table_key(self) -> str:
+        return self.entry.table_key
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommit:
+    """A checked write. `reads` maps each table that validation looked at to the version it saw."""
+
+    identity: Identity
+    branch: str | None
+    schema_hash: str
+    writes: tuple[TableWrite, ...]
+    reads: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Keys of all tables written or read."""
+        return frozenset(self.reads) | {w.table_key for w in self.writes}
+
+    def expectations(self) -> dict[str, int]:
+        """Table → version that must still be visible when the write is published."""
+        return {**self.reads, **{w.table_key: w.entry.version for w in self.writes}}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundWrite:
+    """A table write bound to the dataset at its pin, with the transaction that will land (its uuid is known)."""
+
+    write: TableWrite
+    dataset: LanceDataset
+    transaction: Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ArmedCommit:
+    """The sidecar is durable; `bound` says what may have landed if this process dies now."""
+
+    prepared: PreparedCommit
+    bound: tuple[BoundWrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LandedTable:
+    """A table whose HEAD is ours and not yet visible."""
+
+    bound: BoundWrite
+    dataset: LanceDataset
+
+    @property
+    def version(self) -> int:
+        return int(self.dataset.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The write is visible. `commit_id` is None for maintenance, which makes no commit."""
+
+    commit_id: str | None
+    parent: str | None
+    manifest_version: int
+    versions: Mapping[str, int]
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,345 @@
+"""The commit protocol. Whoever needs to know what may follow what reads this file.
+
+    prepared ──revalidate──▶ bound ──arm──▶ armed ──land──▶ landed ──publish──▶ published ──record──▶ done
+       │                       │             │               │                     │
+       └─ nothing moved: plain errors ───────┤               │                     └─ the write stands
+                                             └── undo ◀──────┘
+                                                  │
+                                                  └─ undo failed or outcome unknown: RecoveryRequiredError
+
+Rules for editors: every step takes the value of the stage before it and returns the value of the next one, so a step
+cannot be run out of order; whatever fails, `RULES` says what is done about it, and nothing else decides.
+
+* Before *arm* a failure costs nothing.
+* Between *arm* and *publish* a definite loss is undone by the writer itself while it holds its lease: restore, publish
+  the restored versions, remove the sidecar, raise the conflict. An unknown outcome is never guessed.
+* After *publish* the write stands. A missing commit row leaves the sidecar behind for recovery.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.lease import Lease, await_turn, covering
+from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
+from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
+from spark_omnigraph.errors import (
+    ConflictError,
+    ExpectedVersionMismatch,
+    InternalError,
+    OmnigraphError,
+    RecoveryRequiredError,
+    StorageError,
+    WriterBusyError,
+)
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.storage.commit_log import append_commit
+from spark_omnigraph.storage.commits import commit_strict, landed_version, prepare_change, restore
+from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path, manifest_file
+
+
+TURNS = 20
+"""Times a writer steps back for others that armed at the same moment."""
+
+
+class Phase(Enum):
+    """Where a write stands when something fails."""
+
+    ARM = "arm"
+    LAND = "land"
+    PUBLISH = "publish"
+    RECORD = "record"
+    CLEAN = "clean"
+
+
+class Observation(Enum):
+    """What a failure proves."""
+
+    LOST = "lost"
+    """Somebody else won."""
+    FAILED = "failed"
+    """The step did not take effect."""
+    UNKNOWN = "unknown"
+    """It may have taken effect."""
+
+
+class Action(Enum):
+    """What the protocol does about it."""
+
+    ABORT = "abort"
+    """Nothing moved: remove sidecar and lease, raise."""
+    UNDO = "undo"
+    """Restore what moved, publish that, remove sidecar and lease, raise."""
+    RECOVER = "recover"
+    """Leave sidecar and lease; recovery decides."""
+    STAND = "stand"
+    """The write is visible; return it with a warning."""
+
+
+RULES: dict[tuple[Phase, Observation], Action] = {
+    (Phase.ARM, Observation.LOST): Action.ABORT,
+    (Phase.ARM, Observation.FAILED): Action.ABORT,
+    (Phase.ARM, Observation.UNKNOWN): Action.ABORT,
+    (Phase.LAND, Observation.LOST): Action.UNDO,
+    (Phase.LAND, Observation.FAILED): Action.UNDO,
+    (Phase.LAND, Observation.UNKNOWN): Action.RECOVER,
+    (Phase.PUBLISH, Observation.LOST): Action.UNDO,
+    (Phase.PUBLISH, Observation.FAILED): Action.UNDO,
+    (Phase.PUBLISH, Observation.UNKNOWN): Action.RECOVER,
+    (Phase.RECORD, Observation.LOST): Action.STAND,
+    (Phase.RECORD, Observation.FAILED): Action.STAND,
+    (Phase.RECORD, Observation.UNKNOWN): Action.STAND,
+    (Phase.CLEAN, Observation.LOST): Action.STAND,
+    (Phase.CLEAN, Observation.FAILED): Action.STAND,
+    (Phase.CLEAN, Observation.UNKNOWN): Action.STAND,
+}
+"""(phase, observation) → action; complete, so that no failure is unforeseen."""
+
+
+def commit(
+    store: GraphStore,
+    prepared: PreparedCommit,
+    schema_hash: Callable[[], str],
+    abandon: Callable[[], None] = lambda: None,
+) -> Published:
+    """Makes a prepared write visible, whole or not at all.
+
+    `schema_hash` reads the graph's current schema hash; `abandon` is called when the write ends before anything could
+    land, so that its staged files may be removed. Raises ExpectedVersionMismatch or another ConflictError when
+    somebody else won (nothing changed), RecoveryRequiredError when the outcome is unknown.
+    """
+    if not prepared.writes:
+        raise InternalError("a write without tables was handed to the commit protocol")
+    lease = Lease(store, prepared.identity.operation_id)
+    try:
+        armed = _take_turn(store, prepared, schema_hash, lease)
+    except OmnigraphError:
+        abandon()
+        raise
+    with lease:
+        landed = _land_all(store, armed, lease)
+        version = _publish_or_undo(store, armed, landed, lease)
+        warnings = record(store, armed, version) or _clean(store, armed, lease, version)
+    return Published(
+        prepared.identity.commit_id,
+        version.parent,
+        version.manifest_version,
+        {t.bound.write.table_key: t.version for t in landed},
+        version.overtaken + warnings,
+    )
+
+
+def _take_turn(
+    store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str], lease: Lease
+) -> ArmedCommit:
+    """Arms when no other writer covers the same tables.
+
+    Each writer arms first and looks second, so of two that meet at least one sees the other; who sees one steps back.
+    Two overlapping writers of this library therefore never both land.
+    """
+    own = prepared.identity.operation_id
+    for attempt in range(TURNS):
+        await_turn(store, prepared.branch, prepared.tables)
+        bound = revalidate(store, prepared, schema_hash)
+        armed = arm(store, prepared, bound, lease)
+        if covering(store, prepared.branch, prepared.tables, other_than=own) is None:
+            return armed
+        _act(RULES[Phase.ARM, Observation.LOST], store, armed, (), lease)
+        time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 6)))
+    raise WriterBusyError(f"other writers kept getting in the way of {sorted(prepared.tables)}; try again later")
+
+
+def revalidate(
+    store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]
+) -> tuple[BoundWrite, ...]:
+    """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
+
+    Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
+    a HEAD that is ahead of its pin.
+    """
+    if store.has_schema_lock():
+        raise ConflictError("a schema change is running (or died): writes are refused until it is over")
+    if schema_hash() != prepared.schema_hash:
+        raise ConflictError("the schema changed after this write was planned; plan it again")
+    check_expectations(store.snapshot(prepared.branch), prepared.expectations())
+    ordered = sorted(prepared.writes, key=lambda w: w.table_key)
+    return tuple(_bind(store, prepared, write) for write in ordered)
+
+
+def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> BoundWrite:
+    expected = write.entry.version
+    dataset = store.open_dataset(branch_path(write.entry.location, write.branch))
+    head = int(dataset.version)
+    if head != expected:
+        if covering(store, prepared.branch, frozenset({write.table_key})) is not None:
+            raise ExpectedVersionMismatch(write.table_key, expected, head)
+        # A writer that published and removed its sidecar since the snapshot was read shows as a moved pin.
+        check_expectations(store.snapshot(prepared.branch), {write.table_key: expected})
+        raise ConflictError(
+            f"'{write.table_key}' is at version {head} but version {expected} is published, and no running write "
+            "covers it: another program committed to it past the manifest. Inspect the dataset and re-publish or "
+            "restore it before writing."
+        )
+    properties = {"omnigraph:operation": prepared.identity.operation_id}
+    return BoundWrite(write, dataset, prepare_change(dataset, write.change, properties))
+
+
+def arm(store: GraphStore, prepared: PreparedCommit, bound: tuple[BoundWrite, ...], lease: Lease) -> ArmedCommit:
+    """Phase A: lease, then sidecar, are durable. Nothing has moved when it fails."""
+    lease.acquire()
+    armed = ArmedCommit(prepared, bound)
+    try:
+        sidecar.arm(store, prepared)
+    except OmnigraphError:
+        _act(RULES[Phase.ARM, Observation.FAILED], store, armed, (), lease)
+        raise
+    return armed
+
+
+def land(bound: BoundWrite) -> LandedTable:
+    """Phase B for one table: its transaction lands at exactly pin + 1, or CommitFailed says what is known."""
+    try:
+        dataset = commit_strict(bound.dataset, bound.transaction)
+    except CommitFailed as failure:
+        if failure.outcome is Outcome.LOST:
+            raise
+        version = landed_version(bound.dataset, bound.transaction)
+        if version is None:
+            raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
+        dataset = bound.dataset.checkout_version(version)
+    return LandedTable(bound, dataset)
+
+
+def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[LandedTable, ...]:
+    landed: list[LandedTable] = []
+    for bound in armed.bound:
+        try:
+            table = land(bound)
+        except CommitFailed as failure:
+            _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
+            raise _loss(store, armed, bound) from failure
+        except StorageError as failure:
+            _act(RULES[Phase.LAND, Observation.UNKNOWN], store, armed, tuple(landed), lease)
+            raise _unknown(armed, failure) from failure
+        landed.append(table)
+        if table.version != bound.write.entry.version + 1:
+            # It was rebased over a commit that we do not know: undo ours, keep theirs.
+            _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
+            raise _loss(store, armed, bound)
+    return tuple(landed)
+
+
+def _publish_or_undo(
+    store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease
+) -> PublishedVersion:
+    identity = armed.prepared.identity
+    publication = Publication(
+        armed.prepared.branch,
+        tuple(_update(store, table, table.bound.write.row_count) for table in landed),
+        armed.prepared.expectations(),
+        identity.operation_id,
+        identity.commit_id,
+        identity.actor,
+    )
+    try:
+        return publish(store, publication)
+    except ConflictError:
+        _act(RULES[Phase.PUBLISH, Observation.LOST], store, armed, landed, lease)
+        raise
+    except StorageError:
+        _act(RULES[Phase.PUBLISH, Observation.FAILED], store, armed, landed, lease)
+        raise
+
+
+def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion) -> tuple[str, ...]:
+    """Adds the commit row; maintenance has none. A failure leaves the sidecar and becomes a warning."""
+    identity = armed.prepared.identity
+    if identity.commit_id is None:
+        return ()
+    row = Commit(
+        identity.commit_id,
+        armed.prepared.branch,
+        version.manifest_version,
+        version.parent,
+        None,
+        time.time_ns() // 1000,
+        identity.actor,
+    )
+    try:
+        append_commit(store.location, row)
+    except (CommitFailed, StorageError) as failure:
+        return (f"published, but the commit row could not be written ({failure}); recovery completes it",)
+    return ()
+
+
+def _clean(store: GraphStore, armed: ArmedCommit, lease: Lease, version: PublishedVersion) -> tuple[str, ...]:
+    try:
+        sidecar.disarm(store, armed.prepared.identity.operation_id)
+        lease.release()
+    except StorageError as failure:
+        return (f"published as manifest version {version.manifest_version}, but cleaning up failed: {failure.message}",)
+    return ()
+
+
+def _act(
+    action: Action, store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease
+) -> None:
+    """Carries out what RULES says; returns when the graph is whole again, raises RecoveryRequiredError when not."""
+    if action in (Action.RECOVER, Action.STAND):
+        return
+    if action is Action.UNDO and landed:
+        undo(store, armed, landed)
+    sidecar.disarm(store, armed.prepared.identity.operation_id)
+    lease.release()
+
+
+def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...]) -> None:
+    """Gives every landed table its published content back and publishes those versions, so that HEAD = pin again."""
+    try:
+        updates = []
+        for table in landed:
+            # Our change may have landed over somebody's commit: then the version below ours is theirs to keep.
+            below = table.version - 1
+            restored = restore(table.dataset, below)
+            if int(restored.version) != table.version + 1:
+                raise _unknown(armed, StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken"))
+            if below == table.bound.write.entry.version:
+                updates.append(_update(store, LandedTable(table.bound, restored), table.bound.write.entry.row_count))
+        if updates:
+            pins = {t.bound.write.table_key: t.bound.write.entry.version for t in landed}
+            keys = {u.table_key for u in updates}
+            identity = armed.prepared.identity
+            expected = {k: v for k, v in pins.items() if k in keys}
+            undoing = f"undo:{identity.operation_id}"
+            publish(store, Publication(armed.prepared.branch, tuple(updates), expected, undoing, None, identity.actor))
+    except (CommitFailed, ConflictError, StorageError) as failure:
+        raise _unknown(armed, failure) from failure
+
+
+def _update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdate:
+    write = table.bound.write
+    uri = store.table_uri(write.entry.location, write.branch)
+    path = store.manifest_path(uri, manifest_file(table.version))
+    return TableUpdate(write.table_key, table.version, write.branch, row_count, path)
+
+
+def _loss(store: GraphStore, armed: ArmedCommit, bound: BoundWrite) -> ConflictError:
+    expected = bound.write.entry.version
+    actual = store.snapshot(armed.prepared.branch).pin(bound.write.table_key)
+    if actual == expected:
+        actual = store.head_version(bound.write.entry.location, bound.write.branch)
+    return ExpectedVersionMismatch(bound.write.table_key, expected, actual)
+
+
+def _unknown(armed: ArmedCommit, failure: BaseException) -> RecoveryRequiredError:
+    return RecoveryRequiredError(
+        f"write {armed.prepared.identity.operation_id} was interrupted and its outcome is not known ({failure}); its "
+        "sidecar was kept and recovery decides"
+    )

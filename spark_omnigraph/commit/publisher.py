@@ -1,0 +1,124 @@
+"""The one compare-and-swap of manifest rows that makes a commit visible (storage format, section 3).
+
+Every publish also updates the sentinel row, so publishes of this library are totally ordered and their
+expectations hold atomically. The reference engine collides with us only on equal object ids: when the landed version
+is further than base + 1, what lies between is checked again and reported.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spark_omnigraph.errors import ExpectedVersionMismatch, RecoveryRequiredError, StorageError
+from spark_omnigraph.manifest.rows import (
+    ManifestRow,
+    PublishFacts,
+    TableUpdate,
+    sentinel_facts,
+    sentinel_row,
+    version_row,
+)
+from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
+from spark_omnigraph.storage.commit_log import newest_commit_id
+from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest_table import check_stamp, publish_rows, read_rows
+
+ATTEMPTS = 12
+"""Publishes tried while only tables that this write neither wrote nor read move underneath."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A publish to make: the updates, what must hold, and who makes it."""
+
+    branch: str | None
+    updates: tuple[TableUpdate, ...]
+    expectations: Mapping[str, int]
+    operation_id: str
+    commit_id: str | None
+    actor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedVersion:
+    """Where a publish landed; `overtaken` tells what a foreign engine moved meanwhile (empty among our writers)."""
+
+    manifest_version: int
+    parent: str | None
+    overtaken: tuple[str, ...] = ()
+
+
+def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
+    """Publishes, or raises ExpectedVersionMismatch (a definite loss) or RecoveryRequiredError (outcome unknown)."""
+    for attempt in range(ATTEMPTS):
+        dataset = store.manifest(publication.branch)
+        check_stamp(dataset)
+        base = int(dataset.version)
+        rows = read_rows(dataset)
+        check_expectations(reduce_rows(publication.branch, base, rows), publication.expectations)
+        parent = current_head(store, publication.branch, base, rows)
+        commit = publication.commit_id if publication.commit_id is not None else parent
+        facts = PublishFacts(publication.operation_id, commit, parent, publication.actor, base)
+        new_rows = [version_row(update) for update in publication.updates] + [sentinel_row(facts)]
+        try:
+            landed = publish_rows(dataset, new_rows)
+        except CommitFailed as failure:
+            if failure.outcome is Outcome.UNKNOWN:
+                found = _read_back(store, publication, base)
+                if found is not None:
+                    return found
+            time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))
+            continue
+        return PublishedVersion(landed, parent, _moved_between(store, publication, base, landed))
+    raise StorageError(f"storage: the manifest of '{store.root}' was contended {ATTEMPTS} times in a row")
+
+
+def check_expectations(snapshot: Snapshot, expectations: Mapping[str, int]) -> None:
+    """Raises ExpectedVersionMismatch for the first table (in key order) that a snapshot shows at another version."""
+    for key in sorted(expectations):
+        if snapshot.pin(key) != expectations[key]:
+            raise ExpectedVersionMismatch(key, expectations[key], snapshot.pin(key))
+
+
+def current_head(store: GraphStore, branch: str | None, version: int, rows: Sequence[ManifestRow]) -> str | None:
+    """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log."""
+    facts = sentinel_facts(rows)
+    if facts is not None and facts.commit is not None and facts.base + 1 == version:
+        return facts.commit
+    return newest_commit_id(store.location, branch)
+
+
+def _read_back(store: GraphStore, publication: Publication, base: int) -> PublishedVersion | None:
+    """What became of a publish with a lost answer: ours, or None when it certainly did not land.
+
+    Later publishes overwrite the sentinel, so every manifest version since the base is looked at.
+    """
+    try:
+        newest = int(store.manifest(publication.branch).version)
+        for version in range(base + 1, newest + 1):
+            facts = sentinel_facts(read_rows(store.manifest(publication.branch, version)))
+            if facts is not None and facts.operation == publication.operation_id:
+                return PublishedVersion(version, facts.parent)
+    except StorageError as error:
+        raise RecoveryRequiredError(
+            f"the outcome of publish {publication.operation_id} is unknown ({error.message}); recovery decides"
+        ) from error
+    return None
+
+
+def _moved_between(store: GraphStore, publication: Publication, base: int, landed: int) -> tuple[str, ...]:
+    """Texts for tables that another engine moved between our base and our version."""
+    texts = []
+    for version in range(base + 1, landed):
+        try:
+            check_expectations(store.snapshot(publication.branch, version), publication.expectations)
+        except ExpectedVersionMismatch as moved:
+            texts.append(
+                f"another engine published '{moved.table_key}' version {moved.actual} at manifest version {version}, "
+                f"while this write relied on version {moved.expected}; check the graph"
+            )
+    return tuple(texts)

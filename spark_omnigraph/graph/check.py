@@ -1,0 +1,290 @@
+"""Answers the probes of a load over staged plus pinned rows, reading key columns only.
+
+Node tables come first, since rows dropped there are endpoints that edges lose; then edges: ids, uniqueness,
+endpoints, cardinality. Rows found bad are dropped from the staged tables and reported as findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
+from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.graph.staged_table import Rows, StagedTable
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.storage.keys import scan_columns, stored_among
+from spark_omnigraph.storage.staged import TableTarget
+from spark_omnigraph.validate.probes import (
+    CardinalityProbe,
+    DanglingProbe,
+    EndpointProbe,
+    UniqueProbe,
+    cardinality_probes,
+    dangling_probes,
+    endpoint_probes,
+    unique_probes,
+)
+
+_DANGLING_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Rows of one table that break one rule; `message(i)` is the text for `rows[i]`."""
+
+    table_key: str
+    field: str | None
+    rule: Rule
+    rows: Rows
+    message: Callable[[int], str]
+
+
+@dataclass(slots=True)
+class CheckResult:
+    findings: list[Finding]
+    superseded: dict[str, int]
+
+
+class LoadChecker:
+    """Checks of one load against one snapshot. `targets` pins every table of the graph."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        mode: LoadMode,
+        on_duplicate: OnDuplicate,
+        staged: Mapping[str, StagedTable],
+        targets: Mapping[str, TableTarget],
+        options: Mapping[str, str],
+    ) -> None:
+        self._catalog = catalog
+        self._mode = mode
+        self._last_wins = mode is LoadMode.MERGE and on_duplicate is OnDuplicate.LAST
+        self._staged = staged
+        self._targets = targets
+        self._options = options
+        self._result = CheckResult([], {})
+
+    def run(self, mentioned: frozenset[str]) -> CheckResult:
+        """All findings. `mentioned` names the tables that an overwrite replaces, empty ones included.
+
+        ConstraintError when an overwrite would leave stored edges dangling.
+        """
+        entities = [(table, self._entity(table)) for table in self._staged.values()]
+        for table, entity in sorted(entities, key=lambda pair: isinstance(pair[1], EdgeType)):
+            self._check_ids(table, entity)
+            for unique in unique_probes(entity):
+                self._check_unique(table, unique)
+            if isinstance(entity, EdgeType):
+                for endpoint in endpoint_probes(entity):
+                    self._check_endpoints(table, endpoint, mentioned)
+                for cardinality in cardinality_probes(entity):
+                    self._check_cardinality(table, entity, cardinality)
+        if self._mode is LoadMode.OVERWRITE:
+            for dangling in dangling_probes(self._catalog, mentioned):
+                self._refuse_dangling(dangling)
+        return self._result
+
+    def _entity(self, table: StagedTable) -> EntityType:
+        entity = self._catalog.table(table.table_key)
+        assert entity is not None  # noqa: S101 - staging knows only tables of this catalogue
+        return entity
+
+    def _check_ids(self, table: StagedTable, entity: EntityType) -> None:
+        if not table.given_ids:
+            return
+        ids = table.column("id")
+        if pc.count_distinct(ids).as_py() == len(ids):
+            return
+        first, later = _repeats([ids], table, keep_last=self._last_wins)
+        if self._last_wins:
+            table.drop(later)
+            self._result.superseded[table.table_key] = len(later)
+            return
+        columns = list(entity.key or ("id",))
+        label = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+
+        def message(i: int) -> str:
+            value = ids[int(later[i])].as_py()
+            return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
+
+        self._found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
+        del first
+
+    def _check_unique(self, table: StagedTable, probe: UniqueProbe) -> None:
+        table.load(["id", *probe.columns])
+        columns = [table.column(name) for name in probe.columns]
+        _, later = _repeats(columns, table, keep_last=False)
+        self._found(self._unique_finding(table, probe, later, "an earlier record of the input"), table)
+        taken = self._held_by_stored(table, probe)
+        self._found(self._unique_finding(table, probe, taken, "a stored row"), table)
+
+    def _unique_finding(self, table: StagedTable, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
+        name = table.table_key.partition(":")[2]
+        label = probe.columns[0] if len(probe.columns) == 1 else f"({', '.join(probe.columns)})"
+
+        def message(i: int) -> str:
+            values = [str(table.column(c)[int(rows[i])].as_py()) for c in probe.columns]
+            text = values[0] if len(values) == 1 else f"({', '.join(values)})"
+            return f"@unique violation on {name}.{label}: value '{text}' is held by {holder}"
+
+        return Finding(table.table_key, probe.columns[0], Rule.UNIQUE, rows, message)
+
+    def _held_by_stored(self, table: StagedTable, probe: UniqueProbe) -> Rows:
+        """Rows whose tuple a stored row holds that this load does not replace."""
+        if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
+            return np.empty(0, dtype=np.int64)
+        names = list(probe.columns)
+        live = np.flatnonzero(~table.dropped)
+        new = pa.table({n: table.column(n).take(pa.array(live)) for n in names} | {"row": pa.array(live)})
+        replaced = table.column("id").filter(pa.array(table.replaces & ~table.dropped)).combine_chunks()
+        hits: list[npt.NDArray[np.int64]] = []
+        for batch in scan_columns(table.target.open(self._options), ["id", *names]):
+            kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
+            stored = pa.Table.from_batches([kept]).select(names).group_by(names).aggregate([])
+            hits.append(np.asarray(new.join(stored, keys=names, join_type="inner").column("row"), dtype=np.int64))
+        found = np.unique(np.concatenate(hits)) if hits else np.empty(0, dtype=np.int64)
+        return found[np.argsort(table.input_rank[found])] if len(found) else found
+
+    def _check_endpoints(self, table: StagedTable, probe: EndpointProbe, mentioned: frozenset[str]) -> None:
+        table.load(["src", "dst"])
+        values = table.column(probe.column)
+        missing = ~self._known_nodes(values, probe.node_key, mentioned) & ~table.dropped
+        rows = np.flatnonzero(missing)
+        node = probe.node_key.partition(":")[2]
+        field = "from" if probe.column == "src" else "to"
+
+        def message(i: int) -> str:
+            return f"{probe.column} '{values[int(rows[i])].as_py()}' not found in {node}"
+
+        self._found(Finding(table.table_key, field, Rule.ENDPOINT, rows, message), table)
+
+    def _known_nodes(
+        self, values: pa.ChunkedArray, node_key: str, mentioned: frozenset[str]
+    ) -> npt.NDArray[np.bool_]:
+        """Per value, whether it is the id of a node that will be there: staged, or stored and not replaced."""
+        new = self._staged.get(node_key)
+        known = np.zeros(len(values), dtype=bool)
+        if new is not None and new.given_ids:
+            ids = new.column("id")
+            if new.dropped.any():
+                ids = ids.filter(pa.array(~new.dropped))
+            known = np.asarray(pc.is_in(values, value_set=ids.combine_chunks()))
+        replaced = self._mode is LoadMode.OVERWRITE and node_key in mentioned
+        if known.all() or replaced or not self._targets[node_key].row_count:
+            return known
+        open_values = values.filter(pa.array(~known)).unique()
+        stored = stored_among(self._targets[node_key].open(self._options), "id", open_values)
+        return known | np.asarray(pc.is_in(values, value_set=stored))
+
+    def _check_cardinality(self, table: StagedTable, edge: EdgeType, probe: CardinalityProbe) -> None:
+        live = np.flatnonzero(~table.dropped)
+        sources = table.column("src").take(pa.array(live)).combine_chunks().dictionary_encode()
+        codes = np.asarray(sources.indices)
+        new = np.bincount(codes, minlength=len(sources.dictionary))
+        total = new + self._stored_edges(table, sources.dictionary)
+        bad, bound = self._outside(table, live, codes, total, probe)
+        names = sources.dictionary
+
+        def message(i: int) -> str:
+            code = int(codes[np.searchsorted(live, bad[i])])
+            return (
+                f"@card violation on edge {edge.name}: source '{names[code].as_py()}' has {int(total[code])} edges "
+                f"({bound(code)})"
+            )
+
+        self._found(Finding(table.table_key, "from", Rule.CARDINALITY, bad, message), table)
+
+    def _outside(
+        self,
+        table: StagedTable,
+        live: Rows,
+        codes: npt.NDArray[np.int32],
+        total: npt.NDArray[np.int64],
+        probe: CardinalityProbe,
+    ) -> tuple[Rows, Callable[[int], str]]:
+        """Rows to refuse: of a source with too few edges all, of one with too many the last ones in input order."""
+        low, high = probe.cardinality.min, probe.cardinality.max
+        rank = table.input_rank[live]
+        order = np.lexsort((-rank, codes))
+        starts = np.searchsorted(codes[order], np.arange(len(total)))
+        place_from_last = np.empty(len(order), dtype=np.int64)
+        place_from_last[order] = np.arange(len(order)) - starts[codes[order]]
+        excess = np.maximum(total - high, 0) if high is not None else np.zeros(len(total), dtype=np.int64)
+        refused = (place_from_last < excess[codes]) | (total[codes] < low)
+        return live[refused], lambda code: f"min {low}" if total[code] < low else f"max {high}"
+
+    def _stored_edges(self, table: StagedTable, sources: pa.Array) -> npt.NDArray[np.int64]:
+        """Stored edges per source that stay beside the new ones."""
+        counts = np.zeros(len(sources), dtype=np.int64)
+        if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
+            return counts
+        replaced = table.column("id").filter(pa.array(table.replaces & ~table.dropped)).combine_chunks()
+        for batch in scan_columns(table.target.open(self._options), ["id", "src"], "src", sources):
+            kept = batch.column("src").filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
+            place = pc.index_in(kept, value_set=sources).drop_null()
+            counts += np.bincount(np.asarray(place), minlength=len(sources))
+        return counts
+
+    def _refuse_dangling(self, probe: DanglingProbe) -> None:
+        target = self._targets[probe.table_key]
+        if not target.row_count:
+            return
+        new = self._staged.get(probe.node_key)
+        ids = pa.array([], pa.string())
+        if new is not None:
+            ids = new.column("id").filter(pa.array(~new.dropped)).combine_chunks()
+        dangling: list[tuple[str, str]] = []
+        total = 0
+        for batch in scan_columns(target.open(self._options), ["id", probe.column]):
+            lost = batch.filter(pc.invert(pc.is_in(batch.column(probe.column), value_set=ids)))
+            total += lost.num_rows
+            room = _DANGLING_NAMED - len(dangling)
+            dangling += list(zip(lost.column(0)[:room].to_pylist(), lost.column(1)[:room].to_pylist(), strict=True))
+        if total:
+            node, edge = probe.node_key.partition(":")[2], probe.table_key.partition(":")[2]
+            named = "; ".join(f"edge '{i}' {probe.column} '{value}'" for i, value in dangling)
+            raise ConstraintError(
+                f"overwriting {node} would leave {total} stored {edge} edges dangling: {probe.column} not found in "
+                f"{node} ({named}{'; …' if total > len(dangling) else ''}). Load {edge} in the same overwrite, or keep "
+                "those nodes."
+            )
+
+    def _found(self, finding: Finding, table: StagedTable) -> None:
+        if len(finding.rows):
+            self._result.findings.append(finding)
+            table.drop(finding.rows)
+
+
+def _repeats(columns: list[pa.ChunkedArray], table: StagedTable, keep_last: bool) -> tuple[Rows, Rows]:
+    """Rows that share a tuple with another live row: those kept (first or last in input order), and the others.
+
+    Tuples with a null are exempt; dropped rows do not count.
+    """
+    empty = np.empty(0, dtype=np.int64)
+    valid = ~table.dropped
+    for column in columns:
+        valid = valid & np.asarray(column.is_valid())
+    live = np.flatnonzero(valid)
+    names = [f"c{i}" for i in range(len(columns))]
+    rows = pa.table({n: c.take(pa.array(live)) for n, c in zip(names, columns, strict=True)})
+    groups = rows.append_column("row", pa.array(live)).group_by(names).aggregate([("row", "count")])
+    repeated = groups.filter(pc.greater(groups.column("row_count"), 1)).select(names)
+    if not repeated.num_rows:
+        return empty, empty
+    repeated = repeated.append_column("group", pa.array(np.arange(repeated.num_rows)))
+    joined = rows.append_column("row", pa.array(live)).join(repeated, keys=names, join_type="inner")
+    at, group = np.asarray(joined.column("row")), np.asarray(joined.column("group"))
+    rank = table.input_rank[at]
+    order = np.lexsort((-rank if keep_last else rank, group))
+    at, group = at[order], group[order]
+    is_first = np.ones(len(at), dtype=bool)
+    is_first[1:] = group[1:] != group[:-1]
+    later = at[~is_first]
+    return at[is_first], later[np.argsort(table.input_rank[later])]

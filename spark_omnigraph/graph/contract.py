@@ -1,0 +1,75 @@
+"""The schema contract: the three schema files must agree (storage format 8.5)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
+from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
+
+_STATE_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The accepted schema, its text, and the hash that writes expect to stand until they are published."""
+
+    catalog: Catalog
+    source: str
+    schema_hash: str
+
+
+def read_contract(store: GraphStore) -> Contract:
+    """Reads and checks the schema files. ConflictError when they do not belong together."""
+    files = store.schema_files()
+    catalog = compile_stored_schema(files.source)
+    recorded = _recorded_hash(store, files)
+    if recorded is not None and recorded != catalog.ir_hash:
+        raise ConflictError(
+            f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({recorded}): it was edited by "
+            "hand, or a schema change was interrupted"
+        )
+    return Contract(catalog, files.source, catalog.ir_hash)
+
+
+def read_catalog(store: GraphStore) -> Catalog:
+    """The accepted schema of a graph."""
+    return read_contract(store).catalog
+
+
+def current_hash(store: GraphStore) -> str:
+    """Hash of the schema that the graph has now."""
+    state = store.objects.get(SCHEMA_STATE)
+    if state is None:
+        return read_contract(store).schema_hash
+    return _state_hash(store, state.decode())
+
+
+def state_text(schema_hash: str) -> str:
+    """Content of `__schema_state.json`."""
+    body = {"format_version": _STATE_FORMAT, "schema_ir_hash": schema_hash, "schema_identity_version": 1}
+    return json.dumps(body, indent=2)
+
+
+def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
+    if files.ir is None and files.state is None:
+        return None
+    if files.ir is None or files.state is None:
+        missing = SCHEMA_IR if files.ir is None else SCHEMA_STATE
+        raise ConflictError(f"'{store.root}' lacks {missing}: the schema files do not belong together")
+    return _state_hash(store, files.state)
+
+
+def _state_hash(store: GraphStore, text: str) -> str:
+    try:
+        state = json.loads(text)
+        version, schema_hash = int(state["format_version"]), str(state["schema_ir_hash"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' cannot be read: {error}") from error
+    if version != _STATE_FORMAT:
+        raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' has format {version}; this release knows {_STATE_FORMAT}")
+    return schema_hash

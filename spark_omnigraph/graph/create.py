@@ -1,0 +1,111 @@
+"""`init`: a new graph laid out as the storage format says (section 1.5)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ulid_transform import ulid_now
+
+from spark_omnigraph.catalog.identity import table_path
+from spark_omnigraph.catalog.ir import ir_text
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.sidecar import pending
+from spark_omnigraph.errors import AlreadyInitializedError, ConflictError, NotFoundError, StorageError
+from spark_omnigraph.graph.contract import state_text
+from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.storage.commit_log import create_commit_log
+from spark_omnigraph.storage.commits import create_dataset
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import (
+    COMMIT_ACTORS,
+    COMMITS,
+    MANIFEST,
+    RECOVERY,
+    SCHEMA_IR,
+    SCHEMA_SOURCE,
+    SCHEMA_STATE,
+    manifest_file,
+)
+from spark_omnigraph.storage.manifest_table import create_manifest
+from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.uri import locate
+
+_SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
+_FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, "_graph_commit_recoveries.lance")
+_FIRST_VERSION = 1
+_FIRST_MANIFEST = 3
+
+
+def create_graph(
+    uri: str | os.PathLike[str],
+    schema: str | os.PathLike[str],
+    force: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> GraphStore:
+    """Makes a graph from `.pg` text, or from the path of a `.pg` file.
+
+    Raises AlreadyInitializedError when one is there and `force` is False. With `force` the old graph is removed first,
+    unless a write on it is pending. When creation fails half-way, the schema files go and the root can be used again.
+    """
+    source = schema_text(schema)
+    catalog = compile_schema(source)
+    location = locate(uri, storage_options)
+    store = GraphStore(location, Objects(location, create=True))
+    if force:
+        _purge(store)
+    elif any(store.objects.get(name) is not None for name in _SCHEMA_FILES):
+        raise AlreadyInitializedError(location.root)
+    store.objects.probe(RECOVERY)
+    if not store.objects.create(SCHEMA_SOURCE, source.encode()):
+        raise AlreadyInitializedError(location.root)
+    try:
+        _lay_out(store, catalog)
+    except (CommitFailed, StorageError) as failure:
+        for name in _SCHEMA_FILES:
+            store.objects.delete(name)
+        raise StorageError(
+            f"storage: '{location.root}' could not be initialised: {failure}; empty the folder, or pass force"
+        ) from failure
+    return store
+
+
+def schema_text(schema: str | os.PathLike[str]) -> str:
+    """`.pg` text itself, or the content of the file that a path names."""
+    if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
+        return schema
+    path = Path(schema)
+    if not path.is_file():
+        raise NotFoundError(f"schema file '{path}' not found")
+    return path.read_text(encoding="utf-8")
+
+
+def _lay_out(store: GraphStore, catalog: Catalog) -> None:
+    store.objects.put(SCHEMA_IR, ir_text(catalog).encode())
+    store.objects.put(SCHEMA_STATE, state_text(catalog.ir_hash).encode())
+    rows: list[ManifestRow] = []
+    for entity in catalog.tables():
+        path = table_path(entity.table_key)
+        table_uri = store.location.join(path)
+        create_dataset(table_uri, physical_schema(entity), None, store.location.options)
+        manifest_path = store.manifest_path(table_uri, manifest_file(_FIRST_VERSION))
+        update = TableUpdate(entity.table_key, _FIRST_VERSION, None, 0, manifest_path)
+        rows += [table_row(entity.table_key, path), version_row(update)]
+    create_manifest(store.location, rows)
+    genesis = Commit(ulid_now(), None, _FIRST_MANIFEST, None, None, time.time_ns() // 1000)
+    create_commit_log(store.location, genesis)
+
+
+def _purge(store: GraphStore) -> None:
+    if pending(store):
+        raise ConflictError(f"a write on '{store.root}' is pending; a forced init would destroy it")
+    for name in _SCHEMA_FILES:
+        store.objects.delete(name)
+    for folder in _FOLDERS:
+        store.objects.purge(folder)

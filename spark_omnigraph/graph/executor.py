@@ -1,0 +1,47 @@
+"""Executors run the same functions over many items: in this process, in a pool of processes, or in Spark tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from loky import ProcessPoolExecutor
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Executor(Protocol):
+    """Runs picklable work; `parallelism` is how many items it works on at once."""
+
+    @property
+    def parallelism(self) -> int:
+        """Items worked on at once."""
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        """Results in item order. An error of any item is raised; the others may or may not have run."""
+
+
+class LocalExecutor:
+    """Works in this process (one worker) or in spawned processes, which need neither a JVM nor a main guard."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers if workers is not None else available_cores()
+
+    @property
+    def parallelism(self) -> int:
+        return self._workers
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        if self._workers <= 1 or len(items) <= 1:
+            yield from map(work, items)
+            return
+        # The processes start fresh: Lance does not survive a fork of a process that has used it.
+        with ProcessPoolExecutor(max_workers=min(self._workers, len(items)), context="loky") as pool:
+            yield from pool.map(work, items)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,118 @@
+"""Data out: every row as a record that can be loaded again, and single rows by id."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+
+import pyarrow as pa
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.rows import id_filter, rows_in_id_order
+
+Row = dict[str, object]
+
+
+def export_records(
+    store: GraphStore,
+    catalog: Catalog,
+    snapshot: Snapshot,
+    types: Sequence[str] | None = None,
+    tables: Sequence[str] | None = None,
+) -> Iterator[str]:
+    """JSON lines of the chosen type names and table keys (all when none is given): tables in key order, rows by id.
+
+    Dates are days since the epoch, date-times ISO text without a zone (UTC), blobs their URI or `base64:` text.
+    """
+    for entity in _chosen(catalog, types or (), tables or ()):
+        entry = snapshot.entries.get(entity.table_key)
+        if entry is None:
+            continue
+        for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity)):
+            for row in _rows(entity, batch):
+                yield json.dumps(_record(entity, row), ensure_ascii=False, allow_nan=False)
+
+
+def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str, entity_id: str) -> Row | None:
+    """One row by id, with the values that export writes; None when table or row do not exist."""
+    entity, entry = catalog.table(table_key), snapshot.entries.get(table_key)
+    if entity is None or entry is None:
+        return None
+    for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), id_filter(entity_id)):
+        for row in _rows(entity, batch):
+            return row
+    return None
+
+
+def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> list[EntityType]:
+    names = {entity.name for entity in catalog.tables()}
+    for name in types:
+        if name not in names:
+            raise BadRequestError(f"unknown export type '{name}'")
+    for key in tables:
+        if catalog.table(key) is None:
+            raise BadRequestError(f"unknown export table '{key}'")
+    everything = not types and not tables
+    chosen = [e for e in catalog.tables() if everything or e.name in types or e.table_key in tables]
+    return sorted(chosen, key=lambda e: e.table_key)
+
+
+def _blob_columns(entity: EntityType) -> list[str]:
+    return [p.name for p in entity.properties if p.type.scalar is Scalar.BLOB]
+
+
+def _record(entity: EntityType, row: Row) -> Row:
+    if isinstance(entity, EdgeType):
+        data = {k: v for k, v in row.items() if k not in ("src", "dst")}
+        return {"edge": entity.name, "from": row["src"], "to": row["dst"], "data": data}
+    return {"type": entity.name, "data": row}
+
+
+def _rows(entity: EntityType, batch: pa.RecordBatch) -> Iterator[Row]:
+    columns = {name: _values(entity, name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    for i in range(batch.num_rows):
+        yield {name: values[i] for name, values in columns.items()}
+
+
+def _values(entity: EntityType, name: str, column: pa.Array) -> list[object]:
+    prop = entity.property(name)
+    if prop is None:
+        return list(column.to_pylist())
+    if prop.type.scalar is Scalar.DATE:
+        return _mapped(column, pa.date32(), pa.int32(), lambda days: days)
+    if prop.type.scalar is Scalar.DATETIME:
+        return _mapped(column, pa.date64(), pa.int64(), _datetime_text)
+    values = list(column.to_pylist())
+    if prop.type.scalar in (Scalar.F32, Scalar.F64) and not all(_is_finite(v) for v in values):
+        raise BadRequestError(f"property '{entity.name}.{name}' holds a value that is not finite; JSON cannot carry it")
+    return values
+
+
+def _mapped(column: pa.Array, stored: pa.DataType, plain: pa.DataType, render: object) -> list[object]:
+    """Values of a column, or of its list items, as integers handed to `render`."""
+    assert callable(render)  # noqa: S101 - narrows the type for the reader and for mypy
+    if pa.types.is_list(column.type):
+        items = column.cast(pa.list_(plain)) if column.type.value_type == stored else column
+        return [None if v is None else [None if x is None else render(x) for x in v] for v in items.to_pylist()]
+    numbers = column.cast(plain) if column.type == stored else column
+    return [None if v is None else render(v) for v in numbers.to_pylist()]
+
+
+def _datetime_text(millis: int) -> str:
+    seconds, rest = divmod(millis, 1000)
+    try:
+        text = datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, ValueError, OSError) as error:
+        raise BadRequestError(f"a DateTime of {millis} ms lies outside the years 1 to 9999 and has no text") from error
+    return f"{text}.{rest:03d}" if rest else text
+
+
+def _is_finite(value: object) -> bool:
+    if isinstance(value, list):
+        return all(_is_finite(v) for v in value)
+    return not isinstance(value, float) or math.isfinite(value)

@@ -1,0 +1,250 @@
+"""`Graph`: everything a caller does with one graph, without Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.lease import refuse_interrupted
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.contract import read_contract
+from spark_omnigraph.graph.create import create_graph
+from spark_omnigraph.graph.describe import describe_graph
+from spark_omnigraph.graph.executor import Executor, LocalExecutor
+from spark_omnigraph.graph.export import export_records, read_entity
+from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve
+from spark_omnigraph.graph.index import ensure_indices
+from spark_omnigraph.graph.load import LoadRequest, load
+from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.storage.lines import Source, list_inputs
+from spark_omnigraph.storage.manifest_table import check_stamp
+
+SMALL_INPUT = 48 << 20
+"""Bytes up to which starting worker processes costs more than they save."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
+
+    Handles are cheap, immutable and may be used from several threads.
+
+    Examples:
+        >>> import tempfile
+        >>> g = Graph.init(tempfile.mkdtemp() + "/g", "node Person { name: String @key  age: I32? }")
+        >>> report = g.load(['{"type": "Person", "data": {"name": "Ada", "age": 36}}'])
+        >>> report.nodes_loaded
+        {'Person': 1}
+        >>> g.entity("node:Person", "Ada")
+        {'id': 'Ada', 'age': 36, 'name': 'Ada'}
+    """
+
+    store: GraphStore
+    writable: bool = True
+    target: ReadTarget = ReadTarget()
+
+    @classmethod
+    def init(
+        cls,
+        uri: str | os.PathLike[str],
+        schema: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Graph:
+        """Makes a graph from `.pg` text or a file's path. AlreadyInitializedError when one is there."""
+        return cls(create_graph(uri, schema, force, storage_options))
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        mode: str = "rw",
+        branch: str = "main",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Graph:
+        """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
+
+        Read-write probes the store and raises RecoveryRequiredError while an interrupted write is pending; a read-only
+        open always works. NotFoundError for a missing graph or branch.
+        """
+        if mode not in ("r", "rw"):
+            raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
+        store = GraphStore.open(uri, storage_options)
+        name = parse_branch(branch)
+        if name is not None and name not in store.branch_names():
+            raise NotFoundError(f"branch '{branch}' not found in '{store.root}'")
+        if mode == "rw":
+            check_stamp(store.manifest(name))
+            store.objects.probe(RECOVERY)
+            refuse_interrupted(store)
+        read_contract(store)
+        return cls(store, mode == "rw", ReadTarget(display(name)))
+
+    @property
+    def uri(self) -> str:
+        return self.store.root
+
+    @property
+    def branch(self) -> str:
+        return self.target.branch or "main"
+
+    def at(
+        self,
+        *,
+        branch: str | None = None,
+        version: int | None = None,
+        snapshot: str | None = None,
+        as_of: datetime | str | None = None,
+    ) -> Graph:
+        """A read-only handle pinned to what these name now; without a version, snapshot or time, to the newest state."""
+        found = resolve(self.store, ReadTarget(branch or self.branch, version, snapshot, as_of))
+        return replace(self, writable=False, target=ReadTarget(display(found.branch), version=found.version))
+
+    def catalog(self) -> Catalog:
+        """The accepted schema."""
+        return read_contract(self.store).catalog
+
+    def schema(self) -> str:
+        """The accepted schema as `.pg` text."""
+        return read_contract(self.store).source
+
+    def snapshot(self, **where: object) -> Snapshot:
+        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`."""
+        return resolve(self.store, self._target(where))
+
+    def load(
+        self,
+        source: Source | Sequence[str | os.PathLike[str]],
+        mode: str = "append",
+        *,
+        branch: str | None = None,
+        base: str | None = None,
+        actor: str | None = None,
+        executor: Executor | None = None,
+        options: LoadOptions = LoadOptions(),
+    ) -> LoadReport:
+        """Loads JSON lines in one commit: paths, globs, folders, URIs, or an iterable of lines.
+
+        `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
+        from. Raises BadRowsError, ConstraintError, ConflictError; then nothing has changed.
+        """
+        self._require_writable()
+        request = self._request(source, mode, branch, base, actor, options)
+        return self._load(request, executor)
+
+    def ingest(
+        self,
+        source: Source | Sequence[str | os.PathLike[str]],
+        branch: str | None = None,
+        base: str = "main",
+        mode: str = "append",
+        *,
+        actor: str | None = None,
+        executor: Executor | None = None,
+        options: LoadOptions = LoadOptions(),
+    ) -> LoadReport:
+        """Like `load`, but a missing branch is created from `base` first."""
+        return self.load(source, mode, branch=branch, base=base, actor=actor, executor=executor, options=options)
+
+    def count(self, table: str, **where: object) -> int:
+        """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
+        entry = self.snapshot(**where).entries.get(table)
+        if entry is None:
+            raise NotFoundError(f"table '{table}' not found in '{self.store.root}'")
+        return entry.row_count
+
+    def entity(self, table: str, entity_id: str, **where: object) -> dict[str, object] | None:
+        """One row by id as a dictionary (values as in `export`), or None."""
+        return read_entity(self.store, self.catalog(), self.snapshot(**where), table, entity_id)
+
+    def export(
+        self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: object
+    ) -> Iterator[str]:
+        """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
+        return export_records(self.store, self.catalog(), self.snapshot(**where), types, tables)
+
+    def describe(self, **where: object) -> dict[str, object]:
+        """Types, counts, versions, index coverage and branches as plain values."""
+        return describe_graph(self.store, self.catalog(), self.snapshot(**where))
+
+    def commits(
+        self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None
+    ) -> list[Commit]:
+        """Commits that a branch sees, oldest first; the newest `limit` of them, or those of one actor."""
+        found = list_commits(self.store, branch or self.branch)
+        if actor is not None:
+            found = [c for c in found if c.actor == actor]
+        return found if limit is None else found[max(len(found) - limit, 0) :]
+
+    def commit(self, commit_id: str) -> Commit:
+        """A commit by id. NotFoundError when no branch has it."""
+        return get_commit(self.store, commit_id, parse_branch(self.branch))
+
+    def branches(self) -> list[str]:
+        """`main`, then the other branches by name."""
+        return list_branches(self.store)
+
+    def create_branch(self, name: str, base: str = "main") -> str:
+        """Creates a branch that shows what `base` shows now."""
+        self._require_writable()
+        return create_branch(self.store, name, base)
+
+    def ensure_indices(self, *, branch: str | None = None) -> list[str]:
+        """Builds the indexes that the schema asks for and that are missing; their names as `table.column`."""
+        self._require_writable()
+        return ensure_indices(self.store, parse_branch(branch or self.branch))
+
+    def _load(self, request: LoadRequest, executor: Executor | None) -> LoadReport:
+        size = sum(file.size for file in request.files)
+        chosen = executor if executor is not None else LocalExecutor(1 if size <= SMALL_INPUT else None)
+        report = load(self.store, request, chosen)
+        if report.commit is not None and request.options.build_indexes:
+            started = time.perf_counter()
+            ensure_indices(self.store, request.branch, report.tables)
+            phases = {**report.phases, "index": round(time.perf_counter() - started, 4)}
+            return replace(report, phases=phases)
+        return report
+
+    def _request(
+        self,
+        source: Source | Sequence[str | os.PathLike[str]],
+        mode: str,
+        branch: str | None,
+        base: str | None,
+        actor: str | None,
+        options: LoadOptions,
+    ) -> LoadRequest:
+        try:
+            load_mode = LoadMode(mode)
+        except ValueError as error:
+            raise BadRequestError(f"mode must be one of {', '.join(LoadMode)}, got '{mode}'") from error
+        files = tuple(list_inputs(source, self.store.storage_options))
+        name = parse_branch(branch if branch is not None else self.branch)
+        created = False
+        if name is not None and name not in self.store.branch_names():
+            if base is None:
+                raise NotFoundError(f"branch '{name}' not found; name a base branch to create it from")
+            create_branch(self.store, name, base)
+            created = True
+        return LoadRequest(files, name, load_mode, actor, options, base, created)
+
+    def _target(self, where: Mapping[str, object]) -> ReadTarget:
+        return ReadTarget(**{**{"branch": self.branch, "version": self.target.version}, **where}) if where else self.target
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
+
+
+

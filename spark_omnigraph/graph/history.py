@@ -1,0 +1,85 @@
+"""Commits, and the snapshots that they and times name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.manifest.lineage import Commit, in_order
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.commit_log import find_commit, read_commits
+from spark_omnigraph.storage.graph_store import GraphStore
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """What to read: the newest state of a branch, or one of a manifest version, a commit id, or a time.
+
+    `as_of` is an aware or UTC datetime, or ISO 8601 text; it names the newest commit not after it.
+    """
+
+    branch: str | None = None
+    version: int | None = None
+    snapshot: str | None = None
+    as_of: datetime | str | None = None
+
+    def __post_init__(self) -> None:
+        given = [n for n in ("version", "snapshot", "as_of") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise BadRequestError(f"give one of version, snapshot and as_of, not {' and '.join(given)}")
+
+
+def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
+    """The snapshot that a target names. NotFoundError when there is none."""
+    branch = parse_branch(target.branch)
+    if target.snapshot is not None:
+        commit = get_commit(store, target.snapshot, branch)
+        return store.snapshot(commit.branch, commit.manifest_version)
+    if target.as_of is not None:
+        commit = _commit_at(store, branch, target.as_of)
+        return store.snapshot(commit.branch, commit.manifest_version)
+    return store.snapshot(branch, target.version)
+
+
+def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
+    """Commits that a branch sees, oldest first."""
+    name = parse_branch(branch)
+    _require_branch(store, name)
+    return in_order(read_commits(store.location, name))
+
+
+def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
+    """A commit by id, looked for on this branch first, then on every other."""
+    _require_branch(store, branch)
+    others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
+    for name in (branch, *others):
+        found = find_commit(store.location, name, commit_id)
+        if found is not None:
+            return found
+    raise NotFoundError(f"commit '{commit_id}' not found")
+
+
+def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
+    _require_branch(store, branch)
+    moment = _micros(as_of)
+    earlier = [c for c in read_commits(store.location, branch) if c.created_at <= moment]
+    if not earlier:
+        raise NotFoundError(f"no commit at or before {as_of}")
+    return in_order(earlier)[-1]
+
+
+def _micros(moment: datetime | str) -> int:
+    try:
+        parsed = datetime.fromisoformat(moment.replace("Z", "+00:00")) if isinstance(moment, str) else moment
+    except ValueError as error:
+        raise BadRequestError(f"'{moment}' is not a time: use ISO 8601, such as 2026-01-31T12:00:00Z") from error
+    aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=timezone.utc)
+    delta = aware - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def _require_branch(store: GraphStore, branch: str | None) -> None:
+    if branch is not None and branch not in store.branch_names():
+        raise NotFoundError(f"branch '{branch}' not found in '{store.root}'")

@@ -1,0 +1,91 @@
+"""Missing indexes: derived state, built as a write of its own that makes no commit.
+
+Each table is staged and landed under its own sidecar. A table that a load is changing right now is left for the next
+time: an index never holds up data, and a missing one never changes an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ulid_transform import ulid_now
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.graph.contract import current_hash, read_catalog
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.commits import TableChange
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.index import WantedIndex, build_segments, coverage
+
+_BTREE_SCALARS = frozenset(
+    {
+        Scalar.BOOL,
+        Scalar.I32,
+        Scalar.I64,
+        Scalar.U32,
+        Scalar.U64,
+        Scalar.F32,
+        Scalar.F64,
+        Scalar.DATE,
+        Scalar.DATETIME,
+    }
+)
+
+
+def ensure_indices(store: GraphStore, branch: str | None, tables: Iterable[str] | None = None) -> list[str]:
+    """Builds missing indexes of these tables (all by default) that the branch owns; returns `table.column` names."""
+    catalog, snapshot = read_catalog(store), store.snapshot(branch)
+    built: list[str] = []
+    for key in sorted(tables if tables is not None else snapshot.entries):
+        entry = snapshot.entries.get(key)
+        if entry is None or not entry.row_count or entry.branch != branch:
+            continue
+        built += _ensure_table(store, catalog, snapshot, entry)
+    return built
+
+
+def wanted_indexes(entity: EntityType) -> list[WantedIndex]:
+    """Indexes of a table by the rules of the storage format, section 9.1."""
+    wanted = [WantedIndex("id", "BTREE")]
+    if isinstance(entity, EdgeType):
+        return [*wanted, WantedIndex("src", "BTREE"), WantedIndex("dst", "BTREE")]
+    for constraint in entity.constraints:
+        if isinstance(constraint, (Key, Index)) and len(constraint.columns) == 1:
+            prop = entity.property(constraint.columns[0])
+            kind = _kind(prop) if prop is not None else None
+            if prop is not None and kind is not None:
+                wanted.append(WantedIndex(prop.name, kind))
+    return list(dict.fromkeys(wanted))
+
+
+def _kind(prop: Property) -> str | None:
+    if prop.type.is_list:
+        return None
+    if prop.type.is_vector:
+        return "IVF_FLAT"
+    if prop.type.scalar is Scalar.STRING:
+        return "BTREE" if prop.type.is_enum else "INVERTED"
+    return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
+
+
+def _ensure_table(store: GraphStore, catalog: Catalog, snapshot: Snapshot, entry: TableEntry) -> list[str]:
+    entity = catalog.table(entry.table_key)
+    if entity is None:
+        return []
+    dataset = store.open_table(entry)
+    present = {c.columns for c in coverage(dataset)}
+    missing = [w for w in wanted_indexes(entity) if (w.column,) not in present]
+    segments = build_segments(dataset, missing) if missing else []
+    if not segments:
+        return []
+    write = TableWrite(entry, snapshot.branch, TableChange(segments=tuple(segments)), entry.row_count)
+    identity = Identity(ulid_now(), None, None, WriterKind.ENSURE_INDICES)
+    prepared = PreparedCommit(identity, snapshot.branch, catalog.ir_hash, (write,))
+    try:
+        commit(store, prepared, lambda: current_hash(store))
+    except ConflictError:
+        return []
+    return [f"{entry.table_key}.{want.column}" for want in missing]

@@ -1,0 +1,352 @@
+"""Load: records → checked, staged fragments of all types at once → one commit.
+
+    plan_load      capture branch, snapshot, schema; fork what a branch writes first     driver
+    stage_range    decode, check, stage                                                  executors
+    check_load     probes over staged plus pinned key columns                            driver
+    finish_load    prepare and hand to the commit protocol                               driver
+
+A load that lost a race is planned anew, a bounded number of times, where the mode's meaning allows it: append and
+merge always, overwrite only while nothing that it replaces has moved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ulid_transform import ulid_now
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.commit.lease import await_turn
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.commit.publisher import current_head
+from spark_omnigraph.errors import BadRowsError, BadRowSummary, ExpectedVersionMismatch, InternalError, OmnigraphError
+from spark_omnigraph.graph.check import CheckResult, LoadChecker
+from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
+from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
+from spark_omnigraph.graph.report import locate_findings, write_report
+from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.mode import DecodeOptions, LoadMode
+from spark_omnigraph.staging import RangeReceipt, StageContext, StagedFragment, stage_range, tables_mentioned
+from spark_omnigraph.storage.commits import TableChange
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.lines import InputFile, InputRange, cut
+from spark_omnigraph.storage.staged import TableTarget, discard
+from spark_omnigraph.validate.probes import tables_read
+
+REPLANS = 5
+"""Attempts of a load whose tables other writers move."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What the caller asked for; `branch` None is main. The base is echoed in the report."""
+
+    files: tuple[InputFile, ...]
+    branch: str | None
+    mode: LoadMode
+    actor: str | None = None
+    options: LoadOptions = LoadOptions()
+    base: str | None = None
+    branch_created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """One attempt: the snapshot it is planned on, and what its tasks need."""
+
+    contract: Contract
+    snapshot: Snapshot
+    base_commit: str | None
+    context: StageContext
+    ranges: tuple[InputRange, ...]
+    physical_uris: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLoad:
+    """Receipts of all ranges and the staged rows as tables. Nothing refers to the files yet."""
+
+    plan: LoadPlan
+    receipts: tuple[RangeReceipt, ...]
+    tables: Mapping[str, StagedTable]
+
+    @property
+    def mentioned(self) -> frozenset[str]:
+        """Tables that the input has records of, bad ones included."""
+        return frozenset(key for r in self.receipts for key, count in r.read.items() if key and count)
+
+    @property
+    def records(self) -> int:
+        return sum(sum(r.read.values()) for r in self.receipts)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLoad:
+    """A staged load with the answers of the probes; bad and superseded rows are out of the staged files."""
+
+    staged: StagedLoad
+    bad_rows: BadRowSummary
+    bad_per_table: Mapping[str, int]
+    superseded: Mapping[str, int]
+
+
+class Clock:
+    """Seconds per phase, added up over attempts."""
+
+    def __init__(self) -> None:
+        self.phases: Counter[str] = Counter()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] += time.perf_counter() - start
+
+    def seconds(self) -> dict[str, float]:
+        return {name: round(value, 4) for name, value in self.phases.items()}
+
+
+def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadReport:
+    """Loads all records in one commit, or refuses and changes nothing.
+
+    Raises BadRowsError (every bad row was looked for), ConstraintError, or ConflictError after bounded replanning.
+    """
+    clock = Clock()
+    attempt = 1
+    while True:
+        staged = stage_load(store, request, executor, clock)
+        try:
+            return check_and_finish(store, request, executor, staged, clock)
+        except ExpectedVersionMismatch as moved:
+            replaced = request.mode is LoadMode.OVERWRITE and moved.table_key in staged.mentioned
+            if attempt == REPLANS or replaced:
+                raise
+            attempt += 1
+            await_turn(store, request.branch, staged.mentioned)
+
+
+def stage_load(store: GraphStore, request: LoadRequest, executor: Executor, clock: Clock) -> StagedLoad:
+    """Plans an attempt and stages all ranges."""
+    with clock.phase("plan"):
+        plan = plan_load(store, request, executor)
+    receipts: list[RangeReceipt] = []
+    with clock.phase("stage"):
+        for receipt in executor.map(partial(stage_range, plan.context), plan.ranges):
+            receipts.append(receipt)
+            if request.options.progress is not None:
+                request.options.progress("stage", len(receipts), len(plan.ranges))
+    return StagedLoad(plan, tuple(receipts), gather(receipts, plan.context.targets, plan.context.storage_options))
+
+
+def check_and_finish(
+    store: GraphStore, request: LoadRequest, executor: Executor, staged: StagedLoad, clock: Clock
+) -> LoadReport:
+    """The second half of an attempt. Staged files are removed when it ends before anything was armed."""
+    try:
+        with clock.phase("check"):
+            checked = check_load(request, executor, staged)
+    except OmnigraphError:
+        _discard(store, staged)
+        raise
+    prepared = prepare(request, checked)
+    if request.options.dry_run or not prepared.writes:
+        _discard(store, checked.staged)
+        return _report(request, checked, None, clock)
+    _discard_replaced(store, staged, checked.staged)
+    with clock.phase("commit"):
+        published = commit(store, prepared, lambda: current_hash(store), lambda: _discard(store, checked.staged))
+    return _report(request, checked, published, clock)
+
+
+def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadPlan:
+    """Captures what the attempt is planned on. On a branch, the tables that the input mentions are forked first."""
+    contract = read_contract(store)
+    snapshot, rows = store.snapshot_with_rows(request.branch)
+    base_commit = current_head(store, request.branch, snapshot.version, rows)
+    ranges = tuple(cut(request.files, executor.parallelism))
+    context = StageContext(
+        contract.catalog,
+        request.mode,
+        DecodeOptions(request.options.unknown_fields),
+        {},
+        store.storage_options,
+    )
+    forked: set[str] = set()
+    if any(entry.branch != snapshot.branch for entry in snapshot.entries.values()):
+        for keys in executor.map(partial(tables_mentioned, context), ranges):
+            forked |= keys
+        fork_tables(store, snapshot, forked)
+    targets = {key: _target(store, snapshot, key, forked) for key in snapshot.entries}
+    physical = {key: store.table_uri(entry.location, snapshot.branch) for key, entry in snapshot.entries.items()}
+    return LoadPlan(contract, snapshot, base_commit, replace(context, targets=targets), ranges, physical)
+
+
+def _target(store: GraphStore, snapshot: Snapshot, key: str, forked: set[str]) -> TableTarget:
+    entry = snapshot.entries[key]
+    branch = snapshot.branch if key in forked else entry.branch
+    return TableTarget(key, store.table_uri(entry.location, branch), entry.version, entry.row_count)
+
+
+def check_load(request: LoadRequest, executor: Executor, staged: StagedLoad) -> CheckedLoad:
+    """Asks the probes, writes the bad-row report, and takes bad and superseded rows out of the staged files.
+
+    Raises BadRowsError when there are more bad rows than the options allow.
+    """
+    context = staged.plan.context
+    checker = LoadChecker(
+        context.catalog,
+        request.mode,
+        request.options.on_duplicate,
+        staged.tables,
+        context.targets,
+        context.storage_options,
+    )
+    result = checker.run(staged.mentioned)
+    summary = _report_bad_rows(request, executor, staged, result)
+    if not request.options.allows(summary.total, staged.records):
+        raise BadRowsError(_refusal(summary), summary)
+    bad: Counter[str] = Counter()
+    for receipt in staged.receipts:
+        bad.update(receipt.bad)
+    for finding in result.findings:
+        bad[finding.table_key] += len(finding.rows)
+    return CheckedLoad(_restage(executor, staged), summary, bad, result.superseded)
+
+
+def _report_bad_rows(
+    request: LoadRequest, executor: Executor, staged: StagedLoad, result: CheckResult
+) -> BadRowSummary:
+    ranges, receipts = staged.plan.ranges, staged.receipts
+    found = locate_findings(staged.plan.context, executor, ranges, receipts, staged.tables, result.findings)
+    return write_report(ranges, receipts, found, request.options.bad_rows)
+
+
+def _refusal(summary: BadRowSummary) -> str:
+    rules = ", ".join(f"{count} {rule}" for rule, count in summary.per_rule.items())
+    first = summary.sample[0]
+    more = f" Full report: {summary.report}." if summary.report else " Ask for a report of all of them (bad_rows)."
+    return (
+        f"load refused, nothing changed: {summary.total} bad row{'s' if summary.total != 1 else ''} ({rules}). First: "
+        f"{first.file}:{first.line}: {first.message}.{more}"
+    )
+
+
+def _restage(executor: Executor, staged: StagedLoad) -> StagedLoad:
+    """Writes the files anew from which rows were dropped, without those rows."""
+    plan = staged.plan
+    skips: dict[int, dict[str, Rows]] = {}
+    for key, table in staged.tables.items():
+        for index, ordinals in table.dropped_by_range().items():
+            skips.setdefault(index, {})[key] = ordinals
+    if not skips:
+        return staged
+    indexes = sorted(skips)
+    work = partial(_stage_again, plan.context)
+    again = executor.map(work, [(plan.ranges[i], skips[i]) for i in indexes])
+    renewed = {receipt.index: receipt for receipt in again}
+    receipts = tuple(
+        replace(r, staged={**{k: v for k, v in r.staged.items() if k not in skips.get(r.index, {})}, **_of(renewed, r)})
+        for r in staged.receipts
+    )
+    return StagedLoad(plan, receipts, gather(receipts, plan.context.targets, plan.context.storage_options))
+
+
+def _stage_again(context: StageContext, item: tuple[InputRange, Mapping[str, Rows]]) -> RangeReceipt:
+    return stage_range(context, item[0], item[1])
+
+
+def _of(renewed: Mapping[int, RangeReceipt], receipt: RangeReceipt) -> Mapping[str, tuple[StagedFragment, ...]]:
+    found = renewed.get(receipt.index)
+    return found.staged if found is not None else {}
+
+
+def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
+    """The checked load as data for the commit protocol; tables that would not advance are left out."""
+    staged = checked.staged
+    plan = staged.plan
+    replacing = request.mode is LoadMode.OVERWRITE
+    keys = staged.mentioned if replacing else frozenset(staged.tables)
+    writes = [_table_write(plan, key, staged.tables.get(key), replacing) for key in sorted(keys)]
+    advancing = tuple(w for w in writes if w.change.fragments or (w.change.replace_all and w.entry.row_count))
+    read = tables_read(plan.contract.catalog, {w.table_key for w in advancing}, replacing)
+    identity = Identity(ulid_now(), ulid_now(), request.actor, WriterKind.LOAD)
+    pins = {key: plan.snapshot.pin(key) for key in sorted(read)}
+    return PreparedCommit(identity, request.branch, plan.contract.schema_hash, advancing, pins)
+
+
+def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing: bool) -> TableWrite:
+    entry = plan.snapshot.entries[key]
+    if plan.context.targets[key].uri != plan.physical_uris[key]:
+        raise InternalError(f"rows of '{key}' were staged outside the folder that branch '{plan.snapshot.branch}' writes")
+    parts = table.parts if table is not None else ()
+    removed: set[int] = set()
+    for _, fragment in parts:
+        removed.update(fragment.removed_addresses().tolist())
+    change = TableChange(tuple(f.file.fragment for _, f in parts), tuple(sorted(removed)), replacing)
+    staged_rows = table.rows if table is not None else 0
+    rows = staged_rows if replacing else entry.row_count + staged_rows - len(removed)
+    return TableWrite(entry, plan.snapshot.branch, change, rows)
+
+
+def _discard(store: GraphStore, staged: StagedLoad) -> None:
+    for table in staged.tables.values():
+        discard(store.objects, table.target.uri, (fragment.file for _, fragment in table.parts))
+
+
+def _discard_replaced(store: GraphStore, before: StagedLoad, after: StagedLoad) -> None:
+    """Removes the files that were written anew without their bad and superseded rows."""
+    for key, table in before.tables.items():
+        kept = {fragment.file for _, fragment in after.tables[key].parts} if key in after.tables else set()
+        discard(store.objects, table.target.uri, (f.file for _, f in table.parts if f.file not in kept))
+
+
+def _report(request: LoadRequest, checked: CheckedLoad, published: Published | None, clock: Clock) -> LoadReport:
+    plan = checked.staged.plan
+    return LoadReport(
+        mode=str(request.mode),
+        branch=display(request.branch),
+        base_branch=request.base,
+        branch_created=request.branch_created,
+        commit=published.commit_id if published is not None else None,
+        base_commit=plan.base_commit,
+        manifest_version=published.manifest_version if published is not None else plan.snapshot.version,
+        tables=_counts(request, checked),
+        bad_rows=checked.bad_rows,
+        phases=clock.seconds(),
+        warnings=published.warnings if published is not None else (),
+    )
+
+
+def _counts(request: LoadRequest, checked: CheckedLoad) -> dict[str, TableCounts]:
+    staged = checked.staged
+    read: Counter[str] = Counter()
+    for receipt in staged.receipts:
+        read.update(receipt.read)
+    counts = {}
+    for key in sorted(staged.mentioned):
+        table = staged.tables.get(key)
+        rows, hits = (table.rows, table.hits) if table is not None else (0, 0)
+        entry = staged.plan.snapshot.entries[key]
+        bad = checked.bad_per_table.get(key, 0)
+        counts[key] = TableCounts(
+            read=read[key],
+            valid=read[key] - bad,
+            bad=bad,
+            inserted=rows - hits,
+            updated=hits,
+            deleted=entry.row_count if request.mode is LoadMode.OVERWRITE else 0,
+            superseded=checked.superseded.get(key, 0),
+        )
+    return counts
+

@@ -1,0 +1,108 @@
+"""Options and reports of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from spark_omnigraph.errors import BadRequestError, BadRowSummary
+from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
+
+Progress = Callable[[str, int, int], None]
+"""Called with a phase, items done, and items in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a load treats its input.
+
+    `max_bad_rows` is a count, or a fraction of the records when it is a float below 1. `bad_rows` is the path of a
+    JSONL report. `on_duplicate` matters to merge only.
+    """
+
+    max_bad_rows: int | float = 0
+    bad_rows: str | None = None
+    on_duplicate: OnDuplicate = OnDuplicate.LAST
+    unknown_fields: UnknownFields = UnknownFields.REFUSE
+    build_indexes: bool = True
+    dry_run: bool = False
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
+        object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
+        limit = self.max_bad_rows
+        if limit < 0 or (isinstance(limit, float) and limit > 1):
+            raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")
+
+    def allows(self, bad: int, records: int) -> bool:
+        """Whether so many bad rows among so many records still let the good ones in."""
+        limit = self.max_bad_rows
+        return bad <= (limit * records if isinstance(limit, float) else limit)
+
+
+def _member(kind: type[OnDuplicate] | type[UnknownFields], value: object, name: str) -> object:
+    try:
+        return kind(value)
+    except ValueError as error:
+        known = ", ".join(kind)
+        raise BadRequestError(f"{name} must be one of {known}, got '{value}'") from error
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """Records and rows of one table. `superseded` counts records that a later one with the same id replaced."""
+
+    read: int = 0
+    valid: int = 0
+    bad: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    superseded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did. `commit` is None when nothing changed (an empty input, or a dry run)."""
+
+    mode: str
+    branch: str
+    base_branch: str | None
+    branch_created: bool
+    commit: str | None
+    base_commit: str | None
+    manifest_version: int
+    tables: Mapping[str, TableCounts]
+    bad_rows: BadRowSummary
+    phases: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def nodes_loaded(self) -> dict[str, int]:
+        """Accepted records per node type, types without records left out."""
+        return self._loaded("node:")
+
+    @property
+    def edges_loaded(self) -> dict[str, int]:
+        """Accepted records per edge type, types without records left out."""
+        return self._loaded("edge:")
+
+    def ingest_result(self) -> dict[str, object]:
+        """The reference engine's ingest result."""
+        loaded = [{"table_key": k, "rows_loaded": c.valid} for k, c in sorted(self.tables.items()) if c.valid]
+        return {
+            "branch": self.branch,
+            "base_branch": self.base_branch,
+            "branch_created": self.branch_created,
+            "mode": self.mode,
+            "tables": loaded,
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        body = asdict(self)
+        body["bad_rows"] = {"total": self.bad_rows.total, "per_rule": dict(self.bad_rows.per_rule)}
+        return body
+
+    def _loaded(self, prefix: str) -> dict[str, int]:
+        return {k.removeprefix(prefix): c.valid for k, c in self.tables.items() if k.startswith(prefix) and c.valid}

@@ -1,0 +1,159 @@
+"""Bad rows of all tasks and checks → one report in input order, with exact file and line, and counts per rule."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from spark_omnigraph.errors import BadRow, BadRowSummary, StorageError
+from spark_omnigraph.graph.check import Finding
+from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.graph.staged_table import Rows, StagedTable
+from spark_omnigraph.staging import LocatedRow, RangeReceipt, StageContext, locate_rows
+from spark_omnigraph.storage.lines import InputRange
+
+SAMPLE = 20
+"""Bad rows kept in the error and the summary; the report has all."""
+
+
+class LineNumbers:
+    """1-based line numbers of a file from 0-based ones in a range: the lines of earlier ranges come first."""
+
+    def __init__(self, ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt]) -> None:
+        lines = {r.index: r.lines for r in receipts}
+        self._first: dict[int, int] = {}
+        before: Counter[str] = Counter()
+        for range_ in ranges:
+            self._first[range_.index] = before[range_.file.name]
+            before[range_.file.name] += lines[range_.index]
+
+    def line(self, range_index: int, line: int) -> int:
+        return self._first[range_index] + line + 1
+
+
+def write_report(
+    ranges: Sequence[InputRange],
+    receipts: Sequence[RangeReceipt],
+    found: Mapping[int, list[BadRow]],
+    path: str | None,
+) -> BadRowSummary:
+    """Counts and samples all bad rows, and writes them as JSON lines to `path` when one is given.
+
+    `found` holds rows from the checks of the whole graph by range. One range is in memory at a time.
+    """
+    per_rule: Counter[str] = Counter()
+    total = 0
+    for receipt in receipts:
+        per_rule.update(receipt.per_rule)
+        total += receipt.bad_total
+    for rows in found.values():
+        per_rule.update(str(row.rule) for row in rows)
+        total += len(rows)
+    sample: list[BadRow] = []
+    if total:
+        sample = _write(_in_order(ranges, receipts, found), path)
+    elif path is not None:
+        _write(iter(()), path)
+    return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
+
+
+def locate_findings(
+    context: StageContext,
+    executor: Executor,
+    ranges: Sequence[InputRange],
+    receipts: Sequence[RangeReceipt],
+    staged: Mapping[str, StagedTable],
+    findings: Sequence[Finding],
+) -> dict[int, list[BadRow]]:
+    """Findings as bad rows by range, from a second pass over the ranges that have any."""
+    wanted = _wanted(staged, findings)
+    if not wanted:
+        return {}
+    indexes = sorted(wanted)
+    work = partial(_locate, context)
+    items = [(ranges[i], wanted[i]) for i in indexes]
+    located = dict(zip(indexes, executor.map(work, items), strict=True))
+    numbers = LineNumbers(ranges, receipts)
+    rows: dict[int, list[BadRow]] = {i: [] for i in indexes}
+    for finding in findings:
+        origin = staged[finding.table_key].origin
+        name = finding.table_key.partition(":")[2]
+        for i, row in enumerate(finding.rows.tolist()):
+            index, ordinal = int(origin.ranges[row]), int(origin.ordinals[row])
+            where = _at(located[index], finding.table_key, ordinal)
+            line = numbers.line(index, where.line)
+            bad = BadRow(
+                ranges[index].file.name, line, where.offset, name, finding.field, finding.rule, finding.message(i), where.raw
+            )
+            rows[index].append(bad)
+    return rows
+
+
+def _at(located: Mapping[str, Mapping[int, LocatedRow]], key: str, ordinal: int) -> LocatedRow:
+    where = located[key].get(ordinal)
+    if where is None:
+        raise StorageError(f"storage: the input changed while it was loaded (record {ordinal} of '{key}' is gone)")
+    return where
+
+
+def _wanted(staged: Mapping[str, StagedTable], findings: Sequence[Finding]) -> dict[int, dict[str, Rows]]:
+    wanted: dict[int, dict[str, list[int]]] = {}
+    for finding in findings:
+        origin = staged[finding.table_key].origin
+        for row in finding.rows.tolist():
+            by_table = wanted.setdefault(int(origin.ranges[row]), {})
+            by_table.setdefault(finding.table_key, []).append(int(origin.ordinals[row]))
+    return {i: {k: _array(v) for k, v in tables.items()} for i, tables in wanted.items()}
+
+
+def _array(values: list[int]) -> Rows:
+    return np.array(values, dtype=np.int64)
+
+
+def _locate(context: StageContext, item: tuple[InputRange, Mapping[str, Rows]]) -> dict[str, dict[int, LocatedRow]]:
+    return locate_rows(context, item[0], item[1])
+
+
+def _in_order(
+    ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt], found: Mapping[int, list[BadRow]]
+) -> Iterator[BadRow]:
+    numbers = LineNumbers(ranges, receipts)
+    for receipt in sorted(receipts, key=lambda r: r.index):
+        file = ranges[receipt.index].file.name
+        decoded = (
+            BadRow(file, numbers.line(receipt.index, r.line), r.offset, r.record_type, r.field, r.rule, r.message, r.raw)
+            for r in receipt.unpack_rejected()
+        )
+        checked = sorted(found.get(receipt.index, ()), key=lambda row: row.line)
+        yield from heapq.merge(decoded, checked, key=lambda row: row.line)
+
+
+def _write(rows: Iterable[BadRow], path: str | None) -> list[BadRow]:
+    """Writes all rows, whole or not at all, and returns the first ones."""
+    sample: list[BadRow] = []
+    if path is None:
+        for row in rows:
+            sample.append(row)
+            if len(sample) == SAMPLE:
+                break
+        return sample
+    target = Path(path).absolute()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, delete=False) as out:
+            for row in rows:
+                if len(sample) < SAMPLE:
+                    sample.append(row)
+                out.write(json.dumps(row.to_dict(), ensure_ascii=False) + "\n")
+        os.replace(out.name, target)
+    except OSError as error:
+        raise StorageError(f"storage: the bad-row report {path} cannot be written: {error}") from error
+    return sample

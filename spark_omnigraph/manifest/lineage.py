@@ -1,0 +1,33 @@
+"""The commit graph: commits as values, the head of a branch, and parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One graph commit. `branch` None is main; `created_at` counts microseconds since the epoch, UTC."""
+
+    id: str
+    branch: str | None
+    manifest_version: int
+    parent: str | None
+    merged_parent: str | None
+    created_at: int
+    actor: str | None = None
+
+
+def head(commits: Iterable[Commit]) -> Commit | None:
+    """Newest commit by manifest version, then time, then id."""
+    return max(commits, key=_order, default=None)
+
+
+def in_order(commits: Iterable[Commit]) -> list[Commit]:
+    """Commits oldest first."""
+    return sorted(commits, key=_order)
+
+
+def _order(commit: Commit) -> tuple[int, int, str]:
+    return commit.manifest_version, commit.created_at, commit.id

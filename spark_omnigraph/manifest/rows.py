@@ -1,0 +1,115 @@
+"""Rows of the `__manifest` dataset as values, in the layout of the storage format, version 3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SENTINEL_ID = "x:publish"
+"""Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
+
+FACT_PREFIX = "x:txn:"
+
+
+class RowKind:
+    """Values of `object_type`; readers ignore the others."""
+
+    TABLE = "table"
+    VERSION = "table_version"
+    TOMBSTONE = "table_tombstone"
+    SENTINEL = "x_publish"
+    FACT = "x_txn"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRow:
+    """One row; `kind` is the column `object_type`. `base_objects` is always null and has no field here."""
+
+    object_id: str
+    kind: str
+    table_key: str
+    location: str | None = None
+    metadata: str | None = None
+    table_version: int | None = None
+    table_branch: str | None = None
+    row_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpdate:
+    """A new visible version of one table. `manifest_path` is the object path of its Lance manifest."""
+
+    table_key: str
+    version: int
+    branch: str | None
+    row_count: int
+    manifest_path: str
+    manifest_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishFacts:
+    """What the sentinel records of a publish: who, which commit is the head after it, on which version it was built."""
+
+    operation: str
+    commit: str | None
+    parent: str | None
+    actor: str | None
+    base: int
+
+
+def table_row(table_key: str, location: str) -> ManifestRow:
+    return ManifestRow(table_key, RowKind.TABLE, table_key, location=location)
+
+
+def version_row(update: TableUpdate) -> ManifestRow:
+    metadata = {
+        "manifest_path": update.manifest_path,
+        "manifest_size": update.manifest_size,
+        "e_tag": None,
+        "naming_scheme": "V2",
+    }
+    return ManifestRow(
+        f"{update.table_key}${update.version:020d}",
+        RowKind.VERSION,
+        update.table_key,
+        metadata=_compact(metadata),
+        table_version=update.version,
+        table_branch=update.branch,
+        row_count=update.row_count,
+    )
+
+
+def sentinel_row(facts: PublishFacts) -> ManifestRow:
+    metadata = {
+        "operation": facts.operation,
+        "commit": facts.commit,
+        "parent": facts.parent,
+        "actor": facts.actor,
+        "base": facts.base,
+    }
+    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, "", metadata=_compact(metadata))
+
+
+def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
+    """Facts of the newest publish of ours among these rows, or None when none was made yet."""
+    row = next((r for r in rows if r.object_id == SENTINEL_ID), None)
+    if row is None or row.metadata is None:
+        return None
+    raw: Mapping[str, object] = json.loads(row.metadata)
+    return PublishFacts(
+        operation=str(raw["operation"]),
+        commit=_text(raw.get("commit")),
+        parent=_text(raw.get("parent")),
+        actor=_text(raw.get("actor")),
+        base=int(str(raw["base"])),
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _compact(value: Mapping[str, object]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,74 @@
+"""A snapshot: one complete, immutable view of a graph, reduced from manifest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """Which version of one table a snapshot shows; `branch` None means the main line of the dataset."""
+
+    table_key: str
+    location: str
+    version: int
+    branch: str | None
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All visible tables of a branch at one manifest version; `branch` None is main."""
+
+    branch: str | None
+    version: int
+    entries: Mapping[str, TableEntry]
+
+    def pin(self, table_key: str) -> int:
+        """Visible version of a table, 0 when it has none."""
+        entry = self.entries.get(table_key)
+        return entry.version if entry is not None else 0
+
+
+def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
+    """Snapshot of manifest rows: per table the greatest version that no tombstone covers.
+
+    Rows of unknown kinds are ignored. A version or tombstone whose table is not registered is an InternalError.
+    """
+    locations: dict[str, str] = {}
+    newest: dict[str, ManifestRow] = {}
+    tombstones: dict[str, int] = {}
+    for row in rows:
+        if row.kind == RowKind.TABLE:
+            locations[row.table_key] = _required(row.location, row)
+        elif row.kind == RowKind.VERSION:
+            best = newest.get(row.table_key)
+            if best is None or _required(row.table_version, row) > _required(best.table_version, best):
+                newest[row.table_key] = row
+        elif row.kind == RowKind.TOMBSTONE:
+            covered = _required(row.table_version, row)
+            tombstones[row.table_key] = max(tombstones.get(row.table_key, 0), covered)
+    entries: dict[str, TableEntry] = {}
+    for key in sorted(newest):
+        row = newest[key]
+        number = _required(row.table_version, row)
+        if tombstones.get(key, -1) >= number:
+            continue
+        if key not in locations:
+            raise InternalError(f"manifest version {version} has a version of '{key}' but no table row for it")
+        entries[key] = TableEntry(key, locations[key], number, row.table_branch, _required(row.row_count, row))
+    return Snapshot(branch, version, entries)
+
+
+_T = TypeVar("_T")
+
+
+def _required(value: _T | None, row: ManifestRow) -> _T:
+    if value is None:
+        raise InternalError(f"manifest row '{row.object_id}' lacks a value that its kind '{row.kind}' needs")
+    return value

@@ -1,0 +1,125 @@
+"""The commit-graph datasets: `_graph_commits.lance` and `_graph_commit_actors.lance` (storage format, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.storage.commits import append_log_rows, create_dataset
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, branch_path
+from spark_omnigraph.storage.uri import Location
+
+COMMIT_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("manifest_branch", pa.string()),
+        pa.field("manifest_version", pa.uint64(), nullable=False),
+        pa.field("parent_commit_id", pa.string()),
+        pa.field("merged_parent_commit_id", pa.string()),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+ACTOR_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("actor_id", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+
+
+def create_commit_log(location: Location, genesis: Commit) -> None:
+    """Both datasets, with the genesis commit."""
+    create_dataset(location.join(COMMITS), COMMIT_SCHEMA, _commit_rows(genesis), location.options)
+    create_dataset(location.join(COMMIT_ACTORS), ACTOR_SCHEMA, None, location.options)
+
+
+def open_log(location: Location, name: str, branch: str | None) -> LanceDataset:
+    """One of the log datasets at its newest version, on a branch."""
+    with reading(f"open {name}"):
+        return lance.dataset(location.join(branch_path(name, branch)), storage_options=dict(location.options) or None)
+
+
+def append_commit(location: Location, commit: Commit) -> None:
+    """Adds the commit row on its branch, then the actor row on the main line. Not idempotent: look first."""
+    append_log_rows(open_log(location, COMMITS, commit.branch), _commit_rows(commit))
+    if commit.actor is not None:
+        append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
+
+
+def read_commits(location: Location, branch: str | None) -> list[Commit]:
+    """All commits that a branch sees, with their actors; unordered."""
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        rows = log.to_table().to_pylist()
+    actors = _read_actors(location)
+    return [replace(_to_commit(row), actor=actors.get(row["graph_commit_id"])) for row in rows]
+
+
+def find_commit(location: Location, branch: str | None, commit_id: str) -> Commit | None:
+    """The commit with this id among those that a branch sees."""
+    log = open_log(location, COMMITS, branch)
+    quoted = commit_id.replace("'", "''")
+    with reading("read the commit log"):
+        rows = log.to_table(filter=f"graph_commit_id = '{quoted}'").to_pylist()
+    if not rows:
+        return None
+    return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
+
+
+def newest_commit_id(location: Location, branch: str | None) -> str | None:
+    """Id of the head of a branch, or None for a log without rows."""
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        table = log.to_table(columns=["manifest_version", "created_at", "graph_commit_id"])
+    rows = [(r["manifest_version"], r["created_at"], r["graph_commit_id"]) for r in table.to_pylist()]
+    return max(rows)[2] if rows else None
+
+
+def _read_actors(location: Location) -> dict[str, str]:
+    log = open_log(location, COMMIT_ACTORS, None)
+    with reading("read the commit actors"):
+        table = log.to_table(columns=["graph_commit_id", "actor_id"])
+    return dict(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
+
+
+def _to_commit(row: dict[str, object]) -> Commit:
+    created = row["created_at"]
+    micros = pa.scalar(created, pa.timestamp("us")).value
+    if micros is None:
+        raise StorageError(f"storage: commit '{row['graph_commit_id']}' has no time")
+    return Commit(
+        id=str(row["graph_commit_id"]),
+        branch=_optional(row["manifest_branch"]),
+        manifest_version=int(str(row["manifest_version"])),
+        parent=_optional(row["parent_commit_id"]),
+        merged_parent=_optional(row["merged_parent_commit_id"]),
+        created_at=int(micros),
+    )
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _commit_rows(commit: Commit) -> pa.Table:
+    row = {
+        "graph_commit_id": commit.id,
+        "manifest_branch": commit.branch,
+        "manifest_version": commit.manifest_version,
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "created_at": commit.created_at,
+    }
+    return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=COMMIT_SCHEMA)
+
+
+def _actor_row(commit: Commit, actor: str) -> pa.Table:
+    row = {"graph_commit_id": commit.id, "actor_id": actor, "created_at": commit.created_at}
+    return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=ACTOR_SCHEMA)

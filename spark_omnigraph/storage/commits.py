@@ -1,0 +1,175 @@
+"""Every call that makes Lance advance a dataset, and no other file has one.
+
+Each takes a prepared transaction or a single purpose; none retries a data commit. What a failure proves is
+in `faults.CommitFailed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.fragment import FragmentMetadata
+
+from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
+from spark_omnigraph.storage.layout import STORAGE_VERSION
+
+_LOG_RETRIES = 20
+"""Appends to the commit log commute, so lost races for the file name may be retried."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """What one commit does to a table: new fragments (JSON), rows to mask by physical address, a replacement of all
+    rows, or staged index segments (alone).
+    """
+
+    fragments: tuple[str, ...] = ()
+    removed_addresses: tuple[int, ...] = ()
+    replace_all: bool = False
+    segments: tuple[lance.Index, ...] = ()
+
+
+def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
+    """New dataset at version 1 with stable row ids in the graph's file format; fails when one exists."""
+    with committing(f"create {uri}"):
+        return lance.write_dataset(
+            rows if rows is not None else schema.empty_table(),
+            uri,
+            schema=schema,
+            mode="create",
+            data_storage_version=STORAGE_VERSION,
+            enable_stable_row_ids=True,
+            storage_options=dict(options) or None,
+            allow_external_blob_outside_bases=True,
+        )
+
+
+def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mapping[str, str]) -> Transaction:
+    """Transaction that lands only on the state of `dataset`.
+
+    A replacement and a first fill are Overwrites, strict by themselves. Anything else is an Update that lists an
+    anchor, the lowest fragment, so that any two of them conflict (Lance rebases plain appends silently).
+    """
+    if change.segments:
+        indexing = LanceOperation.CreateIndex(list(change.segments), [])
+        return Transaction(dataset.version, indexing, transaction_properties=dict(properties))
+    new = [FragmentMetadata.from_json(text) for text in change.fragments]
+    present = dataset.get_fragments()
+    if change.replace_all or not present:
+        operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(dataset.schema, new)
+        return Transaction(dataset.version, operation, transaction_properties=dict(properties))
+    updated, removed = _mask_rows(dataset, change.removed_addresses)
+    anchor = min(present, key=lambda f: f.fragment_id)
+    if anchor.fragment_id not in {f.id for f in updated} | set(removed):
+        updated.append(anchor.metadata)
+    fields = [f.id() for f in dataset.lance_schema.fields()]
+    operation = LanceOperation.Update(removed, updated, new, [], fields, "rewrite_rows")
+    return Transaction(dataset.version, operation, transaction_properties=dict(properties))
+
+
+def _mask_rows(dataset: LanceDataset, addresses: Sequence[int]) -> tuple[list[FragmentMetadata], list[int]]:
+    by_fragment: dict[int, list[int]] = {}
+    for address in addresses:
+        by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+    updated: list[FragmentMetadata] = []
+    removed: list[int] = []
+    for fragment_id, offsets in sorted(by_fragment.items()):
+        with reading(f"mask rows of {dataset.uri}"):
+            kept = dataset.get_fragment(fragment_id).delete_rows(sorted(offsets))
+        if kept is None:
+            removed.append(fragment_id)
+        else:
+            updated.append(kept)
+    return updated, removed
+
+
+def commit_strict(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
+    """Lands a transaction on the version it was built on, or raises CommitFailed."""
+    with committing(f"commit {dataset.uri}"):
+        return LanceDataset.commit(dataset, transaction, max_retries=0)
+
+
+def landed_version(dataset: LanceDataset, transaction: Transaction) -> int | None:
+    """Version at which a transaction landed, found by its uuid; None when it did not land."""
+    with reading(f"read back {dataset.uri}"):
+        newest = dataset.latest_version
+        for version in range(transaction.read_version + 1, newest + 1):
+            try:
+                found = dataset.read_transaction(version)
+            except TypeError:
+                continue  # a compaction that rewrote indexes cannot be parsed by pylance 14; it is never ours
+            if found is not None and found.uuid == transaction.uuid:
+                return version
+    return None
+
+
+def restore(dataset: LanceDataset, version: int) -> LanceDataset:
+    """New version of a dataset with the content of an older one. Lance never refuses it: guard it."""
+    with committing(f"restore {dataset.uri}"):
+        return LanceDataset.commit(dataset, Transaction(dataset.version, LanceOperation.Restore(version)), max_retries=0)
+
+
+def merge_manifest_rows(manifest: LanceDataset, rows: pa.Table) -> int:
+    """One compare-and-swap of manifest rows by `object_id`; the landed version.
+
+    The key filter that makes two writers of one row collide exists only in `execute()` without an index, so this is
+    the one write that is not staged.
+    """
+    with committing(f"publish {manifest.uri}"):
+        (
+            manifest.merge_insert("object_id")
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+            .conflict_retries(0)
+            .use_index(False)
+            .execute(rows)
+        )
+    return int(manifest.version)
+
+
+def append_log_rows(dataset: LanceDataset, rows: pa.Table) -> int:
+    """Appends rows to a commit-log dataset; order among writers does not matter there."""
+    with committing(f"append {dataset.uri}"):
+        transaction = lance.fragment.write_fragments(rows, dataset, mode="append", return_transaction=True)
+        return int(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).version)
+
+
+def create_branch(dataset: LanceDataset, branch: str, parent: str | None, version: int) -> LanceDataset:
+    """New Lance branch at a version of its parent. Racing creations corrupt it: callers hold a claim."""
+    with committing(f"branch {dataset.uri}"):
+        return dataset.create_branch(branch, (parent, version))
+
+
+def drop_branch(dataset: LanceDataset, branch: str) -> None:
+    """Removes a Lance branch that nothing refers to."""
+    with committing(f"drop branch of {dataset.uri}"):
+        dataset.branches.delete(branch)
+
+
+def stamp_manifest(dataset: LanceDataset, config: Mapping[str, str], metadata: Mapping[str, str]) -> LanceDataset:
+    """Two versions: table config, then schema-level metadata (storage format 1.5, steps 7 and 8)."""
+    with committing(f"stamp {dataset.uri}"):
+        dataset.update_config(dict(config))
+        dataset.update_schema_metadata(dict(metadata))
+    return dataset
+
+
+__all__ = [
+    "CommitFailed",
+    "Outcome",
+    "TableChange",
+    "append_log_rows",
+    "commit_strict",
+    "create_branch",
+    "create_dataset",
+    "drop_branch",
+    "landed_version",
+    "merge_manifest_rows",
+    "prepare_change",
+    "restore",
+    "stamp_manifest",
+]

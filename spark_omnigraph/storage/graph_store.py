@@ -1,0 +1,132 @@
+"""One graph's storage as its rooms above see it: snapshots, tables, branches, schema files, small objects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import lance
+from lance import LanceDataset
+
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.manifest.rows import ManifestRow
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry, reduce_rows
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import (
+    MANIFEST,
+    SCHEMA_APPLY_LOCK,
+    SCHEMA_IR,
+    SCHEMA_SOURCE,
+    SCHEMA_STATE,
+    branch_path,
+)
+from spark_omnigraph.storage.manifest_table import read_rows
+from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.uri import Location, locate
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFiles:
+    """Texts of the three schema files; the last two may be absent on a graph of the reference engine."""
+
+    source: str
+    ir: str | None
+    state: str | None
+
+
+class GraphStore:
+    """Storage of one graph. Opening reads nothing but the existence of the schema file."""
+
+    def __init__(self, location: Location, objects: Objects) -> None:
+        self.location = location
+        self.objects = objects
+
+    @classmethod
+    def open(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> GraphStore:
+        """Store of an existing graph; NotFoundError when no graph is there."""
+        location = locate(uri, storage_options)
+        if location.is_local and not os.path.isdir(location.root):
+            raise NotFoundError(f"no graph at '{location.root}': the folder does not exist")
+        store = cls(location, Objects(location))
+        if store.objects.get(SCHEMA_SOURCE) is None:
+            raise NotFoundError(f"no graph at '{location.root}': {SCHEMA_SOURCE} is missing (run init first)")
+        return store
+
+    @property
+    def root(self) -> str:
+        return self.location.root
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        return dict(self.location.options)
+
+    def schema_files(self) -> SchemaFiles:
+        """Texts of the schema files, read in one go."""
+        source = self.objects.get(SCHEMA_SOURCE)
+        if source is None:
+            raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
+        ir, state = self.objects.get(SCHEMA_IR), self.objects.get(SCHEMA_STATE)
+        return SchemaFiles(source.decode(), ir.decode() if ir else None, state.decode() if state else None)
+
+    def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
+        """The manifest on a branch, newest or at a version. Raises NotFoundError for a branch or version that is not there."""
+        if branch is not None and branch not in self.branch_names():
+            raise NotFoundError(f"branch '{branch}' not found in '{self.root}'")
+        newest = self.open_dataset(branch_path(MANIFEST, branch))
+        if version is None or version == newest.version:
+            return newest
+        if version > newest.version or version < 1:
+            raise NotFoundError(f"manifest version {version} not found: newest is {newest.version}")
+        return self.open_dataset(branch_path(MANIFEST, branch), version)
+
+    def snapshot(self, branch: str | None, version: int | None = None) -> Snapshot:
+        """What a branch shows, newest or at a manifest version."""
+        return self.snapshot_with_rows(branch, version)[0]
+
+    def snapshot_with_rows(self, branch: str | None, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
+        dataset = self.manifest(branch, version)
+        rows = read_rows(dataset)
+        return reduce_rows(branch, int(dataset.version), rows), rows
+
+    def branch_names(self) -> set[str]:
+        """All Lance branches of the manifest, internal ones too; main is not among them."""
+        return set(self.branch_refs())
+
+    def branch_refs(self) -> dict[str, str | None]:
+        """Branch name → parent branch (None is main)."""
+        if not self.objects.has_prefix(f"{MANIFEST}/_refs/branches"):
+            return {}
+        dataset = self.open_dataset(MANIFEST)
+        with reading("list branches"):
+            listed = dataset.branches.list()
+        return {name: facts.get("parent_branch") for name, facts in listed.items()}
+
+    def has_schema_lock(self) -> bool:
+        """True while a schema change runs, or one died."""
+        return any(name.lstrip("/") == SCHEMA_APPLY_LOCK for name in self.branch_names())
+
+    def table_uri(self, location: str, branch: str | None) -> str:
+        """Folder that physically holds a table on a branch."""
+        return self.location.join(branch_path(location, branch))
+
+    def open_table(self, entry: TableEntry) -> LanceDataset:
+        """A table exactly as a snapshot shows it."""
+        return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+
+    def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
+        """A dataset of the graph by relative path, newest or at a version; StorageError when it cannot be opened."""
+        with reading(f"open {path}"):
+            return lance.dataset(
+                self.location.join(path), version=version, storage_options=self.storage_options or None
+            )
+
+    def head_version(self, location: str, branch: str | None) -> int:
+        """Newest version of a table's dataset on a branch, published or not."""
+        return int(self.open_dataset(branch_path(location, branch)).version)
+
+    def manifest_path(self, table_uri: str, version_file: str) -> str:
+        """Object path that a manifest row records for a dataset version."""
+        return f"{self.location.object_path(table_uri)}/{version_file}"
+
+

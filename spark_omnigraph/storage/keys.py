@@ -1,0 +1,91 @@
+"""Key look-ups: which stored rows have these ids or values, and key columns of files that are only staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset
+from lance.file import LanceFileReader
+
+from spark_omnigraph.storage.faults import reading
+
+IN_LIST_LIMIT = 5_000
+"""Keys up to which an IN filter (served by a BTREE where there is one) beats reading the whole key column."""
+_SCAN_BATCH = 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Stored rows for a list of probed ids: `hit[i]` says whether id i is stored; `row_ids` and `addresses` are
+    those of the hits, in probe order.
+    """
+
+    hit: npt.NDArray[np.bool_]
+    row_ids: npt.NDArray[np.uint64]
+    addresses: npt.NDArray[np.uint64]
+
+
+def find_rows(dataset: LanceDataset, ids: pa.Array | pa.ChunkedArray) -> Matches:
+    """Stored rows whose `id` is among these (distinct or not); the work grows with the smaller side."""
+    probe = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    stored = _rows_with_ids(dataset, probe)
+    place = pc.index_in(probe, value_set=stored.column("id").combine_chunks())
+    hit = np.asarray(place.is_valid())
+    at = place.drop_null()
+    return Matches(
+        hit,
+        np.asarray(stored.column("_rowid").take(at)).astype(np.uint64),
+        np.asarray(stored.column("_rowaddr").take(at)).astype(np.uint64),
+    )
+
+
+def _rows_with_ids(dataset: LanceDataset, probe: pa.Array) -> pa.Table:
+    wanted = probe.unique()
+    parts: list[pa.Table] = []
+    with reading(f"look up keys in {dataset.uri}"):
+        condition = in_list("id", wanted) if len(wanted) <= IN_LIST_LIMIT else None
+        scanner = dataset.scanner(
+            columns=["id"], filter=condition, with_row_id=True, with_row_address=True, batch_size=_SCAN_BATCH
+        )
+        schema = scanner.projected_schema
+        for batch in scanner.to_batches():
+            keep = pc.is_in(batch.column("id"), value_set=wanted)
+            parts.append(pa.Table.from_batches([batch.filter(keep)]))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def stored_among(dataset: LanceDataset, column: str, values: pa.Array) -> pa.Array:
+    """Those of the distinct `values` that a string column of a table holds."""
+    found: list[pa.Array] = []
+    for batch in scan_columns(dataset, [column], column, values):
+        found.append(batch.column(column).filter(pc.is_in(batch.column(column), value_set=values)).unique())
+    return pa.chunked_array(found, type=pa.string()).unique()
+
+
+def scan_columns(
+    dataset: LanceDataset, columns: Sequence[str], key: str | None = None, values: pa.Array | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns; when few `values` of a string column `key` are wanted, only rows that have them."""
+    condition = in_list(key, values) if key is not None and values is not None and len(values) <= IN_LIST_LIMIT else None
+    with reading(f"scan {dataset.uri}"):
+        yield from dataset.scanner(columns=list(columns), filter=condition, batch_size=_SCAN_BATCH).to_batches()
+
+
+def read_staged(table_uri: str, path: str, columns: Sequence[str], options: Mapping[str, str]) -> pa.Table:
+    """Some columns of a staged data file, rows in file order."""
+    with reading(f"read staged file {path}"):
+        reader = LanceFileReader(
+            f"{table_uri}/data/{path}", storage_options=dict(options) or None, columns=list(columns)
+        )
+        return reader.read_all(batch_size=_SCAN_BATCH).to_table()
+
+
+def in_list(column: str, values: pa.Array) -> str:
+    """Lance filter `column IN (…)` with exactly these strings."""
+    quoted = ", ".join("'" + v.replace("'", "''") + "'" for v in values.to_pylist())
+    return f"`{column}` IN ({quoted})" if quoted else "false"

@@ -1,0 +1,32 @@
+"""Where things stand under a graph root (storage format, section 1)."""
+
+from __future__ import annotations
+
+SCHEMA_SOURCE = "_schema.pg"
+SCHEMA_IR = "_schema.ir.json"
+SCHEMA_STATE = "__schema_state.json"
+
+MANIFEST = "__manifest"
+COMMITS = "_graph_commits.lance"
+COMMIT_ACTORS = "_graph_commit_actors.lance"
+RECOVERY = "__recovery"
+
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
+"""Lance branch of `__manifest` that a running schema change holds."""
+
+SCHEMA_VERSION_KEY = "omnigraph:internal_schema_version"
+SCHEMA_VERSION = 3
+
+STORAGE_VERSION = "2.2"
+
+_MAX_U64 = 2**64 - 1
+
+
+def branch_path(location: str, branch: str | None) -> str:
+    """Path of the dataset folder that physically holds a branch of a dataset."""
+    return location if branch is None else f"{location}/tree/{branch}"
+
+
+def manifest_file(version: int) -> str:
+    """File of a Lance version under its dataset folder, in the naming scheme V2."""
+    return f"_versions/{_MAX_U64 - version:020d}.manifest"

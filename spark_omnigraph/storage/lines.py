@@ -1,0 +1,241 @@
+"""Input files as byte ranges, and a range as chunks of lines.
+
+A record belongs to the range in which its line starts. Text never goes through the JVM: whoever works on a range
+reads it here. Compressed files are one range each.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import obstore
+from obstore.store import S3Store
+
+from spark_omnigraph.errors import NotFoundError, StorageError
+from spark_omnigraph.records.decode import LineChunk
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.objects import open_object_store
+from spark_omnigraph.storage.uri import Location, locate
+
+BLOCK = 8 << 20
+"""Bytes read at a time; a chunk of lines is about this large."""
+RANGE_MIN, RANGE_MAX = 16 << 20, 128 << 20
+MEMORY_NAME = "<input>"
+
+Source = str | os.PathLike[str] | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One input: a file, or lines given in memory (`content`). `stamp` changes when the file does."""
+
+    name: str
+    size: int
+    stamp: str
+    content: bytes | None = None
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.content is None and self.name.endswith((".gz", ".gzip"))
+
+
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """Bytes `[start, end)` of an input; `index` is its place in input order."""
+
+    index: int
+    file: InputFile
+    start: int
+    end: int
+
+
+def list_inputs(source: Source | Sequence[str | os.PathLike[str]], options: dict[str, str]) -> list[InputFile]:
+    """Inputs of a load in order: paths, globs, folders (hidden and `_` files left out), `s3://` URIs, or lines.
+
+    A list whose items are all existing paths, globs or URIs counts as paths; any other iterable of text as lines.
+    NotFoundError names a path that matches nothing.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _expand(os.fspath(source), options)
+    items = list(source)
+    if items and all(_looks_like_path(item) for item in items):
+        return [found for item in items for found in _expand(os.fspath(item), options)]
+    content = "\n".join(os.fspath(item) for item in items).encode()
+    return [InputFile(MEMORY_NAME, len(content), "memory", content)]
+
+
+def cut(files: Sequence[InputFile], parallelism: int) -> list[InputRange]:
+    """Ranges of about equal size, two or more a worker where the input is large enough."""
+    total = sum(f.size for f in files)
+    size = max(RANGE_MIN, min(RANGE_MAX, -(-total // max(1, 2 * parallelism))))
+    ranges: list[InputRange] = []
+    for file in files:
+        pieces = 1 if file.is_compressed else max(1, -(-file.size // size))
+        step = -(-file.size // pieces) if file.size else 0
+        for piece in range(pieces):
+            end = min(file.size, (piece + 1) * step)
+            ranges.append(InputRange(len(ranges), file, piece * step, end))
+    return ranges
+
+
+def read_chunks(range_: InputRange, options: dict[str, str], block: int = BLOCK) -> Iterator[LineChunk]:
+    """Lines that start in a range, in order. Offsets are those of the decompressed file.
+
+    Raises StorageError when the file changed since it was listed, or cannot be read.
+    """
+    file = range_.file
+    with reading(f"read {file.name}"), _open(file, options) as stream:
+        end = None if file.is_compressed else range_.end
+        yield from _chunks(stream, _seek_to_line(stream, range_.start), end, block)
+
+
+def _seek_to_line(stream: BinaryIO, start: int) -> int | None:
+    """Moves to the first line that starts at or after `start`; None when there is none."""
+    if start == 0:
+        return 0
+    position = start - 1
+    stream.seek(position)
+    while piece := stream.read(1 << 16):
+        found = piece.find(b"\n")
+        if found >= 0:
+            stream.seek(position + found + 1)
+            return position + found + 1
+        position += len(piece)
+    return None
+
+
+def _chunks(stream: BinaryIO, position: int | None, end: int | None, block: int) -> Iterator[LineChunk]:
+    if position is None:
+        return
+    carry, line = b"", 0
+    while end is None or position < end:
+        piece = stream.read(block if end is None else min(block, end - position))
+        if not piece:
+            break
+        position += len(piece)
+        if end is not None and position >= end and not piece.endswith(b"\n"):
+            rest = _rest_of_line(stream)
+            piece += rest
+            position += len(rest)
+        text = carry + piece
+        cut_at = text.rfind(b"\n")
+        if cut_at < 0:
+            carry = text
+            continue
+        carry = text[cut_at + 1 :]
+        chunk = _chunk(text[:cut_at], position - len(text), line)
+        yield chunk
+        line += len(chunk.lines)
+    if carry:
+        yield _chunk(carry, position - len(carry), line)
+
+
+def _chunk(text: bytes, offset: int, first_line: int) -> LineChunk:
+    breaks = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == 10)
+    offsets = np.empty(len(breaks) + 1, dtype=np.int64)
+    offsets[0] = offset
+    offsets[1:] = breaks + (offset + 1)
+    return LineChunk(text.split(b"\n"), offsets, first_line)
+
+
+def _rest_of_line(stream: BinaryIO) -> bytes:
+    """Bytes up to and with the next line break; what follows may have been read from the stream too."""
+    parts: list[bytes] = []
+    while piece := stream.read(1 << 16):
+        found = piece.find(b"\n")
+        if found >= 0:
+            parts.append(piece[: found + 1])
+            break
+        parts.append(piece)
+    return b"".join(parts)
+
+
+def _open(file: InputFile, options: dict[str, str]) -> BinaryIO:
+    if file.content is not None:
+        return io.BytesIO(file.content)
+    if file.name.startswith("s3://"):
+        bucket, key = _split_s3(file.name)
+        stream: BinaryIO = obstore.open_reader(open_object_store(locate(bucket, options)), key)
+    else:
+        if _stamp(file.name) != file.stamp:
+            raise StorageError(f"storage: input {file.name} changed while it was loaded; run the load again")
+        stream = open(file.name, "rb", buffering=0)  # noqa: SIM115 - the caller closes it
+    return gzip.GzipFile(fileobj=stream) if file.is_compressed else stream  # type: ignore[return-value]
+
+
+def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
+    if text.startswith("s3://"):
+        return _expand_s3(text, options)
+    if text.startswith("file://"):
+        text = unquote(urlsplit(text).path)
+    elif text.startswith("dbfs:/"):
+        text = "/dbfs/" + text.removeprefix("dbfs:/").lstrip("/")
+    path = Path(text)
+    if path.is_dir():
+        names = [str(p) for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
+    elif path.is_file():
+        names = [text]
+    else:
+        names = sorted(n for n in glob.glob(text, recursive=True) if os.path.isfile(n))
+    if not names and not path.is_dir():
+        raise NotFoundError(f"input '{text}' not found: no file, folder or glob match")
+    return [InputFile(name, os.path.getsize(name), _stamp(name)) for name in names]
+
+
+def _expand_s3(uri: str, options: dict[str, str]) -> list[InputFile]:
+    bucket, key = _split_s3(uri)
+    store: S3Store = open_object_store(locate(bucket, options))
+    prefix = key.split("*", 1)[0].rsplit("/", 1)[0] if "*" in key else key
+    found: list[InputFile] = []
+    with reading(f"list {uri}"):
+        for page in obstore.list(store, prefix or None):
+            for meta in page:
+                if _matches(meta["path"], key):
+                    stamp = str(meta["e_tag"])
+                    found.append(InputFile(f"{bucket}/{meta['path']}", int(meta["size"]), stamp))
+    if not found:
+        raise NotFoundError(f"input '{uri}' not found: no object matches")
+    return sorted(found, key=lambda f: f.name)
+
+
+def _matches(path: str, key: str) -> bool:
+    if "*" in key:
+        return Path(path).match(key)
+    if path == key:
+        return True
+    folder = key.rstrip("/") + "/"
+    return path.startswith(folder) and not _is_hidden(Path(path.removeprefix(folder)))
+
+
+def _is_hidden(relative: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in relative.parts)
+
+
+def _split_s3(uri: str) -> tuple[str, str]:
+    parts = urlsplit(uri)
+    return f"s3://{parts.netloc}", parts.path.lstrip("/")
+
+
+def _stamp(path: str) -> str:
+    facts = os.stat(path)
+    return f"{facts.st_size}:{facts.st_mtime_ns}"
+
+
+def _looks_like_path(item: object) -> bool:
+    if isinstance(item, os.PathLike):
+        return True
+    if not isinstance(item, str) or "\n" in item or item.lstrip().startswith(("{", "//", "[")) or not item.strip():
+        return False
+    return True
+
+
+__all__ = ["InputFile", "InputRange", "Location", "Source", "cut", "list_inputs", "read_chunks"]

@@ -1,0 +1,89 @@
+"""The `__manifest` dataset: its Arrow schema, reading rows, and the publish of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from lance import LanceDataset
+
+from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.manifest.rows import ManifestRow
+from spark_omnigraph.storage.commits import create_dataset, merge_manifest_rows, stamp_manifest
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
+from spark_omnigraph.storage.uri import Location
+
+SCHEMA = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.field("item", pa.string()))),
+        pa.field("table_key", pa.string(), nullable=False),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ]
+)
+_COLUMNS = [name for name in SCHEMA.names if name != "base_objects"]
+
+
+def create_manifest(location: Location, rows: Sequence[ManifestRow]) -> LanceDataset:
+    """New manifest with its first rows, config and stamp; ends at version 3 as the format says."""
+    dataset = create_dataset(location.join(MANIFEST), SCHEMA, to_arrow(rows), location.options)
+    return stamp_manifest(dataset, {"table_version_management": "true"}, {SCHEMA_VERSION_KEY: str(SCHEMA_VERSION)})
+
+
+def read_rows(dataset: LanceDataset) -> list[ManifestRow]:
+    """All rows of an opened manifest version."""
+    with reading(f"read {dataset.uri}"):
+        table = dataset.to_table(columns=_COLUMNS)
+    columns = [table.column(name).to_pylist() for name in _COLUMNS]
+    return [
+        ManifestRow(object_id, kind, key, place, metadata, version, branch, rows)
+        for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
+    ]
+
+
+def publish_rows(dataset: LanceDataset, rows: Sequence[ManifestRow]) -> int:
+    """One compare-and-swap of full rows; the manifest version that shows them. Raises CommitFailed."""
+    return merge_manifest_rows(dataset, to_arrow(rows))
+
+
+def schema_version(dataset: LanceDataset) -> int:
+    """Stamp of the internal format; absent or unparsable counts as 1."""
+    text = (dataset.schema.metadata or {}).get(SCHEMA_VERSION_KEY.encode(), b"1").decode()
+    return int(text) if text.isdigit() else 1
+
+
+def check_stamp(dataset: LanceDataset) -> None:
+    """Refuses a manifest that another format generation wrote."""
+    stamp = schema_version(dataset)
+    if stamp > SCHEMA_VERSION:
+        raise BadRequestError(
+            f"graph at '{dataset.uri}' has internal schema version {stamp}; this release reads and writes "
+            f"{SCHEMA_VERSION}. Upgrade spark_omnigraph, or export the graph with the release that wrote it."
+        )
+    if stamp < SCHEMA_VERSION:
+        raise StorageError(
+            f"storage: graph at '{dataset.uri}' has internal schema version {stamp}; writing needs {SCHEMA_VERSION}. "
+            "Open it once read-write with an engine that migrates it."
+        )
+
+
+def to_arrow(rows: Iterable[ManifestRow]) -> pa.Table:
+    listed = list(rows)
+    columns = {
+        "object_id": [r.object_id for r in listed],
+        "object_type": [r.kind for r in listed],
+        "location": [r.location for r in listed],
+        "metadata": [r.metadata for r in listed],
+        "base_objects": [None] * len(listed),
+        "table_key": [r.table_key for r in listed],
+        "table_version": [r.table_version for r in listed],
+        "table_branch": [r.table_branch for r in listed],
+        "row_count": [r.row_count for r in listed],
+    }
+    return pa.Table.from_pydict(columns, schema=SCHEMA)

@@ -1,0 +1,144 @@
+"""Small objects under a graph root: whole-object put, create-if-absent, get, delete, flat listing."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PreconditionError
+from obstore.store import LocalStore, S3Store
+
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.storage.uri import Location
+
+_ABSENT = (FileNotFoundError, NotFoundError)
+_FOREIGN = (BaseError, OSError, ValueError, RuntimeError)
+
+
+class Objects:
+    """Client for the small objects of one graph. Paths are relative to its root."""
+
+    def __init__(self, location: Location, *, create: bool = False) -> None:
+        self.location = location
+        self._store = open_object_store(location, create)
+
+    def get(self, path: str) -> bytes | None:
+        """Content of an object, or None when it does not exist."""
+        try:
+            return bytes(obstore.get(self._store, path).bytes())
+        except _ABSENT:
+            return None
+        except _FOREIGN as error:
+            raise self._failed("read", path, error) from error
+
+    def put(self, path: str, content: bytes) -> None:
+        """Writes the whole object, replacing an existing one."""
+        try:
+            obstore.put(self._store, path, content)
+        except _FOREIGN as error:
+            raise self._failed("write", path, error) from error
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Writes the object only if none exists; False when one does. Exactly one of several racers gets True."""
+        try:
+            obstore.put(self._store, path, content, mode="create")
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        except _FOREIGN as error:
+            raise self._failed("create", path, error) from error
+        return True
+
+    def delete(self, path: str) -> None:
+        """Removes an object; a missing one is fine."""
+        try:
+            obstore.delete(self._store, path)
+        except _ABSENT:
+            return
+        except _FOREIGN as error:
+            raise self._failed("delete", path, error) from error
+
+    def list(self, folder: str) -> list[str]:
+        """Names of the objects directly in a folder, sorted; empty when the folder does not exist."""
+        try:
+            found = obstore.list_with_delimiter(self._store, folder)["objects"]
+        except _ABSENT:
+            return []
+        except _FOREIGN as error:
+            raise self._failed("list", folder, error) from error
+        return sorted(meta["path"].rsplit("/", 1)[-1] for meta in found)
+
+    def has_prefix(self, folder: str) -> bool:
+        """True when anything stands below a folder."""
+        try:
+            found = obstore.list_with_delimiter(self._store, folder)
+        except _ABSENT:
+            return False
+        except _FOREIGN as error:
+            raise self._failed("list", folder, error) from error
+        return bool(found["objects"] or found["common_prefixes"])
+
+    def purge(self, folder: str) -> None:
+        """Removes every object below a folder."""
+        try:
+            for page in obstore.list(self._store, folder):
+                for meta in page:
+                    obstore.delete(self._store, meta["path"])
+        except _ABSENT:
+            return
+        except _FOREIGN as error:
+            raise self._failed("delete", folder, error) from error
+
+    def probe(self, folder: str) -> None:
+        """Refuses a store that would corrupt a graph silently: one that ignores create-if-absent, or, locally,
+        one without hard links and rename. Raises StorageError; leaves nothing behind.
+        """
+        name = f"{folder}/x_probe_{uuid.uuid4().hex}"
+        try:
+            if not self.create(name, b"1") or self.create(name, b"2"):
+                raise StorageError(
+                    f"storage: {self.location.root} ignores conditional puts (If-None-Match); two writers would "
+                    "overwrite each other silently. Use a store that supports them."
+                )
+            if self.location.is_local:
+                _probe_links(self.location.join(name))
+        finally:
+            self.delete(name)
+
+    def _failed(self, verb: str, path: str, error: BaseException) -> StorageError:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return StorageError(f"storage: cannot {verb} {self.location.root}/{path}: {reason}")
+
+
+def open_object_store(location: Location, create: bool = False) -> LocalStore | S3Store:
+    if location.is_local:
+        if not create and not os.path.isdir(location.root):
+            raise StorageError(f"storage: folder {location.root} does not exist")
+        return LocalStore(prefix=location.root, mkdir=create)
+    config, client = _s3_config(location.options)
+    return S3Store.from_url(location.root, config=config, client_options=client)
+
+
+def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bool]]:
+    """Lance's option names in obstore's two groups; AWS credentials also come from the environment."""
+    config = {k: v for k, v in options.items() if k.startswith("aws_")}
+    allow_http = options.get("allow_http", options.get("aws_allow_http", "")).lower() in ("1", "true")
+    config.pop("aws_allow_http", None)
+    return config, ({"allow_http": True} if allow_http else {})
+
+
+def _probe_links(path: str) -> None:
+    linked, renamed = f"{path}.link", f"{path}.moved"
+    try:
+        os.link(path, linked)
+        os.rename(linked, renamed)
+    except OSError as error:
+        raise StorageError(
+            f"storage: {os.path.dirname(path)} has no atomic link and rename ({error.strerror}); a graph root needs "
+            "them. Use a local disk or an object store URI."
+        ) from error
+    finally:
+        for leftover in (linked, renamed):
+            if os.path.lexists(leftover):
+                os.unlink(leftover)

@@ -1,0 +1,227 @@
+"""The commit protocol: whole or not at all, a loser undoes itself, nothing is left behind."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.lease import Lease, lease_path
+from spark_omnigraph.commit.protocol import RULES, Action, Observation, Phase, commit
+from spark_omnigraph.commit.sidecar import sidecar_path
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
+from spark_omnigraph.manifest.lineage import head, in_order
+from spark_omnigraph.manifest.rows import sentinel_facts
+from spark_omnigraph.storage.commit_log import read_commits
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.storage.manifest_table import read_rows
+
+from .builders import (
+    HASH,
+    foreign_append,
+    heads_equal_pins,
+    hooks,
+    ids,
+    leftovers,
+    make_store,
+    prepared,
+    staged_write,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GraphStore:
+    return make_store(tmp_path / "g")
+
+
+def schema_hash() -> str:
+    return HASH
+
+
+def test_every_failure_has_a_rule() -> None:
+    assert set(RULES) == set(itertools.product(Phase, Observation))
+
+
+def test_nothing_is_undone_before_it_landed_nor_after_it_was_published() -> None:
+    undone = {phase for (phase, _), action in RULES.items() if action is Action.UNDO}
+    assert undone == {Phase.LAND, Phase.PUBLISH}
+    assert {RULES[Phase.RECORD, o] for o in Observation} == {Action.STAND}
+
+
+def test_two_tables_become_visible_in_one_manifest_version(store: GraphStore) -> None:
+    write = prepared(staged_write(store, "node:A", ["a1", "a2"]), staged_write(store, "node:B", ["b1"]), actor="ada")
+    published = commit(store, write, schema_hash)
+    assert published.manifest_version == 4
+    assert published.versions == {"node:A": 2, "node:B": 2}
+    assert ids(store, "node:A") == ["a1", "a2"]
+    assert ids(store, "node:B") == ["b1"]
+    assert store.snapshot(None).entries["node:A"].row_count == 2
+    assert leftovers(store) == []
+    assert heads_equal_pins(store)
+    newest = head(read_commits(store.location, None))
+    assert newest is not None
+    assert (newest.id, newest.actor, newest.manifest_version) == (write.identity.commit_id, "ada", 4)
+    assert newest.parent == in_order(read_commits(store.location, None))[0].id
+
+
+def test_the_sentinel_names_the_publish(store: GraphStore) -> None:
+    write = prepared(staged_write(store, "node:A", ["a"]), actor="ada")
+    commit(store, write, schema_hash)
+    facts = sentinel_facts(read_rows(store.manifest(None)))
+    assert facts is not None
+    assert (facts.operation, facts.commit, facts.actor, facts.base) == (
+        write.identity.operation_id,
+        write.identity.commit_id,
+        "ada",
+        3,
+    )
+
+
+def test_the_sidecar_says_what_the_format_asks_for_while_it_is_armed(store: GraphStore) -> None:
+    write = prepared(staged_write(store, "node:A", ["a"]), reads={"node:B": 1}, actor="ada")
+    operation = write.identity.operation_id
+    seen: dict[str, object] = {}
+
+    def look() -> None:
+        seen.update(json.loads(store.objects.get(sidecar_path(operation)) or b"{}"))
+        seen["lease"] = store.objects.get(lease_path(operation)) is not None
+
+    hooks(store).after_create[f"{operation}.json"] = look
+    commit(store, write, schema_hash)
+    assert list(seen)[:7] == ["schema_version", "operation_id", "started_at", "branch", "actor_id", "writer_kind", "tables"]
+    assert seen["schema_version"] == 2
+    assert seen["writer_kind"] == "Load"
+    assert seen["tables"] == [
+        {
+            "table_key": "node:A",
+            "table_path": f"{store.root}/nodes/a",
+            "expected_version": 1,
+            "post_commit_pin": 2,
+        }
+    ]
+    assert seen["x_read_expectations"] == {"node:B": 1}
+    assert seen["lease"] is True
+
+
+def test_a_moved_table_is_a_mismatch_with_its_numbers_and_staged_files_may_go(store: GraphStore) -> None:
+    late = prepared(staged_write(store, "node:A", ["late"]))
+    commit(store, prepared(staged_write(store, "node:A", ["first"])), schema_hash)
+    abandoned: list[bool] = []
+    with pytest.raises(ExpectedVersionMismatch) as caught:
+        commit(store, late, schema_hash, lambda: abandoned.append(True))
+    assert (caught.value.table_key, caught.value.expected, caught.value.actual) == ("node:A", 1, 2)
+    assert caught.value.to_dict()["manifest_conflict"] == {"table_key": "node:A", "expected": 1, "actual": 2}
+    assert abandoned == [True]
+    assert ids(store, "node:A") == ["first"]
+    assert leftovers(store) == []
+
+
+def test_a_table_that_was_only_read_must_not_have_moved(store: GraphStore) -> None:
+    late = prepared(staged_write(store, "node:A", ["a"]), reads={"node:B": 1})
+    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    with pytest.raises(ExpectedVersionMismatch, match="node:B"):
+        commit(store, late, schema_hash)
+    assert ids(store, "node:A") == []
+
+
+def test_a_table_neither_written_nor_read_may_move(store: GraphStore) -> None:
+    late = prepared(staged_write(store, "node:A", ["a"]))
+    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    commit(store, late, schema_hash)
+    assert ids(store, "node:A") == ["a"]
+
+
+def test_a_changed_schema_refuses_the_write(store: GraphStore) -> None:
+    with pytest.raises(ConflictError, match="schema changed"):
+        commit(store, prepared(staged_write(store, "node:A", ["a"])), lambda: "sha256:other")
+    assert leftovers(store) == []
+
+
+def test_a_head_past_its_pin_is_refused_before_anything_is_armed(store: GraphStore) -> None:
+    write = prepared(staged_write(store, "node:A", ["a"]))
+    foreign_append(store, "node:A", "foreign")
+    with pytest.raises(ConflictError, match="past the manifest"):
+        commit(store, write, schema_hash)
+    assert leftovers(store) == []
+
+
+def test_a_loss_at_the_second_table_undoes_the_first(store: GraphStore) -> None:
+    commit(store, prepared(staged_write(store, "node:A", ["a"]), staged_write(store, "node:B", ["b"])), schema_hash)
+    write = prepared(staged_write(store, "node:A", ["a2"]), staged_write(store, "node:B", ["b2"], replace_all=True))
+    hooks(store).after_create[f"{write.identity.operation_id}.json"] = lambda: foreign_append(store, "node:B", "foreign")
+    with pytest.raises(ExpectedVersionMismatch) as caught:
+        commit(store, write, schema_hash)
+    assert caught.value.table_key == "node:B"
+    assert ids(store, "node:A") == ["a"]
+    assert ids(store, "node:B") == ["b"]
+    entry = store.snapshot(None).entries["node:A"]
+    assert (entry.version, entry.row_count) == (4, 1), "landed at 3, restored as 4, published"
+    assert store.head_version("nodes/a", None) == 4
+    assert leftovers(store) == []
+
+
+def test_landing_over_a_foreign_commit_is_a_loss_that_keeps_theirs(store: GraphStore) -> None:
+    commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    write = prepared(staged_write(store, "node:A", ["ours"]))
+    hooks(store).after_create[f"{write.identity.operation_id}.json"] = lambda: foreign_append(store, "node:A", "theirs")
+    with pytest.raises(ExpectedVersionMismatch):
+        commit(store, write, schema_hash)
+    newest = store.open_dataset("nodes/a").to_table(columns=["id"]).column("id").to_pylist()
+    assert sorted(newest) == ["a", "theirs"]
+    assert ids(store, "node:A") == ["a"]
+
+
+def test_a_writer_that_meets_another_right_after_arming_steps_back_and_waits(store: GraphStore) -> None:
+    ours = prepared(staged_write(store, "node:A", ["ours"]))
+    theirs = prepared(staged_write(store, "node:A", ["theirs"]))
+    other = Lease(store, theirs.identity.operation_id)
+    turns: list[list[str]] = []
+
+    def another_arms() -> None:
+        other.acquire()
+        sidecar.arm(store, theirs)
+        hooks(store).after_create[f"{ours.identity.operation_id}.json"] = lambda: turns.append(leftovers(store))
+        Timer(0.1, another_leaves).start()
+
+    def another_leaves() -> None:
+        sidecar.disarm(store, theirs.identity.operation_id)
+        other.release()
+
+    hooks(store).after_create[f"{ours.identity.operation_id}.json"] = another_arms
+    commit(store, ours, schema_hash)
+    assert ids(store, "node:A") == ["ours"]
+    own = ours.identity.operation_id
+    assert turns == [[f"{own}.json", f"{own}.lease"]], "armed a second time, after the other had left"
+    assert leftovers(store) == []
+
+
+def test_an_interrupted_write_refuses_others_and_is_kept(store: GraphStore) -> None:
+    dead = prepared(staged_write(store, "node:A", ["dead"]))
+    sidecar.arm(store, dead)
+    with pytest.raises(RecoveryRequiredError, match=dead.identity.operation_id):
+        commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    assert leftovers(store) == [f"{dead.identity.operation_id}.json"]
+
+
+def test_an_interrupted_write_on_other_tables_does_not_block(store: GraphStore) -> None:
+    sidecar.arm(store, prepared(staged_write(store, "node:B", ["dead"])))
+    commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    assert ids(store, "node:A") == ["a"]
+
+
+def test_an_unreadable_sidecar_is_named_and_kept(store: GraphStore) -> None:
+    store.objects.put(f"{RECOVERY}/broken.json", b"{")
+    with pytest.raises(RecoveryRequiredError, match=r"broken\.json"):
+        commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    assert leftovers(store) == ["broken.json"]
+
+
+def test_foreign_files_beside_sidecars_do_not_block(store: GraphStore) -> None:
+    store.objects.put(f"{RECOVERY}/notes.txt", b"hello")
+    commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    assert ids(store, "node:A") == ["a"]
