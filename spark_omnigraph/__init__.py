@@ -1,0 +1,115 @@
+"""Omnigraph for Spark: a typed property graph on Lance, loaded, versioned and read from Python and Spark.
+
+Everything public is importable from here; the rooms below are internal. Names load on first use, so that importing
+the package needs neither Lance nor Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spark_omnigraph.errors import (
+        AlreadyInitializedError,
+        BadRequestError,
+        BadRow,
+        BadRowsError,
+        BadRowSummary,
+        CatalogError,
+        ConflictError,
+        ConstraintError,
+        ExpectedVersionMismatch,
+        InputError,
+        InternalError,
+        NotFoundError,
+        OmnigraphError,
+        RecoveryRequiredError,
+        Rule,
+        SchemaParseError,
+        StorageError,
+        UsageError,
+        WriterBusyError,
+    )
+    from spark_omnigraph.graph.executor import LocalExecutor
+    from spark_omnigraph.graph.handle import Graph
+    from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
+    from spark_omnigraph.lang.pg import compile_schema
+    from spark_omnigraph.manifest.lineage import Commit
+    from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
+    from spark_omnigraph.spark.executor import SparkExecutor
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "errors": (
+        "AlreadyInitializedError",
+        "BadRequestError",
+        "BadRow",
+        "BadRowSummary",
+        "BadRowsError",
+        "CatalogError",
+        "ConflictError",
+        "ConstraintError",
+        "ExpectedVersionMismatch",
+        "InputError",
+        "InternalError",
+        "NotFoundError",
+        "OmnigraphError",
+        "RecoveryRequiredError",
+        "Rule",
+        "SchemaParseError",
+        "StorageError",
+        "UsageError",
+        "WriterBusyError",
+    ),
+    "graph.executor": ("LocalExecutor",),
+    "graph.handle": ("Graph",),
+    "graph.load_options": ("LoadOptions", "LoadReport", "TableCounts"),
+    "lang.pg": ("compile_schema",),
+    "manifest.lineage": ("Commit",),
+    "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
+    "spark.executor": ("SparkExecutor",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AlreadyInitializedError",
+    "BadRequestError",
+    "BadRow",
+    "BadRowSummary",
+    "BadRowsError",
+    "CatalogError",
+    "Commit",
+    "ConflictError",
+    "ConstraintError",
+    "ExpectedVersionMismatch",
+    "Graph",
+    "InputError",
+    "InternalError",
+    "LoadOptions",
+    "LoadReport",
+    "LocalExecutor",
+    "NotFoundError",
+    "OmnigraphError",
+    "RecoveryRequiredError",
+    "Rule",
+    "SchemaParseError",
+    "SparkExecutor",
+    "StorageError",
+    "TableCounts",
+    "UsageError",
+    "WriterBusyError",
+    "compile_schema",
+    "create_views",
+    "read_edges",
+    "read_nodes",
+    "register",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.{home}"), name)

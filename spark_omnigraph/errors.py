@@ -28,11 +28,18 @@ from enum import Enum
 from typing import ClassVar
 
 
-class Rule(str, Enum):
-    """Stable names of the rules a bad row can break."""
+class TextEnum(str, Enum):
+    """An enumeration whose members print as their values, also on Python 3.10."""
 
-    __str__ = str.__str__
-    __format__ = str.__format__
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+
+class Rule(TextEnum):
+    """Stable names of the rules a bad row can break."""
 
     INVALID_JSON = "invalid_json"
     INVALID_ENVELOPE = "invalid_envelope"

@@ -11,16 +11,16 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import RAW_LIMIT, InternalError, Rule
-from spark_omnigraph.records.decode import DecodedTable, LineChunk, RecordDecoder, Rejected
+from spark_omnigraph.catalog.types import Catalog, EdgeType
+from spark_omnigraph.errors import InternalError, Rule
+from spark_omnigraph.records.decode import DecodedTable, LineChunk, RecordDecoder, Rejected, raw_text
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.storage.keys import Matches, find_rows
 from spark_omnigraph.storage.lines import InputRange, read_chunks
@@ -31,6 +31,8 @@ FLUSH_ROWS = 1_000_000
 FLUSH_BYTES = 128 << 20
 REPORT_LIMIT = 1_000_000
 """Bad rows of one range that are reported in full; further ones are counted only."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Int64s = npt.NDArray[np.int64]
 
@@ -124,7 +126,7 @@ def tables_mentioned(context: StageContext, range_: InputRange) -> set[str]:
     for chunk in read_chunks(range_, dict(context.storage_options)):
         for line in chunk.lines:
             try:
-                kind = decode(line)
+                kind = decode(line.removeprefix(_BYTE_ORDER_MARK))
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             if isinstance(kind.type, str):
@@ -186,7 +188,8 @@ class _Checkers:
         for v in violations:
             keep[v.row] = False
             line, offset = int(table.lines[v.row]), int(table.offsets[v.row])
-            rejected.append(Rejected(line, offset, entity.name, v.field, v.rule, v.message, _raw(chunk, line)))
+            raw, is_edge = _raw(chunk, line), isinstance(entity, EdgeType)
+            rejected.append(Rejected(line, offset, entity.name, v.field, v.rule, v.message, raw, is_edge))
         return _filtered(table, keep), rejected
 
 
@@ -246,13 +249,9 @@ class _RangeStager:
         self._rejected.extend(rejected[:room])
 
     def _table_of(self, row: Rejected) -> str:
-        name = row.record_type
-        if name is None:
+        if row.record_type is None:
             return ""
-        if row.is_edge:
-            edge = self._context.catalog.edge_by_word(name)
-            return edge.table_key if edge is not None else ""
-        return f"node:{name}" if name in self._context.catalog.nodes else ""
+        return _table_key(self._context.catalog, row.record_type, row.is_edge) or ""
 
     def _add(self, table: DecodedTable) -> None:
         if self._skip is not None and table.table_key not in self._skip:
@@ -323,10 +322,7 @@ class _RangeStager:
         done: list[Rejected] = []
         for chunk in self._chunks():
             for line in by_line.keys() & set(range(chunk.first_line, chunk.first_line + len(chunk.lines))):
-                r = by_line[line]
-                done.append(
-                    Rejected(r.line, r.offset, r.record_type, r.field, r.rule, r.message, _raw(chunk, line), r.is_edge)
-                )
+                done.append(replace(by_line[line], raw=_raw(chunk, line)))
         return done + conflicts[REPORT_LIMIT:]
 
 
@@ -383,4 +379,4 @@ def _filtered(table: DecodedTable, keep: npt.NDArray[np.bool_]) -> DecodedTable:
 
 
 def _raw(chunk: LineChunk, line: int) -> str:
-    return chunk.lines[line - chunk.first_line].decode("utf-8", "backslashreplace").rstrip("\r")[:RAW_LIMIT]
+    return raw_text(chunk.lines[line - chunk.first_line])

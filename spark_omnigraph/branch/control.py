@@ -39,6 +39,7 @@ def parse_branch(name: str | None) -> str | None:
 
 
 def display(branch: str | None) -> str:
+    """Name of a branch for people and reports."""
     return MAIN if branch is None else branch
 
 

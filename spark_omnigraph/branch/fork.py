@@ -42,6 +42,7 @@ def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
                 drop_branch(source, branch)
             created = create_branch(source, branch, entry.branch, entry.version)
         except CommitFailed as failure:
-            raise ConflictError(f"'{entry.table_key}' could not be forked for branch '{branch}': {failure}") from failure
+            what = f"'{entry.table_key}' could not be forked for branch '{branch}'"
+            raise ConflictError(f"{what}: {failure}") from failure
         if int(created.version) != entry.version:
             raise ConflictError(f"the fork of '{entry.table_key}' for branch '{branch}' starts at a wrong version")

@@ -31,14 +31,18 @@ _POLL_MAX = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseFacts:
+    """Who holds a lease, and until when (seconds since the epoch, by the owner's clock)."""
+
     owner: str
     expires_at: float
 
     def is_live(self, now: float) -> bool:
+        """Whether the owner may still act, with the skew in its favour."""
         return now < self.expires_at + SKEW
 
 
 def lease_path(operation_id: str) -> str:
+    """Path of the lease of a write."""
     return f"{RECOVERY}/{operation_id}.lease"
 
 
@@ -122,8 +126,8 @@ def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wa
             raise interrupted(store, blocker)
         if time.monotonic() >= deadline:
             raise WriterBusyError(
-                f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds {_names(blocker.tables & tables)} "
-                f"for longer than {wait:g} s; try again later"
+                f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds "
+                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; try again later"
             )
         time.sleep(pause)
         pause = min(pause * 1.5, _POLL_MAX)
@@ -137,6 +141,7 @@ def refuse_interrupted(store: GraphStore) -> None:
 
 
 def interrupted(store: GraphStore, sidecar: PendingSidecar) -> RecoveryRequiredError:
+    """The error for a sidecar whose writer is gone."""
     return RecoveryRequiredError(
         f"an interrupted {sidecar.writer_kind} ({sidecar.operation_id}) left {store.root}/"
         f"{sidecar_path(sidecar.operation_id)} covering {_names(sidecar.tables)}; the graph is readable "

@@ -44,7 +44,6 @@ from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 
-
 TURNS = 20
 """Times a writer steps back for others that armed at the same moment."""
 
@@ -309,7 +308,8 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
             below = table.version - 1
             restored = restore(table.dataset, below)
             if int(restored.version) != table.version + 1:
-                raise _unknown(armed, StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken"))
+                overtaken = StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken")
+                raise _unknown(armed, overtaken)
             if below == table.bound.write.entry.version:
                 updates.append(_update(store, LandedTable(table.bound, restored), table.bound.write.entry.row_count))
         if updates:

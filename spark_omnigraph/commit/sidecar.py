@@ -25,6 +25,7 @@ class PendingSidecar:
 
 
 def sidecar_path(operation_id: str) -> str:
+    """Path of the sidecar of a write."""
     return f"{RECOVERY}/{operation_id}.json"
 
 
@@ -36,6 +37,7 @@ def arm(store: GraphStore, prepared: PreparedCommit) -> None:
 
 
 def disarm(store: GraphStore, operation_id: str) -> None:
+    """Removes a sidecar; a missing one is fine."""
     store.objects.delete(sidecar_path(operation_id))
 
 
@@ -58,7 +60,7 @@ def _read(store: GraphStore, name: str) -> PendingSidecar | None:
         raise RecoveryRequiredError(f"sidecar {where} cannot be read ({error}); it was kept") from error
     if version > SIDECAR_VERSION:
         raise RecoveryRequiredError(
-            f"sidecar {where} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It was kept."
+            f"sidecar {where} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
         )
     try:
         tables = frozenset(str(pin["table_key"]) for pin in raw["tables"])

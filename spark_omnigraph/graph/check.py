@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
-from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.errors import ConstraintError, InternalError, Rule
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.keys import scan_columns, stored_among
@@ -47,6 +47,8 @@ class Finding:
 
 @dataclass(slots=True)
 class CheckResult:
+    """Bad rows by rule, and how many records later ones superseded per table."""
+
     findings: list[Finding]
     superseded: dict[str, int]
 
@@ -93,7 +95,8 @@ class LoadChecker:
 
     def _entity(self, table: StagedTable) -> EntityType:
         entity = self._catalog.table(table.table_key)
-        assert entity is not None  # noqa: S101 - staging knows only tables of this catalogue
+        if entity is None:
+            raise InternalError(f"rows were staged for the unknown table '{table.table_key}'")
         return entity
 
     def _check_ids(self, table: StagedTable, entity: EntityType) -> None:
@@ -181,7 +184,8 @@ class LoadChecker:
             return known
         open_values = values.filter(pa.array(~known)).unique()
         stored = stored_among(self._targets[node_key].open(self._options), "id", open_values)
-        return known | np.asarray(pc.is_in(values, value_set=stored))
+        found: npt.NDArray[np.bool_] = np.asarray(pc.is_in(values, value_set=stored))
+        return known | found
 
     def _check_cardinality(self, table: StagedTable, edge: EdgeType, probe: CardinalityProbe) -> None:
         live = np.flatnonzero(~table.dropped)

@@ -71,5 +71,5 @@ def _state_hash(store: GraphStore, text: str) -> str:
     except (ValueError, KeyError, TypeError) as error:
         raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' cannot be read: {error}") from error
     if version != _STATE_FORMAT:
-        raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' has format {version}; this release knows {_STATE_FORMAT}")
+        raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' has format {version}, not {_STATE_FORMAT}")
     return schema_hash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -74,7 +74,8 @@ def _record(entity: EntityType, row: Row) -> Row:
 
 
 def _rows(entity: EntityType, batch: pa.RecordBatch) -> Iterator[Row]:
-    columns = {name: _values(entity, name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    pairs = zip(batch.schema.names, batch.columns, strict=True)
+    columns = {name: _values(entity, name, column) for name, column in pairs}
     for i in range(batch.num_rows):
         yield {name: values[i] for name, values in columns.items()}
 
@@ -93,9 +94,8 @@ def _values(entity: EntityType, name: str, column: pa.Array) -> list[object]:
     return values
 
 
-def _mapped(column: pa.Array, stored: pa.DataType, plain: pa.DataType, render: object) -> list[object]:
+def _mapped(column: pa.Array, stored: pa.DataType, plain: pa.DataType, render: Callable[[int], object]) -> list[object]:
     """Values of a column, or of its list items, as integers handed to `render`."""
-    assert callable(render)  # noqa: S101 - narrows the type for the reader and for mypy
     if pa.types.is_list(column.type):
         items = column.cast(pa.list_(plain)) if column.type.value_type == stored else column
         return [None if v is None else [None if x is None else render(x) for x in v] for v in items.to_pylist()]

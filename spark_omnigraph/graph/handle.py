@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING, TypedDict
 
 from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
@@ -15,7 +16,7 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.contract import read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
+from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
 from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve
 from spark_omnigraph.graph.index import ensure_indices
@@ -29,8 +30,20 @@ from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.lines import Source, list_inputs
 from spark_omnigraph.storage.manifest_table import check_stamp
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 SMALL_INPUT = 48 << 20
 """Bytes up to which starting worker processes costs more than they save."""
+
+
+class Where(TypedDict, total=False):
+    """Which state a read shows; see `ReadTarget`."""
+
+    branch: str | None
+    version: int | None
+    snapshot: str | None
+    as_of: datetime | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,7 @@ class Graph:
 
     store: GraphStore
     writable: bool = True
-    target: ReadTarget = ReadTarget()
+    target: ReadTarget = field(default_factory=ReadTarget)
 
     @classmethod
     def init(
@@ -107,7 +120,7 @@ class Graph:
         snapshot: str | None = None,
         as_of: datetime | str | None = None,
     ) -> Graph:
-        """A read-only handle pinned to what these name now; without a version, snapshot or time, to the newest state."""
+        """A read-only handle pinned to what these name now, by default the newest state."""
         found = resolve(self.store, ReadTarget(branch or self.branch, version, snapshot, as_of))
         return replace(self, writable=False, target=ReadTarget(display(found.branch), version=found.version))
 
@@ -119,9 +132,10 @@ class Graph:
         """The accepted schema as `.pg` text."""
         return read_contract(self.store).source
 
-    def snapshot(self, **where: object) -> Snapshot:
+    def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`."""
-        return resolve(self.store, self._target(where))
+        pinned: Where = {"branch": self.branch, "version": self.target.version}
+        return resolve(self.store, ReadTarget(**(pinned if not where else {"branch": self.branch, **where})))
 
     def load(
         self,
@@ -131,8 +145,7 @@ class Graph:
         branch: str | None = None,
         base: str | None = None,
         actor: str | None = None,
-        executor: Executor | None = None,
-        options: LoadOptions = LoadOptions(),
+        options: LoadOptions | None = None,
     ) -> LoadReport:
         """Loads JSON lines in one commit: paths, globs, folders, URIs, or an iterable of lines.
 
@@ -140,8 +153,11 @@ class Graph:
         from. Raises BadRowsError, ConstraintError, ConflictError; then nothing has changed.
         """
         self._require_writable()
-        request = self._request(source, mode, branch, base, actor, options)
-        return self._load(request, executor)
+        files = tuple(list_inputs(source, self.store.storage_options))
+        load_mode = _load_mode(mode)
+        name, created = self._ensure_branch(branch, base)
+        request = LoadRequest(files, name, load_mode, actor, options or LoadOptions(), base, created)
+        return self._load(request)
 
     def ingest(
         self,
@@ -151,30 +167,29 @@ class Graph:
         mode: str = "append",
         *,
         actor: str | None = None,
-        executor: Executor | None = None,
-        options: LoadOptions = LoadOptions(),
+        options: LoadOptions | None = None,
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
-        return self.load(source, mode, branch=branch, base=base, actor=actor, executor=executor, options=options)
+        return self.load(source, mode, branch=branch, base=base, actor=actor, options=options)
 
-    def count(self, table: str, **where: object) -> int:
+    def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
         entry = self.snapshot(**where).entries.get(table)
         if entry is None:
             raise NotFoundError(f"table '{table}' not found in '{self.store.root}'")
         return entry.row_count
 
-    def entity(self, table: str, entity_id: str, **where: object) -> dict[str, object] | None:
+    def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
         """One row by id as a dictionary (values as in `export`), or None."""
         return read_entity(self.store, self.catalog(), self.snapshot(**where), table, entity_id)
 
     def export(
-        self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: object
+        self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]
     ) -> Iterator[str]:
         """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
         return export_records(self.store, self.catalog(), self.snapshot(**where), types, tables)
 
-    def describe(self, **where: object) -> dict[str, object]:
+    def describe(self, **where: Unpack[Where]) -> dict[str, object]:
         """Types, counts, versions, index coverage and branches as plain values."""
         return describe_graph(self.store, self.catalog(), self.snapshot(**where))
 
@@ -205,46 +220,34 @@ class Graph:
         self._require_writable()
         return ensure_indices(self.store, parse_branch(branch or self.branch))
 
-    def _load(self, request: LoadRequest, executor: Executor | None) -> LoadReport:
+    def _load(self, request: LoadRequest) -> LoadReport:
+        options = request.options
         size = sum(file.size for file in request.files)
-        chosen = executor if executor is not None else LocalExecutor(1 if size <= SMALL_INPUT else None)
-        report = load(self.store, request, chosen)
-        if report.commit is not None and request.options.build_indexes:
-            started = time.perf_counter()
-            ensure_indices(self.store, request.branch, report.tables)
-            phases = {**report.phases, "index": round(time.perf_counter() - started, 4)}
-            return replace(report, phases=phases)
-        return report
+        executor = options.executor or LocalExecutor(1 if size <= SMALL_INPUT else None)
+        report = load(self.store, request, executor)
+        if report.commit is None or not options.build_indexes:
+            return report
+        started = time.perf_counter()
+        ensure_indices(self.store, request.branch, report.tables)
+        return replace(report, phases={**report.phases, "index": round(time.perf_counter() - started, 4)})
 
-    def _request(
-        self,
-        source: Source | Sequence[str | os.PathLike[str]],
-        mode: str,
-        branch: str | None,
-        base: str | None,
-        actor: str | None,
-        options: LoadOptions,
-    ) -> LoadRequest:
-        try:
-            load_mode = LoadMode(mode)
-        except ValueError as error:
-            raise BadRequestError(f"mode must be one of {', '.join(LoadMode)}, got '{mode}'") from error
-        files = tuple(list_inputs(source, self.store.storage_options))
+    def _ensure_branch(self, branch: str | None, base: str | None) -> tuple[str | None, bool]:
+        """Checked name of the branch to write, and whether it was created from `base` just now."""
         name = parse_branch(branch if branch is not None else self.branch)
-        created = False
-        if name is not None and name not in self.store.branch_names():
-            if base is None:
-                raise NotFoundError(f"branch '{name}' not found; name a base branch to create it from")
-            create_branch(self.store, name, base)
-            created = True
-        return LoadRequest(files, name, load_mode, actor, options, base, created)
-
-    def _target(self, where: Mapping[str, object]) -> ReadTarget:
-        return ReadTarget(**{**{"branch": self.branch, "version": self.target.version}, **where}) if where else self.target
+        if name is None or name in self.store.branch_names():
+            return name, False
+        if base is None:
+            raise NotFoundError(f"branch '{name}' not found; name a base branch to create it from")
+        create_branch(self.store, name, base)
+        return name, True
 
     def _require_writable(self) -> None:
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
 
 
-
+def _load_mode(text: str) -> LoadMode:
+    try:
+        return LoadMode(text)
+    except ValueError as error:
+        raise BadRequestError(f"mode must be one of {', '.join(LoadMode)}, got '{text}'") from error

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ulid_transform import ulid_now
@@ -54,7 +54,7 @@ class LoadRequest:
     branch: str | None
     mode: LoadMode
     actor: str | None = None
-    options: LoadOptions = LoadOptions()
+    options: LoadOptions = field(default_factory=LoadOptions)
     base: str | None = None
     branch_created: bool = False
 
@@ -103,7 +103,7 @@ class Clock:
     """Seconds per phase, added up over attempts."""
 
     def __init__(self) -> None:
-        self.phases: Counter[str] = Counter()
+        self.phases: dict[str, float] = {}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -111,7 +111,7 @@ class Clock:
         try:
             yield
         finally:
-            self.phases[name] += time.perf_counter() - start
+            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - start
 
     def seconds(self) -> dict[str, float]:
         return {name: round(value, 4) for name, value in self.phases.items()}
@@ -288,7 +288,8 @@ def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
 def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing: bool) -> TableWrite:
     entry = plan.snapshot.entries[key]
     if plan.context.targets[key].uri != plan.physical_uris[key]:
-        raise InternalError(f"rows of '{key}' were staged outside the folder that branch '{plan.snapshot.branch}' writes")
+        where = display(plan.snapshot.branch)
+        raise InternalError(f"rows of '{key}' were staged outside the folder that branch '{where}' writes")
     parts = table.parts if table is not None else ()
     removed: set[int] = set()
     for _, fragment in parts:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from spark_omnigraph.errors import BadRequestError, BadRowSummary
+from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 
 Progress = Callable[[str, int, int], None]
@@ -17,7 +18,8 @@ class LoadOptions:
     """How a load treats its input.
 
     `max_bad_rows` is a count, or a fraction of the records when it is a float below 1. `bad_rows` is the path of a
-    JSONL report. `on_duplicate` matters to merge only.
+    JSONL report. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
+    for small inputs and local worker processes for others.
     """
 
     max_bad_rows: int | float = 0
@@ -27,6 +29,7 @@ class LoadOptions:
     build_indexes: bool = True
     dry_run: bool = False
     progress: Progress | None = None
+    executor: Executor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))

@@ -17,6 +17,7 @@ from spark_omnigraph.errors import BadRow, BadRowSummary, StorageError
 from spark_omnigraph.graph.check import Finding
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
+from spark_omnigraph.records.decode import Rejected
 from spark_omnigraph.staging import LocatedRow, RangeReceipt, StageContext, locate_rows
 from spark_omnigraph.storage.lines import InputRange
 
@@ -90,10 +91,8 @@ def locate_findings(
             index, ordinal = int(origin.ranges[row]), int(origin.ordinals[row])
             where = _at(located[index], finding.table_key, ordinal)
             line = numbers.line(index, where.line)
-            bad = BadRow(
-                ranges[index].file.name, line, where.offset, name, finding.field, finding.rule, finding.message(i), where.raw
-            )
-            rows[index].append(bad)
+            file, text = ranges[index].file.name, finding.message(i)
+            rows[index].append(BadRow(file, line, where.offset, name, finding.field, finding.rule, text, where.raw))
     return rows
 
 
@@ -129,11 +128,14 @@ def _in_order(
     for receipt in sorted(receipts, key=lambda r: r.index):
         file = ranges[receipt.index].file.name
         decoded = (
-            BadRow(file, numbers.line(receipt.index, r.line), r.offset, r.record_type, r.field, r.rule, r.message, r.raw)
-            for r in receipt.unpack_rejected()
+            _bad_row(file, numbers.line(receipt.index, r.line), r) for r in receipt.unpack_rejected()
         )
         checked = sorted(found.get(receipt.index, ()), key=lambda row: row.line)
         yield from heapq.merge(decoded, checked, key=lambda row: row.line)
+
+
+def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
+    return BadRow(file, line, row.offset, row.record_type, row.field, row.rule, row.message, row.raw)
 
 
 def _write(rows: Iterable[BadRow], path: str | None) -> list[BadRow]:

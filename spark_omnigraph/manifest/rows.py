@@ -60,10 +60,12 @@ class PublishFacts:
 
 
 def table_row(table_key: str, location: str) -> ManifestRow:
+    """Registers a table at a relative path."""
     return ManifestRow(table_key, RowKind.TABLE, table_key, location=location)
 
 
 def version_row(update: TableUpdate) -> ManifestRow:
+    """Makes a version of a table visible."""
     metadata = {
         "manifest_path": update.manifest_path,
         "manifest_size": update.manifest_size,
@@ -82,6 +84,7 @@ def version_row(update: TableUpdate) -> ManifestRow:
 
 
 def sentinel_row(facts: PublishFacts) -> ManifestRow:
+    """The row that orders publishes and records who made the last one."""
     metadata = {
         "operation": facts.operation,
         "commit": facts.commit,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+
+from spark_omnigraph.errors import TextEnum
 
 
-class LoadMode(str, Enum):
+class LoadMode(TextEnum):
     """What a load does with a record whose id is stored already."""
 
     APPEND = "append"
@@ -16,28 +17,19 @@ class LoadMode(str, Enum):
     OVERWRITE = "overwrite"
     """Replace all rows of every type that the input mentions."""
 
-    __str__ = str.__str__
-    __format__ = str.__format__
 
-
-class OnDuplicate(str, Enum):
+class OnDuplicate(TextEnum):
     """What a merge does with an id that the input repeats."""
 
     LAST = "last"
     ERROR = "error"
 
-    __str__ = str.__str__
-    __format__ = str.__format__
 
-
-class UnknownFields(str, Enum):
+class UnknownFields(TextEnum):
     """What decoding does with a member of `data` that the type does not declare."""
 
     REFUSE = "refuse"
     IGNORE = "ignore"
-
-    __str__ = str.__str__
-    __format__ = str.__format__
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
 
+from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 
@@ -79,7 +80,10 @@ def _mask_rows(dataset: LanceDataset, addresses: Sequence[int]) -> tuple[list[Fr
     removed: list[int] = []
     for fragment_id, offsets in sorted(by_fragment.items()):
         with reading(f"mask rows of {dataset.uri}"):
-            kept = dataset.get_fragment(fragment_id).delete_rows(sorted(offsets))
+            fragment = dataset.get_fragment(fragment_id)
+            if fragment is None:
+                raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
+            kept = fragment.delete_rows(sorted(offsets))
         if kept is None:
             removed.append(fragment_id)
         else:
@@ -110,7 +114,8 @@ def landed_version(dataset: LanceDataset, transaction: Transaction) -> int | Non
 def restore(dataset: LanceDataset, version: int) -> LanceDataset:
     """New version of a dataset with the content of an older one. Lance never refuses it: guard it."""
     with committing(f"restore {dataset.uri}"):
-        return LanceDataset.commit(dataset, Transaction(dataset.version, LanceOperation.Restore(version)), max_retries=0)
+        transaction = Transaction(dataset.version, LanceOperation.Restore(version))
+        return LanceDataset.commit(dataset, transaction, max_retries=0)
 
 
 def merge_manifest_rows(manifest: LanceDataset, rows: pa.Table) -> int:

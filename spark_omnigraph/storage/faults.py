@@ -20,7 +20,7 @@ class Outcome(Enum):
     """It may have landed; read back before deciding."""
 
 
-class CommitFailed(Exception):
+class CommitFailed(Exception):  # noqa: N818 - an outcome that the protocol handles, not an error for callers
     """A Lance commit raised; `outcome` says what that proves. Never leaves the commit room."""
 
     def __init__(self, outcome: Outcome, message: str) -> None:

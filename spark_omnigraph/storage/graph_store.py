@@ -70,7 +70,7 @@ class GraphStore:
         return SchemaFiles(source.decode(), ir.decode() if ir else None, state.decode() if state else None)
 
     def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
-        """The manifest on a branch, newest or at a version. Raises NotFoundError for a branch or version that is not there."""
+        """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there."""
         if branch is not None and branch not in self.branch_names():
             raise NotFoundError(f"branch '{branch}' not found in '{self.root}'")
         newest = self.open_dataset(branch_path(MANIFEST, branch))

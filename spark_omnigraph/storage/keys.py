@@ -71,7 +71,9 @@ def scan_columns(
     dataset: LanceDataset, columns: Sequence[str], key: str | None = None, values: pa.Array | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Batches of some columns; when few `values` of a string column `key` are wanted, only rows that have them."""
-    condition = in_list(key, values) if key is not None and values is not None and len(values) <= IN_LIST_LIMIT else None
+    condition = None
+    if key is not None and values is not None and len(values) <= IN_LIST_LIMIT:
+        condition = in_list(key, values)
     with reading(f"scan {dataset.uri}"):
         yield from dataset.scanner(columns=list(columns), filter=condition, batch_size=_SCAN_BATCH).to_batches()
 

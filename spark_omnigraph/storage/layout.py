@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 SCHEMA_SOURCE = "_schema.pg"
 SCHEMA_IR = "_schema.ir.json"
 SCHEMA_STATE = "__schema_state.json"
@@ -17,7 +19,7 @@ SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 SCHEMA_VERSION_KEY = "omnigraph:internal_schema_version"
 SCHEMA_VERSION = 3
 
-STORAGE_VERSION = "2.2"
+STORAGE_VERSION: Literal["2.2"] = "2.2"
 
 _MAX_U64 = 2**64 - 1
 

@@ -13,12 +13,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import obstore
-from obstore.store import S3Store
 
 from spark_omnigraph.errors import NotFoundError, StorageError
 from spark_omnigraph.records.decode import LineChunk
@@ -164,12 +163,12 @@ def _open(file: InputFile, options: dict[str, str]) -> BinaryIO:
         return io.BytesIO(file.content)
     if file.name.startswith("s3://"):
         bucket, key = _split_s3(file.name)
-        stream: BinaryIO = obstore.open_reader(open_object_store(locate(bucket, options)), key)
+        stream = cast(BinaryIO, obstore.open_reader(open_object_store(locate(bucket, options)), key))
     else:
         if _stamp(file.name) != file.stamp:
             raise StorageError(f"storage: input {file.name} changed while it was loaded; run the load again")
-        stream = open(file.name, "rb", buffering=0)  # noqa: SIM115 - the caller closes it
-    return gzip.GzipFile(fileobj=stream) if file.is_compressed else stream  # type: ignore[return-value]
+        stream = cast(BinaryIO, open(file.name, "rb", buffering=0))  # noqa: SIM115 - the caller closes it
+    return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if file.is_compressed else stream
 
 
 def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
@@ -193,7 +192,7 @@ def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
 
 def _expand_s3(uri: str, options: dict[str, str]) -> list[InputFile]:
     bucket, key = _split_s3(uri)
-    store: S3Store = open_object_store(locate(bucket, options))
+    store = open_object_store(locate(bucket, options))
     prefix = key.split("*", 1)[0].rsplit("/", 1)[0] if "*" in key else key
     found: list[InputFile] = []
     with reading(f"list {uri}"):
@@ -231,11 +230,10 @@ def _stamp(path: str) -> str:
 
 
 def _looks_like_path(item: object) -> bool:
-    if isinstance(item, os.PathLike):
-        return True
-    if not isinstance(item, str) or "\n" in item or item.lstrip().startswith(("{", "//", "[")) or not item.strip():
-        return False
-    return True
+    if isinstance(item, str):
+        text = item.strip()
+        return bool(text) and "\n" not in item and not text.startswith(("{", "//", "["))
+    return isinstance(item, os.PathLike)
 
 
 __all__ = ["InputFile", "InputRange", "Location", "Source", "cut", "list_inputs", "read_chunks"]

@@ -74,6 +74,7 @@ def check_stamp(dataset: LanceDataset) -> None:
 
 
 def to_arrow(rows: Iterable[ManifestRow]) -> pa.Table:
+    """Rows as a table with the full schema of the manifest."""
     listed = list(rows)
     columns = {
         "object_id": [r.object_id for r in listed],

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from typing import cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PreconditionError
-from obstore.store import LocalStore, S3Store
+from obstore.store import ClientConfig, LocalStore, S3Config, S3Store
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.uri import Location
@@ -70,14 +71,13 @@ class Objects:
         return sorted(meta["path"].rsplit("/", 1)[-1] for meta in found)
 
     def has_prefix(self, folder: str) -> bool:
-        """True when anything stands below a folder."""
+        """True when an object stands below a folder; an empty local folder does not count."""
         try:
-            found = obstore.list_with_delimiter(self._store, folder)
+            return any(page for page in obstore.list(self._store, folder, chunk_size=1))
         except _ABSENT:
             return False
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
-        return bool(found["objects"] or found["common_prefixes"])
 
     def purge(self, folder: str) -> None:
         """Removes every object below a folder."""
@@ -112,12 +112,13 @@ class Objects:
 
 
 def open_object_store(location: Location, create: bool = False) -> LocalStore | S3Store:
+    """Client of a root; with `create`, a missing local folder is made."""
     if location.is_local:
         if not create and not os.path.isdir(location.root):
             raise StorageError(f"storage: folder {location.root} does not exist")
         return LocalStore(prefix=location.root, mkdir=create)
     config, client = _s3_config(location.options)
-    return S3Store.from_url(location.root, config=config, client_options=client)
+    return S3Store.from_url(location.root, config=cast(S3Config, config), client_options=cast(ClientConfig, client))
 
 
 def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bool]]:

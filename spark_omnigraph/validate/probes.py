@@ -53,6 +53,7 @@ def unique_probes(entity: EntityType) -> tuple[UniqueProbe, ...]:
 
 
 def endpoint_probes(edge: EdgeType) -> tuple[EndpointProbe, ...]:
+    """Both endpoints of an edge type."""
     return (
         EndpointProbe(edge.table_key, "src", f"node:{edge.from_type}"),
         EndpointProbe(edge.table_key, "dst", f"node:{edge.to_type}"),
@@ -60,6 +61,7 @@ def endpoint_probes(edge: EdgeType) -> tuple[EndpointProbe, ...]:
 
 
 def cardinality_probes(edge: EdgeType) -> tuple[CardinalityProbe, ...]:
+    """One probe unless any number of edges is fine."""
     if edge.cardinality.is_open:
         return ()
     return (CardinalityProbe(edge.table_key, edge.cardinality),)

@@ -1,0 +1,97 @@
+"""Branch names, creation and listing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import BadRequestError, ConflictError, Graph, NotFoundError
+from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.storage.layout import RECOVERY
+
+SCHEMA = "node Room { name: String @key }"
+
+
+def room(name: str) -> str:
+    return f'{{"type": "Room", "data": {{"name": "{name}"}}}}'
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph.init(tmp_path / "g", SCHEMA)
+
+
+def test_main_is_the_unnamed_branch() -> None:
+    assert parse_branch("main") is None
+    assert parse_branch(" draft ") == "draft"
+    assert parse_branch("team/x") == "team/x"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "a//b", "/a", "a/", "a..b", "a\\b", "a.lock", "a:b", "a/main", "x" * 300])
+def test_names_that_lance_or_the_layout_cannot_hold_are_refused(name: str) -> None:
+    with pytest.raises(BadRequestError):
+        parse_branch(name)
+
+
+def test_the_schema_lock_is_an_internal_name() -> None:
+    with pytest.raises(BadRequestError, match="internal system ref"):
+        parse_branch("__schema_apply_lock__")
+
+
+def test_branches_are_listed_main_first(graph: Graph) -> None:
+    graph.create_branch("zeta")
+    graph.create_branch("alpha", base="zeta")
+    assert graph.branches() == ["main", "alpha", "zeta"]
+    assert graph.store.objects.list(RECOVERY) == []
+
+
+def test_a_branch_shows_its_base_and_then_goes_its_own_way(graph: Graph) -> None:
+    graph.load([room("a")])
+    graph.create_branch("draft")
+    graph.load([room("b")], branch="draft")
+    graph.load([room("c")])
+    assert graph.count("node:Room", branch="draft") == 2
+    assert graph.count("node:Room") == 2
+    names = [line for line in graph.export(branch="draft")]
+    assert ['"b"' in n or '"a"' in n for n in names] == [True, True]
+
+
+def test_a_branch_of_a_branch_inherits_what_was_written_there(graph: Graph) -> None:
+    graph.load([room("a")])
+    graph.create_branch("one")
+    graph.load([room("b")], branch="one")
+    graph.create_branch("two", base="one")
+    graph.load([room("c")], branch="two")
+    assert [graph.count("node:Room", branch=b) for b in ("main", "one", "two")] == [1, 2, 3]
+    entry = graph.snapshot(branch="two").entries["node:Room"]
+    assert entry.branch == "two"
+
+
+def test_only_tables_that_are_written_fork(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node A { k: String @key } node B { k: String @key }")
+    graph.create_branch("draft")
+    graph.load(['{"type": "A", "data": {"k": "1"}}'], branch="draft")
+    entries = graph.snapshot(branch="draft").entries
+    assert (entries["node:A"].branch, entries["node:B"].branch) == ("draft", None)
+
+
+def test_an_existing_name_and_nested_names_are_conflicts(graph: Graph) -> None:
+    graph.create_branch("a/b")
+    for name in ("a/b", "a", "a/b/c"):
+        with pytest.raises(ConflictError):
+            graph.create_branch(name)
+
+
+def test_a_missing_base_is_named(graph: Graph) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        graph.create_branch("x", base="nowhere")
+
+
+def test_commits_of_a_branch_know_their_branch_and_parent(graph: Graph) -> None:
+    first = graph.load([room("a")])
+    graph.create_branch("draft")
+    second = graph.load([room("b")], branch="draft", actor="ada")
+    newest = graph.commits(branch="draft")[-1]
+    assert (newest.id, newest.branch, newest.parent, newest.actor) == (second.commit, "draft", first.commit, "ada")
+    assert [c.id for c in graph.commits()][-1] == first.commit

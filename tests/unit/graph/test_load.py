@@ -1,0 +1,364 @@
+"""The load: modes, questions about the whole graph, bad rows named exactly, nothing half."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import (
+    BadRequestError,
+    BadRowsError,
+    ConstraintError,
+    Graph,
+    LoadOptions,
+    LocalExecutor,
+    NotFoundError,
+    TableCounts,
+)
+from spark_omnigraph.errors import BadRow
+from spark_omnigraph.storage.layout import RECOVERY
+
+SCHEMA = """
+node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }
+node Note { text: String }
+edge Knows: Person -> Person { since: Date? }
+edge Leads: Person -> Person @card(2..3)
+edge Wrote: Person -> Note @card(0..2)
+"""
+
+
+def person(name: str, **data: object) -> str:
+    return json.dumps({"type": "Person", "data": {"name": name, **data}})
+
+
+def note(note_id: str) -> str:
+    return json.dumps({"type": "Note", "data": {"id": note_id, "text": note_id}})
+
+
+def edge(kind: str, source: str, target: str, **data: object) -> str:
+    return json.dumps({"edge": kind, "from": source, "to": target, "data": data})
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph.init(tmp_path / "g", SCHEMA)
+
+
+def people(graph: Graph) -> dict[str, object]:
+    rows = (json.loads(line)["data"] for line in graph.export(types=["Person"]))
+    return {row["name"]: row["age"] for row in rows}
+
+
+def refused(graph: Graph, lines: list[str] | list[Path], mode: str = "append", **options: object) -> list[BadRow]:
+    """The bad rows of a refused load, after checking that nothing changed."""
+    before = (graph.snapshot(), len(graph.commits()))
+    files = data_files(graph)
+    with pytest.raises(BadRowsError) as caught:
+        graph.load(lines, mode, options=LoadOptions(**options))  # type: ignore[arg-type]
+    assert (graph.snapshot(), len(graph.commits())) == before
+    assert graph.store.objects.list(RECOVERY) == []
+    assert data_files(graph) == files, "staged files of a refused load are removed"
+    return list(caught.value.summary.sample)
+
+
+def data_files(graph: Graph) -> set[str]:
+    return {str(p) for p in Path(graph.uri).rglob("data/*.lance")}
+
+
+def facts(rows: list[BadRow]) -> list[tuple[int, str, str | None]]:
+    return [(row.line, str(row.rule), row.field) for row in rows]
+
+
+def test_all_types_in_one_commit(graph: Graph) -> None:
+    report = graph.load([edge("Knows", "a", "b"), person("a", age=1), person("b"), note("n")], actor="ada")
+    assert report.nodes_loaded == {"Note": 1, "Person": 2}
+    assert report.edges_loaded == {"Knows": 1}
+    assert len(graph.commits()) == 2
+    assert graph.commits()[-1].id == report.commit
+    assert graph.commits()[-1].actor == "ada"
+    assert report.base_commit == graph.commits()[0].id
+    assert people(graph) == {"a": 1, "b": None}
+
+
+def test_an_empty_input_makes_no_commit(graph: Graph) -> None:
+    report = graph.load(["", "  ", "// only a comment"])
+    assert (report.commit, report.nodes_loaded, len(graph.commits())) == (None, {}, 1)
+
+
+def test_append_refuses_ids_that_are_stored_with_their_line(graph: Graph) -> None:
+    graph.load([person("a"), person("b")])
+    rows = refused(graph, [person("c"), "", person("b", age=3)])
+    assert facts(rows) == [(3, "key_conflict", "id")]
+    assert rows[0].raw == person("b", age=3)
+    assert rows[0].offset == len(person("c")) + 2
+    assert rows[0].record_type == "Person"
+
+
+def test_append_refuses_explicit_edge_ids_that_are_stored(graph: Graph) -> None:
+    graph.load([person("a"), edge("Knows", "a", "a", id="k1")])
+    assert facts(refused(graph, [edge("Knows", "a", "a", id="k1")])) == [(1, "key_conflict", "id")]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_repeated_key_is_bad_from_its_second_record_on(graph: Graph, mode: str) -> None:
+    rows = refused(graph, [person("a"), person("b"), person("a"), person("a")], mode)
+    assert facts(rows) == [(3, "key_duplicate", "name"), (4, "key_duplicate", "name")]
+    assert "Person.name" in rows[0].message
+    assert "'a'" in rows[0].message
+
+
+def test_repeats_are_found_across_files_and_reported_in_input_order(graph: Graph, tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_text("\n".join([person("a"), "{", person("b")]))
+    second.write_text("\n".join([person("b"), person("c"), person("a")]))
+    rows = refused(graph, [first, second])
+    assert [(Path(r.file).name, r.line, str(r.rule)) for r in rows] == [
+        ("1.jsonl", 2, "invalid_json"),
+        ("2.jsonl", 1, "key_duplicate"),
+        ("2.jsonl", 3, "key_duplicate"),
+    ]
+
+
+def test_merge_replaces_whole_rows_and_inserts_new_ones(graph: Graph) -> None:
+    graph.load([person("a", age=1, mail="a@x"), person("b", age=2)])
+    report = graph.load([person("a", age=9), person("c", age=3)], "merge")
+    assert report.tables["node:Person"] == TableCounts(read=2, valid=2, inserted=1, updated=1)
+    assert people(graph) == {"a": 9, "b": 2, "c": 3}
+    assert graph.entity("node:Person", "a") == {"id": "a", "age": 9, "mail": None, "name": "a"}
+    assert graph.count("node:Person") == 3
+
+
+def test_merge_keeps_row_ids_and_creation_versions(graph: Graph) -> None:
+    graph.load([person("a", age=1), person("b", age=2)])
+    columns = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+
+    def rows() -> dict[str, tuple[int, int, int]]:
+        table = graph.store.open_table(graph.snapshot().entries["node:Person"]).to_table(columns=columns)
+        return {r["id"]: tuple(r[c] for c in columns[1:]) for r in table.to_pylist()}
+
+    before = rows()
+    graph.load([person("b", age=5), person("c")], "merge", options=LoadOptions(build_indexes=False))
+    after = rows()
+    version = graph.snapshot().entries["node:Person"].version
+    assert after["a"] == before["a"]
+    assert after["b"] == (before["b"][0], before["b"][1], version)
+    assert after["c"][1:] == (version, version)
+
+
+def test_the_last_record_of_a_merge_wins_in_file_then_line_order(graph: Graph, tmp_path: Path) -> None:
+    graph.load([person("a", age=1)])
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_text("\n".join([person("a", age=10), person("n", age=11), person("a", age=12)]))
+    second.write_text("\n".join([person("n", age=20), person("m", age=21)]))
+    report = graph.load([first, second], "merge")
+    assert people(graph) == {"a": 12, "n": 20, "m": 21}
+    assert report.tables["node:Person"] == TableCounts(read=5, valid=5, inserted=2, updated=1, superseded=2)
+    assert graph.count("node:Person") == 3
+    ids = graph.store.open_table(graph.snapshot().entries["node:Person"]).to_table(columns=["_rowid"])
+    assert len(set(ids.column(0).to_pylist())) == 3
+
+
+def test_merge_can_refuse_repeats(graph: Graph) -> None:
+    rows = refused(graph, [person("a"), person("a", age=2)], "merge", on_duplicate="error")
+    assert facts(rows) == [(2, "key_duplicate", "name")]
+
+
+def test_merge_of_edges_goes_by_id(graph: Graph) -> None:
+    graph.load([person("a"), edge("Knows", "a", "a", id="k", since="2024-01-01")])
+    report = graph.load([edge("Knows", "a", "a", id="k"), edge("Knows", "a", "a")], "merge")
+    assert report.tables["edge:Knows"] == TableCounts(read=2, valid=2, inserted=1, updated=1)
+    assert graph.count("edge:Knows") == 2
+
+
+def test_overwrite_replaces_only_mentioned_types(graph: Graph) -> None:
+    graph.load([person("a"), person("b"), note("n1"), note("n2")])
+    report = graph.load([note("n9")], "overwrite")
+    assert report.tables == {"node:Note": TableCounts(read=1, valid=1, inserted=1, deleted=2)}
+    assert (graph.count("node:Note"), graph.count("node:Person")) == (1, 2)
+
+
+def test_overwrite_refuses_to_leave_stored_edges_dangling_and_names_them(graph: Graph) -> None:
+    graph.load([person("a"), person("b"), edge("Knows", "a", "b", id="k7")])
+    before = graph.snapshot()
+    with pytest.raises(ConstraintError, match=r"1 stored Knows edges dangling.*edge 'k7' dst 'b'"):
+        graph.load([person("a")], "overwrite")
+    assert graph.snapshot() == before
+    graph.load([person("a"), edge("Knows", "a", "a")], "overwrite")
+    assert (graph.count("node:Person"), graph.count("edge:Knows")) == (1, 1)
+
+
+def test_overwritten_nodes_are_no_endpoints(graph: Graph) -> None:
+    graph.load([person("x")])
+    rows = refused(graph, [person("z"), edge("Knows", "x", "z")], "overwrite")
+    assert facts(rows) == [(2, "endpoint", "from")]
+    assert rows[0].message == "src 'x' not found in Person"
+
+
+def test_endpoints_may_be_stored_or_new_in_any_order(graph: Graph) -> None:
+    graph.load([person("a")])
+    graph.load([edge("Knows", "a", "b"), edge("Knows", "b", "a"), person("b")])
+    rows = refused(graph, [edge("Knows", "a", "ghost"), edge("Knows", "ghost", "nobody"), edge("Knows", "a", "b")])
+    assert [(r.line, r.message) for r in rows] == [
+        (1, "dst 'ghost' not found in Person"),
+        (2, "src 'ghost' not found in Person"),
+    ]
+
+
+def test_endpoints_belong_to_the_declared_type(graph: Graph) -> None:
+    graph.load([person("a"), note("n")])
+    assert facts(refused(graph, [edge("Wrote", "n", "n")])) == [(1, "endpoint", "from")]
+
+
+def test_unique_counts_stored_rows_and_exempts_nulls(graph: Graph) -> None:
+    graph.load([person("a", mail="m@x"), person("b"), person("c")])
+    rows = refused(graph, [person("d", mail="m@x"), person("e", mail="n@x"), person("f", mail="n@x"), person("g")])
+    assert facts(rows) == [(1, "unique", "mail"), (3, "unique", "mail")]
+    assert "'m@x'" in rows[0].message
+
+
+def test_a_merge_may_move_a_unique_value_between_rows_it_replaces(graph: Graph) -> None:
+    graph.load([person("a", mail="one"), person("b", mail="two")])
+    graph.load([person("a", mail="two"), person("b", mail="one")], "merge")
+    assert graph.entity("node:Person", "a") == {"id": "a", "age": None, "mail": "two", "name": "a"}
+    assert facts(refused(graph, [person("a", mail="one")], "merge")) == [(1, "unique", "mail")]
+
+
+def test_cardinality_counts_stored_edges_and_refuses_the_last_ones(graph: Graph) -> None:
+    graph.load([person("a"), note("n"), edge("Wrote", "a", "n")])
+    rows = refused(graph, [edge("Wrote", "a", "n"), edge("Wrote", "a", "n"), edge("Wrote", "a", "n")])
+    assert facts(rows) == [(2, "cardinality", "from"), (3, "cardinality", "from")]
+    assert rows[0].message == "@card violation on edge Wrote: source 'a' has 4 edges (max 2)"
+    graph.load([edge("Wrote", "a", "n")])
+    assert graph.count("edge:Wrote") == 2
+
+
+def test_a_minimum_holds_for_sources_that_are_written(graph: Graph) -> None:
+    graph.load([person("a"), person("b")])
+    rows = refused(graph, [edge("Leads", "a", "b"), edge("Leads", "b", "a"), edge("Leads", "b", "b")])
+    assert facts(rows) == [(1, "cardinality", "from")]
+    assert rows[0].message == "@card violation on edge Leads: source 'a' has 1 edges (min 2)"
+    graph.load([edge("Leads", "a", "b"), edge("Leads", "a", "a")])
+
+
+def test_a_replaced_edge_is_not_counted_twice(graph: Graph) -> None:
+    graph.load([person("a"), note("n"), edge("Wrote", "a", "n", id="1"), edge("Wrote", "a", "n", id="2")])
+    graph.load([edge("Wrote", "a", "n", id="1")], "merge")
+    assert facts(refused(graph, [edge("Wrote", "a", "n", id="3")], "merge")) == [(1, "cardinality", "from")]
+
+
+def test_good_rows_get_in_when_bad_ones_are_allowed(graph: Graph, tmp_path: Path) -> None:
+    graph.load([person("old")])
+    lines = [
+        person("a"),
+        person("b", age=200),
+        person("a"),
+        edge("Knows", "a", "b"),
+        edge("Knows", "a", "old"),
+        person("old"),
+        "nonsense",
+    ]
+    path = tmp_path / "bad" / "rows.jsonl"
+    report = graph.load(lines, options=LoadOptions(max_bad_rows=5, bad_rows=str(path)))
+    assert people(graph) == {"a": None, "old": None}
+    assert report.bad_rows.total == 5
+    assert report.bad_rows.per_rule == {
+        "endpoint": 1,
+        "invalid_json": 1,
+        "key_conflict": 1,
+        "key_duplicate": 1,
+        "range": 1,
+    }
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(row["line"], row["rule"]) for row in written] == [
+        (2, "range"),
+        (3, "key_duplicate"),
+        (4, "endpoint"),
+        (6, "key_conflict"),
+        (7, "invalid_json"),
+    ]
+    assert [row["raw"] for row in written] == [lines[1], lines[2], lines[3], lines[5], lines[6]]
+    assert report.tables["node:Person"] == TableCounts(read=4, valid=1, bad=3, inserted=1)
+    assert report.tables["edge:Knows"] == TableCounts(read=2, valid=1, bad=1, inserted=1)
+    assert graph.count("node:Person") == 2
+
+
+def test_one_more_bad_row_than_allowed_refuses_everything(graph: Graph) -> None:
+    assert len(refused(graph, [person("a"), "x", "y"], max_bad_rows=1)) == 2
+    assert len(refused(graph, [person("a"), person("b"), "x", "y"], max_bad_rows=0.49)) == 2
+    graph.load([person("a"), person("b"), "x", "y"], options=LoadOptions(max_bad_rows=0.5))
+    assert graph.count("node:Person") == 2
+
+
+def test_a_dry_run_checks_everything_and_changes_nothing(graph: Graph) -> None:
+    files = data_files(graph)
+    report = graph.load([person("a"), person("b")], options=LoadOptions(dry_run=True))
+    assert (report.commit, report.nodes_loaded) == (None, {"Person": 2})
+    assert (graph.count("node:Person"), len(graph.commits()), data_files(graph)) == (0, 1, files)
+    refused(graph, [edge("Knows", "a", "b")], dry_run=True)
+
+
+def test_worker_processes_give_the_same_result(graph: Graph, tmp_path: Path) -> None:
+    paths = []
+    for i in range(3):
+        path = tmp_path / f"{i}.jsonl"
+        path.write_text("\n".join([person(f"p{i}-{j}", age=j) for j in range(20)] + [edge("Knows", f"p{i}-0", "p0-1")]))
+        paths.append(path)
+    graph.load(paths, options=LoadOptions(executor=LocalExecutor(2)))
+    assert graph.count("node:Person") == 60
+    assert graph.count("edge:Knows") == 3
+    rows = refused(graph, [*paths, paths[0]], executor=LocalExecutor(2))
+    assert rows[0].line == 1
+    assert str(rows[0].rule) == "key_conflict"
+
+
+def test_progress_is_told_per_range(graph: Graph) -> None:
+    seen: list[tuple[str, int, int]] = []
+    graph.load([person("a")], options=LoadOptions(progress=lambda *step: seen.append(step)))
+    assert seen == [("stage", 1, 1)]
+
+
+def test_ingest_creates_the_branch_from_its_base(graph: Graph) -> None:
+    graph.load([person("a")])
+    report = graph.ingest([person("b")], branch="draft", mode="merge")
+    assert report.ingest_result() == {
+        "branch": "draft",
+        "base_branch": "main",
+        "branch_created": True,
+        "mode": "merge",
+        "tables": [{"table_key": "node:Person", "rows_loaded": 1}],
+    }
+    assert graph.ingest([person("c")], branch="draft").branch_created is False
+    assert (graph.count("node:Person"), graph.count("node:Person", branch="draft")) == (1, 3)
+
+
+def test_load_into_a_missing_branch_is_not_found(graph: Graph) -> None:
+    with pytest.raises(NotFoundError, match="'draft' not found"):
+        graph.load([person("a")], branch="draft")
+    assert graph.branches() == ["main"]
+
+
+def test_an_unknown_mode_is_refused(graph: Graph) -> None:
+    with pytest.raises(BadRequestError, match="append, merge, overwrite"):
+        graph.load([person("a")], "upsert")
+
+
+def test_a_read_only_handle_does_not_load(graph: Graph) -> None:
+    with pytest.raises(BadRequestError, match="read-only"):
+        Graph.open(graph.uri, mode="r").load([person("a")])
+
+
+def test_indexes_are_built_without_a_commit_and_never_hold_up_data(graph: Graph) -> None:
+    graph.load([person("a"), person("b"), edge("Knows", "a", "b")])
+    assert len(graph.commits()) == 2
+    snapshot = graph.snapshot()
+    for key in ("node:Person", "edge:Knows"):
+        entry = snapshot.entries[key]
+        assert graph.store.head_version(entry.location, None) == entry.version
+    described = graph.describe()
+    assert sorted(described["nodes"]["Person"]["indexes"]) == ["id_idx", "name_idx"]  # type: ignore[index]
+    assert sorted(described["edges"]["Knows"]["indexes"]) == ["dst_idx", "id_idx", "src_idx"]  # type: ignore[index]
+    graph.load([person("c")])
+    assert graph.commits()[-1].parent == graph.commits()[-2].id
+    assert graph.entity("node:Person", "c") is not None

@@ -1,0 +1,77 @@
+"""Small objects: create-if-absent, flat listing, and the refusal of stores that would corrupt a graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.uri import locate
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    return Objects(locate(tmp_path))
+
+
+def test_create_lets_exactly_the_first_through(objects: Objects) -> None:
+    assert objects.create("f/a.json", b"1") is True
+    assert objects.create("f/a.json", b"2") is False
+    assert objects.get("f/a.json") == b"1"
+
+
+def test_put_replaces_and_delete_is_idempotent(objects: Objects) -> None:
+    objects.put("a", b"1")
+    objects.put("a", b"2")
+    assert objects.get("a") == b"2"
+    objects.delete("a")
+    objects.delete("a")
+    assert objects.get("a") is None
+
+
+def test_listing_is_flat_sorted_and_empty_for_a_missing_folder(objects: Objects) -> None:
+    for name in ("f/b", "f/a", "f/sub/c"):
+        objects.put(name, b"")
+    assert objects.list("f") == ["a", "b"]
+    assert objects.list("none") == []
+    assert objects.has_prefix("f/sub") is True
+    assert objects.has_prefix("none") is False
+
+
+def test_purge_removes_everything_below(objects: Objects) -> None:
+    objects.put("f/a", b"")
+    objects.put("f/s/b", b"")
+    objects.put("g/c", b"")
+    objects.purge("f")
+    assert objects.has_prefix("f") is False
+    assert objects.get("g/c") == b""
+
+
+def test_the_probe_leaves_nothing(objects: Objects, tmp_path: Path) -> None:
+    objects.probe("__recovery")
+    assert objects.list("__recovery") == []
+
+
+def test_a_file_system_without_hard_links_is_refused(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(source: str, target: str) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "link", no_link)
+    with pytest.raises(StorageError, match="no atomic link"):
+        objects.probe("__recovery")
+    assert objects.list("__recovery") == []
+
+
+def test_a_store_that_ignores_create_if_absent_is_refused(tmp_path: Path) -> None:
+    class Forgetful(Objects):
+        def create(self, path: str, content: bytes) -> bool:
+            self.put(path, content)
+            return True
+
+    with pytest.raises(StorageError, match="conditional puts"):
+        Forgetful(locate(tmp_path)).probe("__recovery")
