@@ -1,0 +1,1 @@
+"""Input records to typed Arrow batches: what a line means, and how many of them are read at once."""

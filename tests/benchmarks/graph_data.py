@@ -1,6 +1,6 @@
 """Makes the JSONL graph that the benchmarks load: three node types, three edge types, about 120 bytes a line.
 
-    python -m tests.benchmarks.graph_data /tmp/graph.jsonl --nodes 1000000 --edges 2000000
+python -m tests.benchmarks.graph_data /tmp/graph.jsonl --nodes 1000000 --edges 2000000
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _TIMES = [f"{hour:02d}:{minute:02d}:{(7 * hour + minute) % 60:02d}" for hour in 
 
 
 def generate(path: str | Path, nodes: int, edges: int, seed: int = 1) -> dict[str, int]:
-    """Write `nodes` node lines, then `edges` edge lines; types are mixed, degrees skewed. Returns lines per table key."""
+    """Writes node lines, then edge lines; types are mixed, degrees skewed. Returns lines per table key."""
     rng = np.random.default_rng(seed)
     counts: Counter[str] = Counter()
     with open(path, "wb") as out:
@@ -168,7 +168,7 @@ def _edge_lines(
 
 
 def _skewed(rng: np.random.Generator, serials: NDArray[np.int64], size: int) -> list[int]:
-    """Random ends with a long tail: cubing a uniform number gives the first tenth of the nodes almost half the edges."""
+    """Random ends with a long tail: cubing a uniform number gives a tenth of the nodes almost half the edges."""
     picks: list[int] = serials[(rng.random(size) ** 3 * len(serials)).astype(np.int64)].tolist()
     return picks
 

@@ -1,0 +1,47 @@
+"""The Arrow schema in which rows of a type are stored."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from spark_omnigraph.catalog.types import EntityType, NodeType, Property, PropType, Scalar
+
+BLOB = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
+"""What is written for a blob: its bytes, or a reference. A table of two children takes no appends with four."""
+
+BLOB_METADATA = {b"ARROW:extension:name": b"lance.blob.v2"}
+
+_SCALARS = {
+    Scalar.STRING: pa.string(),
+    Scalar.BOOL: pa.bool_(),
+    Scalar.I32: pa.int32(),
+    Scalar.I64: pa.int64(),
+    Scalar.U32: pa.uint32(),
+    Scalar.U64: pa.uint64(),
+    Scalar.F32: pa.float32(),
+    Scalar.F64: pa.float64(),
+    Scalar.DATE: pa.date32(),
+    Scalar.DATETIME: pa.date64(),
+    Scalar.BLOB: BLOB,
+}
+
+
+def property_type(ptype: PropType) -> pa.DataType:
+    """Arrow type of a property's column."""
+    if ptype.is_vector:
+        return pa.list_(pa.field("item", pa.float32()), ptype.dimension or -1)
+    scalar = _SCALARS[ptype.scalar]
+    return pa.list_(pa.field("item", scalar)) if ptype.is_list else scalar
+
+
+def physical_schema(entity: EntityType) -> pa.Schema:
+    """Columns of a table in stored order: `id`, for edges `src` and `dst`, then the properties by name."""
+    leading = ["id"] if isinstance(entity, NodeType) else ["id", "src", "dst"]
+    fields = [pa.field(name, pa.string(), nullable=False) for name in leading]
+    ordered = sorted(entity.properties, key=lambda p: p.name.encode())
+    return pa.schema(fields + [_property_field(p) for p in ordered])
+
+
+def _property_field(prop: Property) -> pa.Field:
+    metadata = BLOB_METADATA if prop.type.scalar is Scalar.BLOB else None
+    return pa.field(prop.name, property_type(prop.type), nullable=prop.type.nullable, metadata=metadata)

@@ -1,0 +1,208 @@
+"""Arrow columns of stored values: from Python values, and from what the bulk JSON reader produced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.catalog.types import Property, PropType, Scalar
+from spark_omnigraph.records.arrow_schema import BLOB, property_type
+from spark_omnigraph.records.date_columns import read_dates, read_datetimes
+from spark_omnigraph.records.dates import DATE_MAX, DATE_MIN
+from spark_omnigraph.records.numbers import EXACT_INTEGERS, FLOAT_INTEGERS, INTEGER_RANGES
+from spark_omnigraph.records.values import BadValueError, read_blob
+
+Bools = npt.NDArray[np.bool_]
+
+_DATES = (Scalar.DATE, Scalar.DATETIME)
+_STORAGE = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}
+
+
+def python_column(ptype: PropType, values: Sequence[object]) -> pa.Array:
+    """Column of stored values as `values.stored_value` gives them."""
+    target = property_type(ptype)
+    storage = _STORAGE.get(ptype.scalar)
+    if storage is None:
+        return pa.array(values, target)
+    if not ptype.is_list:
+        return pa.array(values, storage).view(target)
+    lists = pa.array(values, pa.list_(storage))
+    return _with_items(lists, lists.values.view(target.value_type), target)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the bulk reader reads a property: `wide` integers are read as floats, `whole` dates as integers."""
+
+    prop: Property
+    wide: bool = False
+    whole: bool = False
+
+    def json_type(self) -> pa.DataType:
+        """Type to ask the JSON reader for."""
+        ptype = self.prop.type
+        if ptype.is_vector:
+            return pa.list_(pa.float64())
+        scalar = self._scalar()
+        return pa.list_(scalar) if ptype.is_list else scalar
+
+    def _scalar(self) -> pa.DataType:
+        scalar = self.prop.type.scalar
+        if scalar in _DATES:
+            return pa.int64() if self.whole else pa.string()
+        if scalar is Scalar.BLOB:
+            return pa.string()
+        if scalar in EXACT_INTEGERS or self.wide:
+            return pa.float64()
+        return property_type(PropType(scalar))
+
+    def convert(self, column: pa.Array) -> tuple[pa.Array, Bools | None]:
+        """Stored column, and the rows whose value needs the exact reader (None: no row does)."""
+        ptype = self.prop.type
+        target = property_type(ptype)
+        if ptype.is_vector:
+            return _vectors(column, target)
+        if ptype.is_list:
+            items, doubtful = self._convert_scalars(column.values, target.value_type)
+            return _with_items(column, items, target), _rows_of_items(column, doubtful)
+        return self._convert_scalars(column, target)
+
+    def _convert_scalars(self, column: pa.Array, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+        scalar = self.prop.type.scalar
+        if scalar in _DATES:
+            return _whole_dates(column, scalar, target) if self.whole else _text_dates(column, scalar, target)
+        if scalar is Scalar.BLOB:
+            return _blobs(column, self.prop.name)
+        if scalar in EXACT_INTEGERS:
+            return _floats(column, scalar, target)
+        if self.wide:
+            return _integers_from_floats(column, scalar, target)
+        return column, None
+
+
+def floats_of(column: pa.Array) -> npt.NDArray[np.float64]:
+    """Values of a float column; what stands in null rows does not matter."""
+    return np.frombuffer(column.buffers()[1] or b"", dtype=np.float64)[column.offset : column.offset + len(column)]
+
+
+def _valid(column: pa.Array) -> Bools:
+    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _doubt(column: pa.Array, doubtful: Bools) -> Bools | None:
+    if column.null_count:
+        doubtful = doubtful & _valid(column)
+    return doubtful if doubtful.any() else None
+
+
+def _from_numpy(values: npt.NDArray[np.generic], column: pa.Array) -> pa.Array:
+    """The values as an array that is null where the column is."""
+    return pa.array(values, mask=~_valid(column)) if column.null_count else pa.array(values)
+
+
+def _floats(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+    values = floats_of(column)
+    stored = column if scalar is Scalar.F64 else column.cast(target, safe=False)
+    doubtful = ~(np.abs(values) < EXACT_INTEGERS[scalar])
+    if not doubtful.any():
+        return stored, None
+    # NaN and infinities are no JSON, and an integer this large may have lost digits: both are decided exactly.
+    certain = np.abs(values) < FLOAT_INTEGERS
+    if scalar is Scalar.F32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            certain &= (values != np.floor(values)) | (values.astype(np.float32) == values)
+    return stored, _doubt(column, doubtful & ~certain)
+
+
+def _integers_from_floats(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+    values = floats_of(column)
+    low, high = INTEGER_RANGES[scalar]
+    good = (np.abs(values) < FLOAT_INTEGERS) & (values >= low) & (values <= high)
+    good &= np.where(good, values, 0) == np.floor(np.where(good, values, 0))
+    whole = np.where(good, values, 0).astype(target.to_pandas_dtype())
+    return _from_numpy(whole, column), _doubt(column, ~good)
+
+
+def _text_dates(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+    values, bad = (read_dates if scalar is Scalar.DATE else read_datetimes)(column)
+    stored = values.astype(np.int32) if scalar is Scalar.DATE else values
+    return _from_numpy(stored, column).view(target), bad if bad.any() else None
+
+
+def _whole_dates(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+    if scalar is Scalar.DATETIME:
+        return column.view(target), None
+    bounds = pc.min_max(column)
+    if bounds["min"].as_py() is None or (bounds["min"].as_py() >= DATE_MIN and bounds["max"].as_py() <= DATE_MAX):
+        return column.cast(pa.int32()).view(target), None
+    outside = pc.or_(pc.less(column, DATE_MIN), pc.greater(column, DATE_MAX)).fill_null(False)
+    kept = pc.if_else(outside, pa.scalar(0, pa.int64()), column)
+    return kept.cast(pa.int32()).view(target), outside.to_numpy(zero_copy_only=False)
+
+
+def _blobs(column: pa.Array, name: str) -> tuple[pa.Array, Bools | None]:
+    doubtful = np.zeros(len(column), dtype=bool)
+    blobs: list[dict[str, object] | None] = []
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            blobs.append(None if text is None else read_blob(name, text))
+        except BadValueError:
+            blobs.append(None)
+            doubtful[row] = True
+    return pa.array(blobs, BLOB), doubtful if doubtful.any() else None
+
+
+def _vectors(column: pa.Array, target: pa.FixedSizeListType) -> tuple[pa.Array, Bools | None]:
+    size = target.list_size
+    lengths = column.value_lengths()
+    wrong = pc.not_equal(lengths, size).fill_null(False).to_numpy(zero_copy_only=False)
+    items, doubtful_items = _floats(column.values, Scalar.F32, target.value_type)
+    if column.values.null_count:
+        missing = ~_valid(column.values)
+        doubtful_items = missing if doubtful_items is None else doubtful_items | missing
+    doubtful = _rows_of_items(column, doubtful_items)
+    if wrong.any():
+        doubtful = wrong if doubtful is None else doubtful | wrong
+    if doubtful is None and not column.null_count:
+        start = column.offsets[0].as_py()
+        return pa.FixedSizeListArray.from_arrays(items.slice(start, len(column) * size), type=target), None
+    return _padded_vectors(column, items, target, doubtful), doubtful
+
+
+def _padded_vectors(
+    column: pa.Array, items: pa.Array, target: pa.FixedSizeListType, doubtful: Bools | None
+) -> pa.Array:
+    """Vectors of a column with null (or doubtful) rows, which need items too."""
+    size = target.list_size
+    present = _valid(column)
+    if doubtful is not None:
+        present &= ~doubtful
+    starts = np.asarray(column.offsets)[:-1][present].astype(np.int64)
+    wanted = pa.array((starts[:, None] + np.arange(size)).ravel())
+    full = np.zeros((len(column), size), dtype=np.float32)
+    full[present] = items.take(wanted).to_numpy(zero_copy_only=False).reshape(len(starts), size)
+    # Null vectors have null children, as the reference engine writes them.
+    children = pa.array(full.ravel(), mask=np.repeat(~present, size))
+    return pa.FixedSizeListArray.from_arrays(children, type=target, mask=pa.array(~present))
+
+
+def _with_items(lists: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same lists with other items. `items` runs along `lists.values`."""
+    mask = lists.is_null() if lists.null_count else None
+    return pa.ListArray.from_arrays(lists.offsets, items, type=target, mask=mask)
+
+
+def _rows_of_items(lists: pa.Array, doubtful: Bools | None) -> Bools | None:
+    """Rows that hold a doubtful item."""
+    if doubtful is None:
+        return None
+    before = np.concatenate([[0], np.cumsum(doubtful)])
+    offsets = np.asarray(lists.offsets)
+    rows: Bools = before[offsets[1:]] > before[offsets[:-1]]
+    return _doubt(lists, rows)

@@ -1,0 +1,87 @@
+"""Date and DateTime text, one value at a time: what is accepted, and which day or millisecond it means."""
+
+from __future__ import annotations
+
+import re
+
+MS_PER_DAY = 86_400_000
+DATE_MIN, DATE_MAX = -(2**31), 2**31 - 1
+
+_ZONE = r" ?(?:(?P<utc>[Zz])|(?P<sign>[+-])(?P<zone_hour>\d\d):(?P<zone_minute>\d\d))"
+_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII)
+_BASIC_DATE = re.compile(r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", re.ASCII)
+_EXTENDED_DATE = re.compile(r"(?P<year>[+-]\d{4,6})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII)
+_DATETIME = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[Tt ]"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d+))?"
+    rf"(?:{_ZONE})?",
+    re.ASCII,
+)
+_LONGEST_DATE = 10
+"""Characters; longer text is a point in time, unless it has a signed year."""
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01 of a date, or of a point in time in UTC; None for any other text.
+
+    >>> parse_date("1970-1-2"), parse_date("2024-01-05T23:30:00-02:00"), parse_date("05/01/2024")
+    (1, 19728, None)
+    """
+    match = _EXTENDED_DATE.fullmatch(text)
+    if match is None and len(text) > _LONGEST_DATE:
+        instant = parse_datetime(text)
+        return None if instant is None else instant // MS_PER_DAY
+    match = match or _DATE.fullmatch(text) or _BASIC_DATE.fullmatch(text)
+    return None if match is None else _days(match)
+
+
+def parse_datetime(text: str) -> int | None:
+    """Milliseconds since the epoch of a point in time (no zone means UTC), or of a date at midnight.
+
+    >>> parse_datetime("1970-01-01T00:00:01.9999Z"), parse_datetime("2024-01-05T10:11Z")
+    (1999, None)
+    """
+    if len(text) <= _LONGEST_DATE:
+        days = parse_date(text)
+        return None if days is None else days * MS_PER_DAY
+    match = _DATETIME.fullmatch(text)
+    days = None if match is None else _days(match)
+    if match is None or days is None:
+        return None
+    hour, minute, second = (int(match[part]) for part in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    offset = 0
+    if match["sign"]:
+        zone_hour, zone_minute = int(match["zone_hour"]), int(match["zone_minute"])
+        if zone_hour > 23 or zone_minute > 59:
+            return None
+        offset = (zone_hour * 60 + zone_minute) * (-1 if match["sign"] == "-" else 1)
+    fraction = int(((match["fraction"] or "") + "000")[:3])
+    minutes = (days * 24 + hour) * 60 + minute - offset
+    return (minutes * 60 + second) * 1000 + fraction
+
+
+def _days(match: re.Match[str]) -> int | None:
+    """Days since the epoch of the matched year, month and day; None when no calendar has it."""
+    year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
+    if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and _is_leap(year)):
+        return None
+    return days_from_civil(year, month, day)
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; any year.
+
+    The year is taken to begin in March, so that the leap day is its last.
+    """
+    year -= month <= 2
+    era = year // 400
+    year_of_era = year - era * 400
+    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468

@@ -1,0 +1,89 @@
+"""JSON numbers as values of the stored width: exact, or refused."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+
+from spark_omnigraph.catalog.types import Scalar
+from spark_omnigraph.records.json_line import Real
+
+INTEGER_RANGES = {
+    Scalar.I32: (-(2**31), 2**31 - 1),
+    Scalar.I64: (-(2**63), 2**63 - 1),
+    Scalar.U32: (0, 2**32 - 1),
+    Scalar.U64: (0, 2**64 - 1),
+}
+STORED_NAMES = {
+    Scalar.I32: "Int32",
+    Scalar.I64: "Int64",
+    Scalar.U32: "UInt32",
+    Scalar.U64: "UInt64",
+    Scalar.F32: "Float32",
+    Scalar.F64: "Float64",
+}
+EXACT_INTEGERS = {Scalar.F32: 2**24, Scalar.F64: 2**53}
+"""Below this every integer has its own float."""
+FLOAT_INTEGERS = 2**53
+
+
+def integral(value: object) -> int | None:
+    """The integer that a JSON number means: integers, and numbers whose fraction is zero. None for anything else.
+
+    Numbers below 2^53 are judged as 64-bit floats; above, where floats have no fraction, by their decimal digits.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, float):
+        return None
+    if abs(value) < FLOAT_INTEGERS:
+        return int(value) if value.is_integer() else None
+    if not isinstance(value, Real):
+        return int(value) if math.isfinite(value) else None
+    if not math.isfinite(value):
+        # Far outside every range; the digits need not be spelled out.
+        return 10**400 if value > 0 else -(10**400)
+    exact = Decimal(value.text)
+    return int(exact) if exact == exact.to_integral_value() else None
+
+
+def whole_number(value: object) -> int | None:
+    """The integer that was written without fraction and exponent; None for any other value."""
+    if isinstance(value, Real):
+        return 0 if value.text == "-0" else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def float_value(value: int | float, scalar: Scalar) -> float | None:
+    """The stored float of a JSON number; infinite when it overflows, None for an integer that no such float equals."""
+    if isinstance(value, int):
+        if abs(value) > 2**128 and scalar is Scalar.F32:
+            return math.inf
+        try:
+            wide = float(value)
+        except OverflowError:
+            return math.inf
+        stored = _narrow(wide) if scalar is Scalar.F32 else wide
+        return stored if math.isinf(stored) or int(stored) == value else None
+    return _narrow(value) if scalar is Scalar.F32 else float(value)
+
+
+def float_text(value: float, scalar: Scalar) -> str:
+    """Shortest decimal spelling of a finite float that reads back as the same stored value; both zeros are `0`.
+
+    >>> float_text(2.0, Scalar.F64), float_text(0.1, Scalar.F32), float_text(-0.0, Scalar.F64)
+    ('2', '0.1', '0')
+    """
+    if value == 0:
+        return "0"
+    stored = np.float32(value) if scalar is Scalar.F32 else np.float64(value)
+    return str(np.format_float_positional(stored, unique=True, trim="-"))
+
+
+def _narrow(value: float) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float32(value))

@@ -1,0 +1,206 @@
+"""One JSON value → the value a property stores, exactly, or the rule it breaks."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Callable
+
+from spark_omnigraph.catalog.types import Property, PropType, Scalar
+from spark_omnigraph.errors import Rule
+from spark_omnigraph.records.dates import DATE_MAX, DATE_MIN, parse_date, parse_datetime
+from spark_omnigraph.records.json_line import Real, show
+from spark_omnigraph.records.numbers import INTEGER_RANGES, STORED_NAMES, float_value, integral, whole_number
+
+BASE64_PREFIX = "base64:"
+
+
+class BadValueError(ValueError):
+    """A value that its property cannot store: the broken rule and the message of the report."""
+
+    def __init__(self, rule: Rule, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.message = message
+
+
+def stored_value(prop: Property, value: object) -> object:
+    """What a property stores for a JSON value; raises BadValueError. A missing member is null.
+
+    Dates are days, points in time milliseconds, vectors and lists are lists, blobs a dict of `data` and `uri`.
+    """
+    ptype = prop.type
+    if value is None:
+        if not ptype.nullable:
+            raise BadValueError(Rule.REQUIRED, _required(prop))
+        return None
+    if ptype.is_vector:
+        return _vector(prop, value)
+    if ptype.is_list:
+        return _list(prop, value)
+    if ptype.scalar is Scalar.BLOB:
+        return read_blob(prop.name, value)
+    return _READERS[ptype.scalar](_Place(prop.name, ptype), value)
+
+
+def _required(prop: Property) -> str:
+    if prop.type.is_vector:
+        return f"non-nullable vector property '{prop.name}' has null values"
+    if prop.type.scalar is Scalar.BLOB:
+        return f"non-nullable blob property '{prop.name}' has null values"
+    return f"non-nullable property '{prop.name}' has null or invalid values"
+
+
+def read_blob(name: str, value: object) -> dict[str, object]:
+    """Children of a blob value: the bytes behind `base64:`, any other text as a reference."""
+    if not isinstance(value, str) or not value:
+        message = f"blob property '{name}' must be a URI string or base64: prefixed data"
+        raise BadValueError(Rule.INVALID_BLOB, message)
+    if not value.startswith(BASE64_PREFIX):
+        return {"data": None, "uri": value}
+    text = value.removeprefix(BASE64_PREFIX)
+    try:
+        data = base64.b64decode(text.encode(), validate=True)
+    except binascii.Error as error:
+        reason = str(error)
+    else:
+        if base64.b64encode(data).decode() == text:
+            return {"data": data, "uri": None}
+        reason = "the last character has bits that belong to no byte"
+    raise BadValueError(Rule.INVALID_BLOB, f"invalid base64 blob data: {reason}")
+
+
+class _Place:
+    """Where a scalar stands, for messages."""
+
+    def __init__(self, name: str, ptype: PropType) -> None:
+        self.name = name
+        self.scalar = ptype.scalar
+        self.is_item = ptype.is_list or ptype.is_vector
+
+    def wrong_type(self, value: object) -> BadValueError:
+        subject = f"list property '{self.name}' expects {self.scalar} items" if self.is_item else self._expects()
+        return BadValueError(Rule.WRONG_TYPE, f"{subject}, got {show(value)}")
+
+    def out_of_range(self, value: object) -> BadValueError:
+        return BadValueError(Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} exceeds {self._stored()} range")
+
+    def inexact(self, value: object) -> BadValueError:
+        return BadValueError(Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} has no exact {self._stored()} value")
+
+    def _expects(self) -> str:
+        hint = {Scalar.DATE: " (text or whole days)", Scalar.DATETIME: " (text or whole milliseconds)"}
+        return f"property '{self.name}' expects {self.scalar}{hint.get(self.scalar, '')}"
+
+    def _subject(self) -> str:
+        return "list value" if self.is_item else f"property '{self.name}': value"
+
+    def _stored(self) -> str:
+        return STORED_NAMES[self.scalar]
+
+
+def _string(place: _Place, value: object) -> object:
+    if not isinstance(value, str):
+        raise place.wrong_type(value)
+    return value
+
+
+def _bool(place: _Place, value: object) -> object:
+    if not isinstance(value, bool):
+        raise place.wrong_type(value)
+    return value
+
+
+def _integer(place: _Place, value: object) -> object:
+    whole = integral(value)
+    if whole is None:
+        raise place.wrong_type(value)
+    low, high = INTEGER_RANGES[place.scalar]
+    if not low <= whole <= high:
+        raise place.out_of_range(value)
+    return whole
+
+
+def _float(place: _Place, value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise place.wrong_type(value)
+    stored = float_value(value, place.scalar)
+    if stored is None:
+        raise place.inexact(value)
+    if math.isinf(stored):
+        raise place.out_of_range(value)
+    return stored
+
+
+def _date(place: _Place, value: object) -> object:
+    if isinstance(value, str):
+        days = parse_date(value)
+        if days is None:
+            raise BadValueError(Rule.INVALID_DATE, f"invalid Date literal '{value}'")
+        return days
+    return _whole(place, value, (DATE_MIN, DATE_MAX))
+
+
+def _datetime(place: _Place, value: object) -> object:
+    if isinstance(value, str):
+        millis = parse_datetime(value)
+        if millis is None:
+            raise BadValueError(Rule.INVALID_DATE, f"invalid DateTime literal '{value}'")
+        return millis
+    return _whole(place, value, INTEGER_RANGES[Scalar.I64])
+
+
+def _whole(place: _Place, value: object, bounds: tuple[int, int]) -> int:
+    stored = whole_number(value)
+    if stored is None:
+        if isinstance(value, Real) and not value.text.strip("-0123456789"):
+            raise BadValueError(Rule.OUT_OF_RANGE, f"{place.scalar} value out of range: {show(value)}")
+        raise place.wrong_type(value)
+    if not bounds[0] <= stored <= bounds[1]:
+        raise BadValueError(Rule.OUT_OF_RANGE, f"{place.scalar} value out of range: {show(value)}")
+    return stored
+
+
+_READERS: dict[Scalar, Callable[[_Place, object], object]] = {
+    Scalar.STRING: _string,
+    Scalar.BOOL: _bool,
+    Scalar.I32: _integer,
+    Scalar.I64: _integer,
+    Scalar.U32: _integer,
+    Scalar.U64: _integer,
+    Scalar.F32: _float,
+    Scalar.F64: _float,
+    Scalar.DATE: _date,
+    Scalar.DATETIME: _datetime,
+}
+
+
+def _list(prop: Property, value: object) -> list[object]:
+    if not isinstance(value, list):
+        message = f"list property '{prop.name}' expects a JSON array, got {show(value)}"
+        raise BadValueError(Rule.WRONG_TYPE, message)
+    place, read = _Place(prop.name, prop.type), _READERS[prop.type.scalar]
+    return [None if item is None else read(place, item) for item in value]
+
+
+def _vector(prop: Property, value: object) -> list[float]:
+    name, dimension = prop.name, prop.type.dimension
+    if not isinstance(value, list):
+        message = f"vector property '{name}' expects a JSON array, got {show(value)}"
+        raise BadValueError(Rule.WRONG_TYPE, message)
+    if len(value) != dimension:
+        message = f"vector property '{name}' expects {dimension} dimensions, got {len(value)}"
+        raise BadValueError(Rule.VECTOR_LENGTH, message)
+    return [_component(name, item) for item in value]
+
+
+def _component(name: str, item: object) -> float:
+    if isinstance(item, bool) or not isinstance(item, (int, float)):
+        message = f"vector property '{name}' expects numbers, got {show(item)}"
+        raise BadValueError(Rule.WRONG_TYPE, message)
+    stored = float_value(item, Scalar.F32)
+    if stored is None or math.isinf(stored):
+        message = f"vector property '{name}': value {show(item)} has no finite Float32 value"
+        raise BadValueError(Rule.OUT_OF_RANGE, message)
+    return stored
