@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
+
+from spark_omnigraph.errors import TextEnum
 
 
-class Scalar(str, Enum):
+class Scalar(TextEnum):
     """Scalar types of the schema language; the value is the name in `.pg` and in the schema IR."""
-
-    __str__ = str.__str__
-    __format__ = str.__format__
 
     STRING = "String"
     BOOL = "Bool"
@@ -79,6 +77,8 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Property:
+    """A property of a type; `prop_id` depends on the names of owner and property."""
+
     name: str
     prop_id: int
     type: PropType
@@ -90,21 +90,29 @@ Bound = int | float
 
 @dataclass(frozen=True, slots=True)
 class Key:
+    """`@key`: the identity of a node; columns in canonical order."""
+
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unique:
+    """`@unique`: no two rows share the tuple."""
+
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
+    """`@index`: rows are looked up by these columns."""
+
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
+    """`@range`: inclusive bounds; None is open."""
+
     property: str
     min: Bound | None
     max: Bound | None
@@ -112,6 +120,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """`@check`: the value contains a match of the pattern."""
+
     property: str
     pattern: str
 
@@ -136,6 +146,8 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceType:
+    """An interface; it has no table."""
+
     name: str
     type_id: int
     properties: tuple[Property, ...]

@@ -155,9 +155,7 @@ def _take_turn(
     raise WriterBusyError(f"other writers kept getting in the way of {sorted(prepared.tables)}; try again later")
 
 
-def revalidate(
-    store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]
-) -> tuple[BoundWrite, ...]:
+def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
     Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
@@ -287,9 +285,7 @@ def _clean(store: GraphStore, armed: ArmedCommit, lease: Lease, version: Publish
     return ()
 
 
-def _act(
-    action: Action, store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease
-) -> None:
+def _act(action: Action, store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease) -> None:
     """Carries out what RULES says; returns when the graph is whole again, raises RecoveryRequiredError when not."""
     if action in (Action.RECOVER, Action.STAND):
         return

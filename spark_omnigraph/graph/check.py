@@ -7,7 +7,9 @@ endpoints, cardinality. Rows found bad are dropped from the staged tables and re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError, Rule
+from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.keys import scan_columns, stored_among
@@ -45,7 +48,7 @@ class Finding:
     message: Callable[[int], str]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """Bad rows by rule, and how many records later ones superseded per table."""
 
@@ -71,27 +74,41 @@ class LoadChecker:
         self._staged = staged
         self._targets = targets
         self._options = options
-        self._result = CheckResult([], {})
+        self._superseded: dict[str, int] = {}
+        self._endpoint_types = {name for e in catalog.edges.values() for name in (e.from_type, e.to_type)}
 
     def run(self, mentioned: frozenset[str]) -> CheckResult:
-        """All findings. `mentioned` names the tables that an overwrite replaces, empty ones included.
+        """All findings, nodes first. `mentioned` names the tables that an overwrite replaces, empty ones included.
 
         ConstraintError when an overwrite would leave stored edges dangling.
         """
-        entities = [(table, self._entity(table)) for table in self._staged.values()]
-        for table, entity in sorted(entities, key=lambda pair: isinstance(pair[1], EdgeType)):
-            self._check_ids(table, entity)
-            for unique in unique_probes(entity):
-                self._check_unique(table, unique)
-            if isinstance(entity, EdgeType):
-                for endpoint in endpoint_probes(entity):
-                    self._check_endpoints(table, endpoint, mentioned)
-                for cardinality in cardinality_probes(entity):
-                    self._check_cardinality(table, entity, cardinality)
+        tables = list(self._staged.values())
+        edges = [table for table in tables if isinstance(self._entity(table), EdgeType)]
+        nodes = [table for table in tables if not isinstance(self._entity(table), EdgeType)]
+        check = partial(self._check_table, mentioned=mentioned)
+        # Arrow and Lance work outside the interpreter lock, so threads share the cores.
+        with ThreadPoolExecutor(max_workers=available_cores()) as pool:
+            findings = [*pool.map(check, nodes), *pool.map(check, edges)]
         if self._mode is LoadMode.OVERWRITE:
             for dangling in dangling_probes(self._catalog, mentioned):
                 self._refuse_dangling(dangling)
-        return self._result
+        superseded = {key: count for key, count in sorted(self._superseded.items()) if count}
+        return CheckResult([found for of_table in findings for found in of_table], superseded)
+
+    def _check_table(self, table: StagedTable, mentioned: frozenset[str]) -> list[Finding]:
+        """Findings of one table. Touches no other table but to read node ids, which are final by then."""
+        entity = self._entity(table)
+        found = self._check_ids(table, entity)
+        for unique in unique_probes(entity):
+            found += self._check_unique(table, unique)
+        if isinstance(entity, EdgeType):
+            for endpoint in endpoint_probes(entity):
+                found += self._check_endpoints(table, endpoint, mentioned)
+            for cardinality in cardinality_probes(entity):
+                found += self._check_cardinality(table, entity, cardinality)
+        elif entity.name in self._endpoint_types:
+            table.load(["id"])
+        return found
 
     def _entity(self, table: StagedTable) -> EntityType:
         entity = self._catalog.table(table.table_key)
@@ -99,17 +116,17 @@ class LoadChecker:
             raise InternalError(f"rows were staged for the unknown table '{table.table_key}'")
         return entity
 
-    def _check_ids(self, table: StagedTable, entity: EntityType) -> None:
+    def _check_ids(self, table: StagedTable, entity: EntityType) -> list[Finding]:
         if not table.given_ids:
-            return
+            return []
         ids = table.column("id")
-        if pc.count_distinct(ids).as_py() == len(ids):
-            return
-        first, later = _repeats([ids], table, keep_last=self._last_wins)
+        if len(ids.unique()) == len(ids):
+            return []
+        later = _repeats([ids], table, keep_last=self._last_wins)
         if self._last_wins:
             table.drop(later)
-            self._result.superseded[table.table_key] = len(later)
-            return
+            self._superseded[table.table_key] = len(later)
+            return []
         columns = list(entity.key or ("id",))
         label = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
 
@@ -117,16 +134,15 @@ class LoadChecker:
             value = ids[int(later[i])].as_py()
             return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
 
-        self._found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
-        del first
+        return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
 
-    def _check_unique(self, table: StagedTable, probe: UniqueProbe) -> None:
+    def _check_unique(self, table: StagedTable, probe: UniqueProbe) -> list[Finding]:
         table.load(["id", *probe.columns])
         columns = [table.column(name) for name in probe.columns]
-        _, later = _repeats(columns, table, keep_last=False)
-        self._found(self._unique_finding(table, probe, later, "an earlier record of the input"), table)
+        later = _repeats(columns, table, keep_last=False)
+        repeated = _found(self._unique_finding(table, probe, later, "an earlier record of the input"), table)
         taken = self._held_by_stored(table, probe)
-        self._found(self._unique_finding(table, probe, taken, "a stored row"), table)
+        return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
     def _unique_finding(self, table: StagedTable, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
         name = table.table_key.partition(":")[2]
@@ -155,7 +171,7 @@ class LoadChecker:
         found = np.unique(np.concatenate(hits)) if hits else np.empty(0, dtype=np.int64)
         return found[np.argsort(table.input_rank[found])] if len(found) else found
 
-    def _check_endpoints(self, table: StagedTable, probe: EndpointProbe, mentioned: frozenset[str]) -> None:
+    def _check_endpoints(self, table: StagedTable, probe: EndpointProbe, mentioned: frozenset[str]) -> list[Finding]:
         table.load(["src", "dst"])
         values = table.column(probe.column)
         missing = ~self._known_nodes(values, probe.node_key, mentioned) & ~table.dropped
@@ -166,11 +182,9 @@ class LoadChecker:
         def message(i: int) -> str:
             return f"{probe.column} '{values[int(rows[i])].as_py()}' not found in {node}"
 
-        self._found(Finding(table.table_key, field, Rule.ENDPOINT, rows, message), table)
+        return _found(Finding(table.table_key, field, Rule.ENDPOINT, rows, message), table)
 
-    def _known_nodes(
-        self, values: pa.ChunkedArray, node_key: str, mentioned: frozenset[str]
-    ) -> npt.NDArray[np.bool_]:
+    def _known_nodes(self, values: pa.ChunkedArray, node_key: str, mentioned: frozenset[str]) -> npt.NDArray[np.bool_]:
         """Per value, whether it is the id of a node that will be there: staged, or stored and not replaced."""
         new = self._staged.get(node_key)
         known = np.zeros(len(values), dtype=bool)
@@ -187,7 +201,7 @@ class LoadChecker:
         found: npt.NDArray[np.bool_] = np.asarray(pc.is_in(values, value_set=stored))
         return known | found
 
-    def _check_cardinality(self, table: StagedTable, edge: EdgeType, probe: CardinalityProbe) -> None:
+    def _check_cardinality(self, table: StagedTable, edge: EdgeType, probe: CardinalityProbe) -> list[Finding]:
         live = np.flatnonzero(~table.dropped)
         sources = table.column("src").take(pa.array(live)).combine_chunks().dictionary_encode()
         codes = np.asarray(sources.indices)
@@ -203,7 +217,7 @@ class LoadChecker:
                 f"({bound(code)})"
             )
 
-        self._found(Finding(table.table_key, "from", Rule.CARDINALITY, bad, message), table)
+        return _found(Finding(table.table_key, "from", Rule.CARDINALITY, bad, message), table)
 
     def _outside(
         self,
@@ -260,18 +274,20 @@ class LoadChecker:
                 "those nodes."
             )
 
-    def _found(self, finding: Finding, table: StagedTable) -> None:
-        if len(finding.rows):
-            self._result.findings.append(finding)
-            table.drop(finding.rows)
+
+def _found(finding: Finding, table: StagedTable) -> list[Finding]:
+    """The finding, if it has rows; they are dropped from the table."""
+    if not len(finding.rows):
+        return []
+    table.drop(finding.rows)
+    return [finding]
 
 
-def _repeats(columns: list[pa.ChunkedArray], table: StagedTable, keep_last: bool) -> tuple[Rows, Rows]:
-    """Rows that share a tuple with another live row: those kept (first or last in input order), and the others.
+def _repeats(columns: list[pa.ChunkedArray], table: StagedTable, keep_last: bool) -> Rows:
+    """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order.
 
     Tuples with a null are exempt; dropped rows do not count.
     """
-    empty = np.empty(0, dtype=np.int64)
     valid = ~table.dropped
     for column in columns:
         valid = valid & np.asarray(column.is_valid())
@@ -281,7 +297,7 @@ def _repeats(columns: list[pa.ChunkedArray], table: StagedTable, keep_last: bool
     groups = rows.append_column("row", pa.array(live)).group_by(names).aggregate([("row", "count")])
     repeated = groups.filter(pc.greater(groups.column("row_count"), 1)).select(names)
     if not repeated.num_rows:
-        return empty, empty
+        return np.empty(0, dtype=np.int64)
     repeated = repeated.append_column("group", pa.array(np.arange(repeated.num_rows)))
     joined = rows.append_column("row", pa.array(live)).join(repeated, keys=names, join_type="inner")
     at, group = np.asarray(joined.column("row")), np.asarray(joined.column("group"))
@@ -291,4 +307,4 @@ def _repeats(columns: list[pa.ChunkedArray], table: StagedTable, keep_last: bool
     is_first = np.ones(len(at), dtype=bool)
     is_first[1:] = group[1:] != group[:-1]
     later = at[~is_first]
-    return at[is_first], later[np.argsort(table.input_rank[later])]
+    return later[np.argsort(table.input_rank[later])]

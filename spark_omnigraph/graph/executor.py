@@ -6,10 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from loky import ProcessPoolExecutor
+from loky import get_reusable_executor
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_IDLE = 30
+"""Seconds after which idle worker processes leave."""
 
 
 class Executor(Protocol):
@@ -37,9 +40,10 @@ class LocalExecutor:
         if self._workers <= 1 or len(items) <= 1:
             yield from map(work, items)
             return
-        # The processes start fresh: Lance does not survive a fork of a process that has used it.
-        with ProcessPoolExecutor(max_workers=min(self._workers, len(items)), context="loky") as pool:
-            yield from pool.map(work, items)
+        # The processes start fresh, since Lance does not survive a fork of a process that has used it, and stay for
+        # the next load, since starting them costs as much as loading half a million records.
+        pool = get_reusable_executor(max_workers=min(self._workers, len(items)), timeout=_IDLE)
+        yield from pool.map(work, items)
 
 
 def available_cores() -> int:

@@ -193,9 +193,7 @@ class Graph:
         """Types, counts, versions, index coverage and branches as plain values."""
         return describe_graph(self.store, self.catalog(), self.snapshot(**where))
 
-    def commits(
-        self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None
-    ) -> list[Commit]:
+    def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, oldest first; the newest `limit` of them, or those of one actor."""
         found = list_commits(self.store, branch or self.branch)
         if actor is not None:

@@ -350,4 +350,3 @@ def _counts(request: LoadRequest, checked: CheckedLoad) -> dict[str, TableCounts
             superseded=checked.superseded.get(key, 0),
         )
     return counts
-

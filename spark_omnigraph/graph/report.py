@@ -127,9 +127,7 @@ def _in_order(
     numbers = LineNumbers(ranges, receipts)
     for receipt in sorted(receipts, key=lambda r: r.index):
         file = ranges[receipt.index].file.name
-        decoded = (
-            _bad_row(file, numbers.line(receipt.index, r.line), r) for r in receipt.unpack_rejected()
-        )
+        decoded = (_bad_row(file, numbers.line(receipt.index, r.line), r) for r in receipt.unpack_rejected())
         checked = sorted(found.get(receipt.index, ()), key=lambda row: row.line)
         yield from heapq.merge(decoded, checked, key=lambda row: row.line)
 

@@ -34,4 +34,6 @@ class UnknownFields(TextEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
+    """What decoding accepts beyond the schema."""
+
     unknown_fields: UnknownFields = UnknownFields.REFUSE

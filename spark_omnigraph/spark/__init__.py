@@ -1,0 +1,1 @@
+"""Spark on one side, a verb of `graph` on the other."""

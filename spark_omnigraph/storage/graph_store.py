@@ -128,5 +128,3 @@ class GraphStore:
     def manifest_path(self, table_uri: str, version_file: str) -> str:
         """Object path that a manifest row records for a dataset version."""
         return f"{self.location.object_path(table_uri)}/{version_file}"
-
-

@@ -11,6 +11,7 @@ import gzip
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -158,17 +159,26 @@ def _rest_of_line(stream: BinaryIO) -> bytes:
     return b"".join(parts)
 
 
-def _open(file: InputFile, options: dict[str, str]) -> BinaryIO:
+@contextmanager
+def _open(file: InputFile, options: dict[str, str]) -> Iterator[BinaryIO]:
+    """The decompressed bytes of an input as a stream."""
+    with _open_raw(file, options) as stream:
+        if file.is_compressed:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield stream
+
+
+def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
     if file.content is not None:
         return io.BytesIO(file.content)
     if file.name.startswith("s3://"):
         bucket, key = _split_s3(file.name)
-        stream = cast(BinaryIO, obstore.open_reader(open_object_store(locate(bucket, options)), key))
-    else:
-        if _stamp(file.name) != file.stamp:
-            raise StorageError(f"storage: input {file.name} changed while it was loaded; run the load again")
-        stream = cast(BinaryIO, open(file.name, "rb", buffering=0))  # noqa: SIM115 - the caller closes it
-    return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if file.is_compressed else stream
+        return cast(BinaryIO, obstore.open_reader(open_object_store(locate(bucket, options)), key))
+    if _stamp(file.name) != file.stamp:
+        raise StorageError(f"storage: input {file.name} changed while it was loaded; run the load again")
+    return cast(BinaryIO, open(file.name, "rb", buffering=0))
 
 
 def _expand(text: str, options: dict[str, str]) -> list[InputFile]:

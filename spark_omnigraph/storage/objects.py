@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PreconditionError
-from obstore.store import ClientConfig, LocalStore, S3Config, S3Store
+from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.uri import Location
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, S3Config
 
 _ABSENT = (FileNotFoundError, NotFoundError)
 _FOREIGN = (BaseError, OSError, ValueError, RuntimeError)
@@ -118,7 +121,7 @@ def open_object_store(location: Location, create: bool = False) -> LocalStore | 
             raise StorageError(f"storage: folder {location.root} does not exist")
         return LocalStore(prefix=location.root, mkdir=create)
     config, client = _s3_config(location.options)
-    return S3Store.from_url(location.root, config=cast(S3Config, config), client_options=cast(ClientConfig, client))
+    return S3Store.from_url(location.root, config=cast("S3Config", config), client_options=cast("ClientConfig", client))
 
 
 def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bool]]:

@@ -1,0 +1,1 @@
+"""Constraints: checks inside one batch, and probes of the whole graph."""

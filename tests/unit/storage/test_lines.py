@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import random
 from pathlib import Path
 
@@ -34,16 +35,16 @@ def expected(content: bytes) -> list[tuple[int, bytes]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_cuts_and_blocks_give_every_line_once(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    content = b"".join(
-        bytes(rng.choice(b"abc\r{}") for _ in range(rng.choice([0, 1, 5, 40]))) + b"\n" for _ in range(rng.randint(0, 60))
-    )
+    count = rng.randint(0, 60)
+    texts = [bytes(rng.choice(b"abc\r{}") for _ in range(rng.choice([0, 1, 5, 40]))) for _ in range(count)]
+    content = b"".join(text + b"\n" for text in texts)
     if rng.random() < 0.5 and content:
         content = content[:-1]
     path = tmp_path / "input.jsonl"
     path.write_bytes(content)
     file = list_inputs(str(path), {})[0]
     edges = sorted({0, len(content), *(rng.randint(0, len(content)) for _ in range(rng.randint(0, 8)))})
-    ranges = [InputRange(i, file, a, b) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+    ranges = [InputRange(i, file, a, b) for i, (a, b) in enumerate(itertools.pairwise(edges))]
     seen = [(offset, line) for r in ranges for _, offset, line in lines_of(r, rng.choice([1, 3, 7, 64, 4096]))]
     assert [pair for pair in seen if pair[1] or pair[0] < len(content)] == expected(content)
     for range_ in ranges:
