@@ -17,6 +17,7 @@ from spark_omnigraph.spark.where import where_json
 
 Conditions = str | Iterable[Sequence[object]]
 
+_FIXED = {"versionAsOf", "snapshot", "timestampAsOf"}
 _registered: WeakSet[SparkSession] = WeakSet()
 
 
@@ -49,7 +50,7 @@ def read_nodes(  # noqa: PLR0913 - the options of the data source, by name
     Example: `read_nodes(spark, uri, "Person", columns=["id", "age"], where=[("age", ">", 30)])`
     """
     given = _options(columns, where, limit, _at(branch, version, snapshot, as_of))
-    return _load(spark, uri, {"node": type, **given}, storage_options)
+    return _load_pinned(spark, uri, {"node": type, **given}, storage_options)
 
 
 def read_edges(  # noqa: PLR0913 - the options of the data source, by name
@@ -68,7 +69,7 @@ def read_edges(  # noqa: PLR0913 - the options of the data source, by name
 ) -> DataFrame:
     """Edges of a type: `id`, `src`, `dst` and the properties, or the columns asked for; else as `read_nodes`."""
     given = _options(columns, where, limit, _at(branch, version, snapshot, as_of))
-    return _load(spark, uri, {"edge": type, **given}, storage_options)
+    return _load_pinned(spark, uri, {"edge": type, **given}, storage_options)
 
 
 def create_views(  # noqa: PLR0913 - the options of the data source, by name
@@ -114,6 +115,33 @@ def view_names(table_keys: Sequence[str], prefix: str, wanted: set[str] | None =
         if wanted is None or name in wanted:
             names[key] = prefix + (f"{kind}_{name}" if bare.count(name.lower()) > 1 else name)
     return names
+
+
+def _load_pinned(
+    spark: SparkSession, uri: str, options: Mapping[str, str], storage_options: Mapping[str, str] | None
+) -> DataFrame:
+    """A frame that stays at one snapshot and whose faults show at once.
+
+    A classic session works a `load()` out when it is called. A Connect session does so at every action, and so would
+    see another snapshot, and the faults, later: there the version is asked for first.
+    """
+    pinned = dict(options)
+    if is_remote(spark) and not _FIXED.intersection(options):
+        at = {"table": "tables", **({"branch": options["branch"]} if "branch" in options else {})}
+        tables = _load(spark, uri, at, storage_options).select("branch", "manifest_version")
+        with typed_errors():
+            row = tables.first()
+        if row is not None:
+            pinned |= {"branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
+    frame = _load(spark, uri, pinned, storage_options)
+    with typed_errors():
+        _ = frame.schema
+    return frame
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """True for a session of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _load(

@@ -49,7 +49,14 @@ class SparkExecutor:
 
     def __init__(self, spark: SparkSession, parallelism: int | None = None) -> None:
         self.spark = spark
-        self.parallelism: int = parallelism or _task_slots(spark)
+        self._parallelism = parallelism
+
+    @property
+    def parallelism(self) -> int:
+        """Tasks that run at once; asked of the session at first use."""
+        if self._parallelism is None:
+            self._parallelism = _task_slots(self.spark)
+        return self._parallelism
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """`work` of every item, one task each, in item order."""

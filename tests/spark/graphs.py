@@ -1,0 +1,114 @@
+"""Graphs made below the load: rows written by Lance, published row by row of the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+
+from spark_omnigraph.branch.control import create_branch
+from spark_omnigraph.graph.create import create_graph
+from spark_omnigraph.manifest.lineage import Commit, head
+from spark_omnigraph.manifest.rows import TableUpdate, version_row
+from spark_omnigraph.storage.commit_log import append_commit, read_commits
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import manifest_file
+from spark_omnigraph.storage.manifest_table import publish_rows
+from tests.unit.spark.graph_types import stored_things
+
+SCHEMA = """
+node Thing {
+  b: Bool?
+  blob: Blob?
+  d: Date?
+  e: enum(x, y)
+  f32: F32?
+  f64: F64?
+  i32: I32?
+  i64: I64?
+  nums: [I32]?
+  s: String?
+  times: [DateTime]?
+  ts: DateTime?
+  u32: U32?
+  u64: U64?
+  v: Vector(2)?
+}
+node Empty {
+  name: String @key
+  big: U64?
+  day: Date?
+  tags: [String]?
+}
+edge Link: Thing -> Thing {
+  since: Date?
+}
+"""
+
+HOUR = 3_600_000_000
+
+
+def new_graph(root: Path, schema: str = SCHEMA) -> GraphStore:
+    return create_graph(root, schema)
+
+
+def publish(
+    store: GraphStore,
+    tables: Mapping[str, pa.Table],
+    branch: str | None = None,
+    at: int | None = None,
+    actor: str = "a",
+) -> Commit:
+    """Appends rows to tables and publishes them as one commit; a table of a branch is forked at its first write."""
+    snapshot = store.snapshot(branch)
+    rows = []
+    for key, table in tables.items():
+        entry = snapshot.entries[key]
+        dataset = store.open_table(entry)
+        if entry.branch != branch:
+            assert branch is not None
+            dataset.create_branch(branch, (entry.branch, entry.version))
+        uri = store.table_uri(entry.location, branch)
+        written = lance.write_dataset(table, uri, mode="append", allow_external_blob_outside_bases=True)
+        path = store.manifest_path(uri, manifest_file(written.version))
+        rows.append(version_row(TableUpdate(key, written.version, branch, written.count_rows(), path)))
+    version = publish_rows(store.manifest(branch), rows)
+    parent = head(read_commits(store.location, branch))
+    assert parent is not None
+    number = len(read_commits(store.location, branch))
+    commit = Commit(
+        id=f"{number:026d}",
+        branch=branch,
+        manifest_version=version,
+        parent=parent.id,
+        merged_parent=None,
+        created_at=at if at is not None else parent.created_at + HOUR,
+        actor=actor,
+    )
+    append_commit(store.location, commit)
+    return commit
+
+
+def links(*pairs: tuple[str, str]) -> pa.Table:
+    schema = pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("src", pa.string(), nullable=False),
+            pa.field("dst", pa.string(), nullable=False),
+            pa.field("since", pa.date32()),
+        ]
+    )
+    columns = [[f"{a}-{b}" for a, b in pairs], [a for a, _ in pairs], [b for _, b in pairs], [None for _ in pairs]]
+    return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema)], schema=schema)
+
+
+def branched_graph(root: Path) -> tuple[GraphStore, list[Commit]]:
+    """`main` with six things and two links in two commits, and a branch `dev/one` with three more links."""
+    store = new_graph(root)
+    first = publish(store, {"node:Thing": stored_things()})
+    second = publish(store, {"edge:Link": links(("a", "b"), ("b", "c"))})
+    create_branch(store, "dev/one")
+    third = publish(store, {"edge:Link": links(("c", "d"), ("d", "e"), ("e", "f"))}, branch="dev/one", actor="dev")
+    return store, [first, second, third]

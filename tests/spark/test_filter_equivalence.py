@@ -1,0 +1,69 @@
+"""A condition given as an option keeps the rows that Spark's own filter keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_omnigraph.spark.api import read_nodes
+from tests.unit.spark.graph_types import things
+from tests.unit.spark.test_where import near
+
+COLUMNS = ["id", "s", "d", "ts", "f32", "f64", "i32", "i64", "u32", "u64"]
+COMPARE: dict[str, Callable[[Column, Column], Column]] = {
+    "=": lambda c, v: c == v,
+    "!=": lambda c, v: c != v,
+    "<": lambda c, v: c < v,
+    "<=": lambda c, v: c <= v,
+    ">": lambda c, v: c > v,
+    ">=": lambda c, v: c >= v,
+    "starts with": lambda c, v: c.startswith(v),
+    "ends with": lambda c, v: c.endswith(v),
+    "contains": lambda c, v: c.contains(v),
+}
+
+
+def spark_condition(column: str, operator: str, value: object) -> Column:
+    if operator in ("in", "not in"):
+        assert isinstance(value, list)
+        found = sf.col(column).isin(*map(literal, value))
+        return found if operator == "in" else ~found
+    return COMPARE[operator](sf.col(column), literal(value))
+
+
+def literal(value: object) -> Column:
+    """`lit` goes through Java's old calendar, which has no proleptic years, and 64 signed bits."""
+    if isinstance(value, datetime):
+        return sf.expr(f"timestamp '{value.isoformat()}'")
+    if isinstance(value, date):
+        return sf.expr(f"date '{value.isoformat()}'")
+    return sf.expr(f"{value}BD") if isinstance(value, int) and not isinstance(value, bool) else sf.lit(value)
+
+
+def conditions() -> st.SearchStrategy[tuple[str, str, object]]:
+    def of(column: str) -> st.SearchStrategy[tuple[str, str, object]]:
+        values = near(column)
+        plain = st.tuples(st.just(column), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), values)
+        lists = st.tuples(st.just(column), st.sampled_from(["in", "not in"]), st.lists(values, min_size=1, max_size=3))
+        if column in ("id", "s"):
+            return plain | lists | st.tuples(st.just(column), st.sampled_from(list(COMPARE)[-3:]), values)
+        return plain | lists
+
+    return st.sampled_from(COLUMNS).flatmap(of)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(conditions(), min_size=1, max_size=2))
+def test_option_equals_spark_filter(spark: SparkSession, graph: str, terms: list[tuple[str, str, object]]) -> None:
+    whole = read_nodes(spark, graph, "Thing")
+    for column, operator, value in terms:
+        whole = whole.filter(spark_condition(column, operator, value))
+    expected = {r["id"] for r in whole.select("id").collect()}
+    found = {r["id"] for r in read_nodes(spark, graph, "Thing", columns=["id"], where=terms).collect()}
+    assert found == expected
+    assert expected <= set(things()["id"])

@@ -1,0 +1,258 @@
+"""`spark.read.format("omnigraph")`, end to end."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
+from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
+from spark_omnigraph.spark.errors import translate, typed_errors
+from tests.spark.graphs import branched_graph, new_graph, publish
+from tests.unit.spark.graph_types import BLOB, MOMENTS, millis, stored_things, things
+
+
+def load(spark: SparkSession, uri: str, **options: str) -> DataFrame:
+    return spark.read.format("omnigraph").options(**options).load(uri)
+
+
+def ids(frame: DataFrame) -> set[str]:
+    return {row["id"] for row in frame.select("id").collect()}
+
+
+def test_nothing_is_imported_or_registered_for_the_first_read(spark: SparkSession, graph: str) -> None:
+    assert load(spark, graph, edge="Link").count() == 2
+
+
+def test_every_type_arrives_whole(spark: SparkSession, graph: str) -> None:
+    frame = load(spark, graph, node="Thing")
+    stored = things()
+    names = [n for n in stored if n not in ("ts", "times", "u64")]
+    rows = {row["id"]: row for row in frame.select(*names, "u64", "blob").collect()}
+    assert len(rows) == 6
+    for place, id_ in enumerate(stored["id"]):
+        row = rows[str(id_)]
+        for name in names:
+            assert row[name] == stored[name][place], name
+        wanted = stored["u64"][place]
+        assert row["u64"] == (None if wanted is None else Decimal(wanted))  # type: ignore[arg-type]
+        assert row["blob"] is None
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/New_York"])
+def test_instants_are_the_same_in_every_session_zone(spark: SparkSession, graph: str, zone: str) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        frame = load(spark, graph, node="Thing")
+        rows = frame.select(
+            "id", sf.unix_millis("ts").alias("ts"), sf.unix_millis(sf.get("times", sf.lit(0))).alias("t0")
+        )
+        found = {row["id"]: (row["ts"], row["t0"]) for row in rows.collect()}
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    stored = things()
+    for id_, ts, times in zip(stored["id"], stored["ts"], stored["times"]):
+        first = times[0] if times else None  # type: ignore[index]
+        assert found[str(id_)] == tuple(None if m is None else millis(m) for m in (ts, first))  # type: ignore[arg-type]
+
+
+def test_an_empty_table_has_the_schema_of_the_catalog(spark: SparkSession, graph: str) -> None:
+    frame = load(spark, graph, node="Empty")
+    assert frame.schema.simpleString() == (
+        "struct<id:string,big:decimal(20,0),day:date,name:string,tags:array<string>>"
+    )
+    assert [f.nullable for f in frame.schema.fields] == [False, True, True, False, True]
+    assert frame.collect() == []
+    assert frame.count() == 0
+
+
+def test_branches_and_times(spark: SparkSession, tmp_path: Path) -> None:
+    store, commits = branched_graph(tmp_path / "g")
+    uri = store.root
+    assert load(spark, uri, edge="Link", branch="dev/one").count() == 5
+    assert load(spark, uri, edge="Link", branch="main").count() == 2
+    assert load(spark, uri, node="Thing", branch="dev/one").count() == 6
+    assert load(spark, uri, edge="Link", versionAsOf=str(commits[0].manifest_version)).count() == 0
+    assert load(spark, uri, edge="Link", snapshot=commits[2].id).count() == 5
+    third = publish(store, {"edge:Link": pa.table({"id": ["x"], "src": ["a"], "dst": ["b"]})})
+    assert third.parent == commits[1].id
+    moment = MOMENTS[0]
+    assert moment is not None
+    between = "1970-01-01T00:00:00Z"
+    with pytest.raises(NotFoundError), typed_errors():
+        load(spark, uri, edge="Link", timestampAsOf=between)
+    micros = commits[1].created_at + 1
+    text = (moment - timedelta(seconds=moment.timestamp()) + timedelta(microseconds=micros)).isoformat()
+    assert load(spark, uri, edge="Link", timestampAsOf=text).count() == 2
+
+
+def test_a_load_is_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    store = new_graph(tmp_path / "g")
+    publish(store, {"node:Thing": stored_things()})
+    frame = load(spark, store.root, node="Thing")
+    publish(store, {"node:Thing": stored_things()})
+    assert frame.count() == 6
+    pruned = spark.read.schema("i32 int").format("omnigraph").option("node", "Thing").load(store.root)
+    assert pruned.count() == 12
+    publish(store, {"node:Thing": stored_things()})
+    assert frame.count() == 6
+    assert frame.filter("b").count() == 2
+    assert frame.union(frame).count() == 12
+    assert pruned.count() == 12
+    assert load(spark, store.root, node="Thing").count() == 18
+
+
+def test_options_that_narrow(spark: SparkSession, graph: str) -> None:
+    frame = load(spark, graph, node="Thing", columns="ts, id", filter="ts > timestamp '2020-01-01 05:00:00'")
+    assert frame.columns == ["ts", "id"]
+    assert ids(frame) == {"a\\b", "%_"}
+    assert ids(load(spark, graph, node="Thing", filter="b", where='[["i32", ">", 0]]')) == {'q"`'}
+    limited = load(spark, graph, node="Thing", limit="2")
+    assert limited.count() == 2
+    assert limited.rdd.getNumPartitions() == 1
+    assert load(spark, graph, node="Thing", limit="0").count() == 0
+    assert ids(frame.filter("id = '%_'")) == {"%_"}
+
+
+def test_a_schema_of_the_user_prunes_and_is_verified(spark: SparkSession, graph: str) -> None:
+    def read(schema: str) -> DataFrame:
+        return spark.read.schema(schema).format("omnigraph").option("node", "Thing").load(graph)
+
+    assert read("u64 decimal(20,0), id string").columns == ["u64", "id"]
+    assert {r["i32"] for r in read("i32 int").collect()} == set(things()["i32"])
+    for schema in ("i32 bigint", "nope int", "ts timestamp_ntz"):
+        with pytest.raises(BadRequestError), typed_errors():
+            read(schema).collect()
+
+
+def test_counts(spark: SparkSession, graph: str) -> None:
+    assert {tuple(r) for r in load(spark, graph, aggregate="count").collect()} == {
+        ("node:Thing", 6),
+        ("node:Empty", 0),
+        ("edge:Link", 2),
+    }
+    assert load(spark, graph, aggregate="count", edge="Link", branch="dev/one").collect() == [Row("edge:Link", 5)]
+    assert load(spark, graph, aggregate="count", node="Thing", filter="i32 < 0").collect() == [Row("node:Thing", 2)]
+
+
+def test_what_a_graph_knows_about_itself(spark: SparkSession, graph: str) -> None:
+    commits = load(spark, graph, table="commits", branch="dev/one").collect()
+    assert [(c["branch"], c["actor"]) for c in commits] == [
+        ("main", None),
+        ("main", "a"),
+        ("main", "a"),
+        ("dev/one", "dev"),
+    ]
+    assert [c["parent"] for c in commits[1:]] == [c["commit"] for c in commits[:-1]]
+    assert [tuple(b)[:3] for b in load(spark, graph, table="branches").collect()] == [
+        ("main", None, 5),
+        ("dev/one", "main", 6),
+    ]
+    tables = {r["table"]: r for r in load(spark, graph, table="tables", branch="dev/one").collect()}
+    assert list(tables) == ["node:Empty", "node:Thing", "edge:Link"]
+    link = tables["edge:Link"]
+    assert (link["rows"], link["branch"], link["manifest_version"], link["table_branch"]) == (
+        5,
+        "dev/one",
+        6,
+        "dev/one",
+    )
+    assert tables["node:Thing"]["table_branch"] == "main"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"node": "Thing", "columns": "nope"}, BadRequestError, "'Thing' has no column 'nope'"),
+        ({"node": "Thing", "filter": "agee > 3"}, BadRequestError, "No field named agee"),
+        ({"node": "Thing", "limits": "3"}, BadRequestError, "Did you mean 'limit'?"),
+        ({"node": "Thing", "edge": "Link"}, BadRequestError, "contradict"),
+        ({"node": "Things"}, NotFoundError, "Did you mean node type 'Thing'?"),
+        ({"edge": "Thing"}, NotFoundError, "edge type 'Thing' is not in the schema"),
+        ({"node": "Thing", "branch": "nope"}, NotFoundError, "branch 'nope' not found"),
+        ({"node": "Thing", "versionAsOf": "99"}, NotFoundError, "manifest version 99 not found"),
+        ({"node": "Thing", "snapshot": "nope"}, NotFoundError, "commit 'nope' not found"),
+    ],
+)
+def test_load_refuses_at_once_and_typed(
+    spark: SparkSession, graph: str, options: dict[str, str], kind: type[OmnigraphError], message: str
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        load(spark, graph, **options)
+    assert f"OMNIGRAPH_{kind.kind.upper()}: " in str(caught.value)
+    found = translate(caught.value)
+    assert type(found) is kind
+    assert found is not None
+    assert message in found.message
+    assert "Traceback" not in found.message
+
+
+def test_a_missing_graph(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no graph at"):
+        read_nodes(spark, str(tmp_path / "nope"), "Thing")
+    with pytest.raises(NotFoundError, match="no graph at"), typed_errors():
+        spark.read.schema("id string").format("omnigraph").option("node", "T").load(str(tmp_path / "nope")).collect()
+
+
+def test_errors_of_tasks_are_ours_too(spark: SparkSession, graph: str) -> None:
+    frame = load(spark, graph, node="Thing", filter="1 / i32 > 0")
+    with pytest.raises(BadRequestError, match="fails on a stored value"), typed_errors():
+        frame.collect()
+
+
+def test_blobs(spark: SparkSession, tmp_path: Path) -> None:
+    store = new_graph(tmp_path / "g")
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"external!")
+    blobs: list[dict[str, object] | None] = [{"data": b"abc", "uri": None}, {"data": None, "uri": f"file://{outside}"}]
+    publish(store, {"node:Thing": stored_things([*blobs, None, None, None, None])})
+    rows = load(spark, store.root, node="Thing", columns="id,blob").collect()
+    assert [None if r["blob"] is None else bytes(r["blob"]) for r in rows] == [b"abc", b"external!", *[None] * 4]
+    outside.unlink()
+    with pytest.raises(StorageError, match="blobs of column 'blob'"), typed_errors():
+        load(spark, store.root, node="Thing", columns="blob").collect()
+    assert BLOB.num_fields == 2
+
+
+def test_helpers(spark: SparkSession, graph: str) -> None:
+    register(spark)
+    register(spark)
+    frame = read_nodes(
+        spark, graph, "Thing", columns=["id", "d"], where=[("d", "<", date(1600, 1, 1)), ("ts", "is not null")]
+    )
+    assert frame.columns == ["id", "d"]
+    assert ids(frame) == {"it's", 'q"`'}
+    assert ids(read_nodes(spark, graph, "Thing", where="s = 'it''s'", limit=5)) == {"it's"}
+    assert ids(read_edges(spark, graph, "Link", where=[("src", "in", ["c", "d"])], branch="dev/one")) == {"c-d", "d-e"}
+    assert read_edges(spark, graph, "Link", version=4).count() == 0
+    with pytest.raises(BadRequestError, match="no column 'x'"):
+        read_nodes(spark, graph, "Thing", where=[("x", "=", 1)])
+    with pytest.raises(BadRequestError, match="columns takes a list"):
+        read_nodes(spark, graph, "Thing", columns="id")
+
+
+def test_views_are_of_one_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    store, _ = branched_graph(tmp_path / "g")
+    views = create_views(spark, store.root, branch="dev/one", prefix="g_")
+    assert views == {"node:Empty": "g_Empty", "node:Thing": "g_Thing", "edge:Link": "g_Link"}
+    publish(store, {"node:Thing": stored_things()}, branch="dev/one")
+    query = "SELECT count(*) AS n FROM g_Thing CROSS JOIN g_Link"
+    assert spark.sql(query).collect() == [Row(n=30)]
+    create_views(spark, store.root, branch="dev/one", prefix="g_", types=["Thing"])
+    assert spark.sql(query).collect() == [Row(n=60)]
+
+
+def test_sql_views_carry_options(spark: SparkSession, graph: str) -> None:
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW v USING omnigraph OPTIONS (path '{graph}', node 'Thing', "
+        "columns 'id,i32', where '[[\"i32\", \">=\", 0]]')"
+    )
+    assert spark.sql("SELECT id FROM v WHERE i32 < 2").count() == 2

@@ -1,0 +1,88 @@
+"""Tasks over Spark: order, errors, large results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_omnigraph.errors import BadRowsError, BadRowSummary, InternalError, StorageError, UsageError
+from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.spark.executor import CHUNK_BYTES, SparkExecutor
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def test_results_in_item_order(spark: SparkSession) -> None:
+    executor: Executor = SparkExecutor(spark)
+    assert executor.parallelism == 2
+    assert list(executor.map(square, list(range(7)))) == [n * n for n in range(7)]
+    assert list(executor.map(square, [])) == []
+
+
+def test_tasks_run_in_processes_of_their_own(spark: SparkSession) -> None:
+    assert os.getpid() not in SparkExecutor(spark).map(lambda _: os.getpid(), [1, 2])
+
+
+def test_a_result_larger_than_a_chunk(spark: SparkSession) -> None:
+    (result,) = SparkExecutor(spark).map(lambda n: b"x" * n, [CHUNK_BYTES + 5])
+    assert len(result) == CHUNK_BYTES + 5
+
+
+def test_an_error_of_ours_is_typed_whole_and_not_retried(spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+
+    def work(n: int) -> int:
+        open(f"{folder}/{n}-{len(os.listdir(folder))}", "x").close()
+        if n == 3:
+            raise BadRowsError("2 bad rows", BadRowSummary(2, {"required": 2}))
+        return n
+
+    with pytest.raises(BadRowsError) as caught:
+        SparkExecutor(spark).map(work, [3])
+    assert caught.value.summary.per_rule == {"required": 2}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_other_errors_are_retried_and_then_short(spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+
+    def fails_twice(_: int) -> int:
+        attempts = len(os.listdir(folder))
+        open(f"{folder}/{attempts}", "x").close()
+        if attempts < 2:
+            raise OSError("disk full")
+        return attempts
+
+    assert list(SparkExecutor(spark).map(fails_twice, [1])) == [2]
+    with pytest.raises(StorageError) as caught:
+        SparkExecutor(spark).map(_disk_full, [1])
+    assert caught.value.message == "a Spark task failed: OSError: disk full"
+    with pytest.raises(InternalError, match="a Spark task failed: ZeroDivisionError"):
+        SparkExecutor(spark).map(lambda n: n // 0, [1])
+
+
+def _disk_full(_: int) -> int:
+    raise OSError("disk full")
+
+
+def test_a_worker_that_dies_is_a_storage_error(spark: SparkSession) -> None:
+    with pytest.raises(StorageError) as caught:
+        SparkExecutor(spark).map(lambda _: os._exit(3), [1])
+    assert "\n" not in caught.value.message
+
+
+def test_a_missing_package_says_which_and_where(spark: SparkSession) -> None:
+    def work(_: int) -> None:
+        __import__("package_that_is_not_there")
+
+    with pytest.raises(UsageError, match=r"'package_that_is_not_there' is missing on .+ \(.+\): install"):
+        SparkExecutor(spark).map(work, [1])
+
+
+def test_parallelism_may_be_said(spark: SparkSession) -> None:
+    assert SparkExecutor(spark, 5).parallelism == 5
