@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib import resources
 from importlib.util import find_spec
@@ -51,12 +52,13 @@ def local_session(app_name: str, cores: int | str = "*", conf: Mapping[str, str]
     builder = session_class.builder.master(f"local[{cores}]").appName(app_name)
     for key, value in {**_LOCAL_CONF, **_quiet_logs(), **(conf or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with warnings.catch_warnings():
+        # Lance warns of every fork. This one becomes the JVM at once and never touches Lance.
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
+        return builder.getOrCreate()
 
 
-def active_or_local(
-    app_name: str, cores: int | str = "*", conf: Mapping[str, str] | None = None
-) -> SparkSession:
+def active_or_local(app_name: str, cores: int | str = "*", conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process or of spark-submit when there is one, left as it is; else a local session."""
     running = running_session()
     if running is not None:

@@ -1,0 +1,1 @@
+"""Files for spark-submit; each calls one verb."""

@@ -1,0 +1,192 @@
+"""Every option once: its key, how its text is read, default and help.
+
+The key is a field of `JobConfig`, a key of the configuration file, the name of the flag (`--bad-rows` for
+`bad_rows`), and for the options marked so the variable `OMNIGRAPH_BAD_ROWS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from spark_omnigraph.cli import values
+from spark_omnigraph.cli.values import Parser
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields
+
+ENV_PREFIX = "OMNIGRAPH_"
+
+
+class Shape(Enum):
+    """How often an option takes a value, and of what kind."""
+
+    ONE = "one"
+    SWITCH = "switch"
+    MANY = "many"
+    PAIRS = "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of the program. `default` is the text that help shows; None means there is none."""
+
+    key: str
+    help: str
+    parse: Parser = values.text
+    metavar: str = "TEXT"
+    default: str | None = None
+    shape: Shape = Shape.ONE
+    flag: str = ""
+    env: bool = False
+    required: bool = False
+    positional: bool = False
+
+    @property
+    def flag_name(self) -> str:
+        return self.flag or f"--{self.key.replace('_', '-')}"
+
+    @property
+    def env_name(self) -> str:
+        return ENV_PREFIX + self.key.upper()
+
+    @property
+    def shown_name(self) -> str:
+        """What messages call the option."""
+        return self.metavar if self.positional else self.flag_name
+
+
+GRAPH = Option("graph", "root of the graph: a path or s3://…", values.graph_uri, "URI", env=True, required=True)
+BRANCH = Option("branch", "branch to read or write", metavar="NAME", default="main", env=True)
+ACTOR = Option("actor", "who writes, recorded with the commit", metavar="ID", env=True)
+CONFIG = Option(
+    "config",
+    "YAML file with these options as keys (bad_rows for --bad-rows); arguments win over the file, the file over "
+    "the environment",
+    values.local_path,
+    "FILE",
+    env=True,
+)
+EXECUTOR = Option(
+    "executor",
+    "where the work runs: local processes, or Spark; auto takes Spark when the input is larger than "
+    "--spark-threshold, and when the master is a cluster",
+    values.one_of("auto", "local", "spark"),
+    "auto|local|spark",
+    default="auto",
+    env=True,
+)
+DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
+SUMMARY = Option("summary", "also write the JSON summary to this file", values.local_path, "PATH", env=True)
+LOG_FORMAT = Option(
+    "log_format",
+    "lines on standard error: text, or one JSON object each",
+    values.one_of("text", "json"),
+    "text|json",
+    default="text",
+    env=True,
+)
+LOG_LEVEL = Option(
+    "log_level",
+    "least severe message shown; debug adds the stack of an error",
+    values.one_of("debug", "info", "warning", "error"),
+    "LEVEL",
+    default="info",
+    env=True,
+)
+STORAGE_OPTION = Option(
+    "storage_options",
+    "setting of the object store's client, such as aws_endpoint=…; may be repeated. Secrets come from the "
+    "environment or from spark.omnigraph.storage.* in the Spark configuration",
+    values.storage_option,
+    "KEY=VALUE",
+    shape=Shape.PAIRS,
+    flag="--storage-option",
+    env=True,
+)
+
+REPORTING = (CONFIG, SUMMARY, LOG_FORMAT, LOG_LEVEL)
+ON_GRAPH = (GRAPH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+COMMON = (GRAPH, BRANCH, *ON_GRAPH[1:])
+"""Options that a configuration file or the environment may hold whatever the verb is, so that jobs can share it."""
+
+SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True)
+FORCE = Option(
+    "force", "replace a graph that stands there; its data is lost", values.switch, default="false", shape=Shape.SWITCH
+)
+
+INPUT = Option(
+    "input",
+    "JSONL files (also .gz), folders or globs",
+    metavar="PATH",
+    shape=Shape.MANY,
+    required=True,
+)
+MODE = Option(
+    "mode",
+    "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
+    values.one_of(*LoadMode),
+    "append|merge|overwrite",
+    default="append",
+)
+BASE = Option(
+    "base", "where the branch starts when it does not exist yet", metavar="BASE", default="main", flag="--from"
+)
+START = Option("base", "the branch to start from", metavar="B", default="main", flag="--from")
+MAX_BAD_ROWS = Option(
+    "max_bad_rows",
+    "load the good rows as long as at most N rows, or P percent of them, are bad",
+    values.bad_row_limit,
+    "N|P%",
+    default="0",
+    env=True,
+)
+BAD_ROWS = Option("bad_rows", "write every bad row to this JSONL file", metavar="PATH", env=True)
+ON_DUPLICATE = Option(
+    "on_duplicate",
+    "what merge does with an id that the input repeats: the last row wins, or each repeat is a bad row",
+    values.one_of(*OnDuplicate),
+    "last|error",
+    default="last",
+)
+UNKNOWN_FIELDS = Option(
+    "unknown_fields",
+    "what to do with members of data that the type does not declare",
+    values.one_of(*UnknownFields),
+    "refuse|ignore",
+    default="refuse",
+)
+INDEX = Option("index", "build missing indexes after the load", values.switch, default="true", shape=Shape.SWITCH)
+LOAD_CONCURRENCY = Option(
+    "load_concurrency",
+    "at most this many tasks write fragments at a time; unset: one for each core",
+    values.positive,
+    "N",
+    env=True,
+)
+SPARK_THRESHOLD = Option(
+    "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
+)
+LOADING = (
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD
+)  # fmt: skip
+
+VERSION = Option("version", "read this manifest version", values.positive, "N")
+SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
+AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", metavar="TIME")
+PAST = (VERSION, SNAPSHOT, AS_OF)
+"""Options that name a state of the past; at most one of them can be meant."""
+
+LIMIT = Option("limit", "show at most this many, newest first; unset: all", values.positive, "N")
+
+
+def _actor_filter(value: str) -> str:
+    name, equals, actor = value.partition("=")
+    if name != "actor" or not equals or not actor:
+        raise ValueError(f"'{value}' is not actor=NAME")
+    return actor
+
+
+FILTER = Option("filter", "only commits of this actor", _actor_filter, "actor=A")
+TYPES = Option("types", "only this type; may be repeated. unset: all", metavar="T", shape=Shape.MANY, flag="--type")
+OUTPUT = Option("output", "write to this file instead of standard output", values.local_path, "PATH")
+NAME = Option("name", "name of the new branch", metavar="NAME", required=True, positional=True)
+FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")

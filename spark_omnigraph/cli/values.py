@@ -1,0 +1,106 @@
+"""How the text of an option becomes a value. Every parser raises ValueError with a message fit for the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+Parser = Callable[[str], object]
+
+_SECRET = re.compile(
+    r"secret|password|passwd|token|credential|private[_-]?key|account[_-]?key|access[_-]?key(?![_-]?id)|sas[_-]?key"
+)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
+_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def text(value: str) -> str:
+    """Any text but the empty one."""
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+def local_path(value: str) -> str:
+    """A path on this machine."""
+    if "://" in text(value):
+        raise ValueError(f"'{value}' must be a path on this machine")
+    return value
+
+
+def existing_file(value: str) -> str:
+    """A file on this machine that is there."""
+    if not Path(local_path(value)).is_file():
+        raise ValueError(f"there is no file '{value}'")
+    return value
+
+
+def graph_uri(value: str) -> str:
+    """A graph root. Credentials inside the URI are refused: it is logged and stands in the summary."""
+    authority = text(value).partition("://")[2].partition("/")[0]
+    if "@" in authority:
+        raise ValueError("must not hold credentials; give them in the environment or the Spark configuration")
+    return value
+
+
+def positive(value: str) -> int:
+    """A whole number of at least 1."""
+    if not (value.isascii() and value.isdigit()) or int(value) == 0:
+        raise ValueError(f"'{value}' is not a whole number of at least 1")
+    return int(value)
+
+
+def bad_row_limit(value: str) -> int | float:
+    """`N`, a number of rows, or `P%`, which becomes a fraction."""
+    if value.isascii() and value.isdigit():
+        return int(value)
+    try:
+        percent = float(value.removesuffix("%")) if value.endswith("%") else -1.0
+    except ValueError:
+        percent = -1.0
+    if not 0.0 <= percent <= 100.0:
+        raise ValueError(f"'{value}' is neither a number of rows nor a percentage from 0% to 100%")
+    return percent / 100.0
+
+
+def size(value: str) -> int:
+    """A number of bytes: `500000`, `500MB`, `1GiB`; letters without `i` are powers of 1000."""
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        raise ValueError(f"'{value}' is not a size such as 500MB or 1GiB")
+    number, letter, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** _POWER[letter.upper()])
+
+
+def one_of(*choices: str) -> Parser:
+    """One word of a list."""
+
+    def parse(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"'{value}' is not one of {', '.join(choices)}")
+        return value
+
+    return parse
+
+
+def switch(value: str) -> bool:
+    """`true` or `false`, as the environment spells a switch."""
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if value.lower() not in known:
+        raise ValueError(f"'{value}' is neither true nor false")
+    return known[value.lower()]
+
+
+def storage_option(value: str) -> tuple[str, str]:
+    """`KEY=VALUE` of the object store's client; keys that name a secret are refused."""
+    key, equals, setting = value.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise ValueError(f"'{key}' is not KEY=VALUE")
+    if _SECRET.search(key.lower()):
+        raise ValueError(
+            f"'{key}' names a secret, and arguments and files are seen by others: set it in the environment "
+            f"(AWS_…) or as spark.omnigraph.storage.{key} in the Spark configuration"
+        )
+    return key, setting

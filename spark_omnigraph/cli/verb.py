@@ -1,0 +1,54 @@
+"""What a verb is: its options and texts, the job it is handed, the outcome it gives back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.cli.host import Host
+from spark_omnigraph.cli.options import Option
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a verb. What `emit` is given goes to standard output; `log` speaks to people."""
+
+    config: JobConfig
+    host: Host
+    log: logging.Logger
+    emit: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Figures of a finished verb for the summary; None is unknown or does not apply."""
+
+    branch: str | None = None
+    base_commit: str | None = None
+    commit: str | None = None
+    manifest_version: int | None = None
+    tables: Mapping[str, Mapping[str, int | None]] | None = None
+    bad_rows: Mapping[str, object] | None = None
+    phases: Mapping[str, float] | None = None
+    warnings: tuple[str, ...] = ()
+    result: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb of the program; `name` has a space where there are two words (`branch create`)."""
+
+    name: str
+    help: str
+    example: str
+    run: Callable[[Job], Outcome]
+    options: tuple[Option, ...] = ()
+    common: tuple[Option, ...] = ()
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Options that the verb itself decides: `merge` is `ingest` with `mode` merge."""
+
+    @property
+    def all_options(self) -> tuple[Option, ...]:
+        return (*self.options, *self.common)

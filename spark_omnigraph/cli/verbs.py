@@ -1,0 +1,94 @@
+"""The table of verbs."""
+
+from __future__ import annotations
+
+from spark_omnigraph.cli import creating, loading, reading
+from spark_omnigraph.cli import options as o
+from spark_omnigraph.cli.verb import Verb
+
+_ALL = (
+    Verb(
+        "demo",
+        "Makes a graph of films in a folder, loads and queries it, and shows what it finds.",
+        "spark-omnigraph demo",
+        creating.demo,
+        (o.FOLDER,),
+        o.REPORTING,
+    ),
+    Verb(
+        "init",
+        "Makes a new graph.",
+        "spark-omnigraph init --graph graphs/films --schema films.pg",
+        creating.init,
+        (o.SCHEMA, o.FORCE),
+        o.ON_GRAPH,
+    ),
+    Verb(
+        "ingest",
+        "Loads JSON lines into a branch, all or nothing; the branch is made when it is missing.",
+        "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
+        loading.ingest,
+        (o.INPUT, o.MODE, *o.LOADING),
+        o.COMMON,
+    ),
+    Verb(
+        "merge",
+        "Loads JSON lines and replaces the rows whose id is stored: ingest --mode merge.",
+        "spark-omnigraph merge --graph graphs/films --input changes.jsonl --on-duplicate error",
+        loading.ingest,
+        (o.INPUT, *o.LOADING),
+        o.COMMON,
+        {"mode": "merge"},
+    ),
+    Verb(
+        "overwrite",
+        "Loads JSON lines and replaces all rows of every type in them: ingest --mode overwrite.",
+        "spark-omnigraph overwrite --graph graphs/films --input snapshot/ --branch nightly",
+        loading.ingest,
+        (o.INPUT, *o.LOADING),
+        o.COMMON,
+        {"mode": "overwrite"},
+    ),
+    Verb(
+        "describe",
+        "Shows the types of a graph with their counts and versions.",
+        "spark-omnigraph describe --graph graphs/films",
+        reading.describe,
+        o.PAST,
+        o.COMMON,
+    ),
+    Verb(
+        "commits",
+        "Shows the history of a branch, newest first.",
+        "spark-omnigraph commits --graph graphs/films --filter actor=nightly --limit 20",
+        reading.commits,
+        (o.FILTER, o.LIMIT),
+        o.COMMON,
+    ),
+    Verb(
+        "export",
+        "Writes the graph as JSON lines that ingest reads again.",
+        "spark-omnigraph export --graph graphs/films --type Film --output films.jsonl",
+        reading.export,
+        (o.TYPES, o.OUTPUT, *o.PAST),
+        o.COMMON,
+    ),
+    Verb(
+        "branch create",
+        "Makes a branch; it costs the same whatever the size of the graph.",
+        "spark-omnigraph branch create review --from main --graph graphs/films",
+        creating.create_branch,
+        (o.NAME, o.START),
+        o.ON_GRAPH,
+    ),
+    Verb(
+        "branch list",
+        "Lists the branches of a graph.",
+        "spark-omnigraph branch list --graph graphs/films",
+        reading.list_branches,
+        (),
+        o.ON_GRAPH,
+    ),
+)
+VERBS = {verb.name: verb for verb in _ALL}
+"""Verbs by name, in the order that help shows."""

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph.cli.config import JobConfig, Request, resolve, salvage
+from spark_omnigraph.cli.options import COMMON, Option
+from spark_omnigraph.cli.verbs import VERBS
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.records.mode import LoadMode
+
+
+def request(verb: str = "ingest") -> Request:
+    found = VERBS[verb]
+    return Request(found.name, found.all_options, found.fixed)
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "job.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+NEEDED = {"graph": ["g"], "input": ["a.jsonl", "b.jsonl"]}
+
+
+def test_arguments_win_over_file_and_file_over_environment(tmp_path: Path) -> None:
+    path = written(tmp_path, "graph: from-file\nactor: from-file\nmax_bad_rows: 7\n")
+    environ = {"OMNIGRAPH_GRAPH": "from-env", "OMNIGRAPH_ACTOR": "from-env", "OMNIGRAPH_BRANCH": "from-env"}
+    config = resolve(request(), {"graph": ["from-arg"], "input": ["x"], "config": [path]}, environ)
+    assert (config.graph, config.actor, config.branch) == ("from-arg", "from-file", "from-env")
+    assert config.max_bad_rows == 7
+    assert config.mode is LoadMode.APPEND
+
+
+def test_defaults_of_the_options_are_those_of_the_configuration() -> None:
+    """What help shows as the default is what a verb gets that was told nothing."""
+    fields = {field.name: field for field in dataclasses.fields(JobConfig)}
+    options = {option.key: option for verb in VERBS.values() for option in verb.all_options}
+    for key, option in options.items():
+        default = fields[key].default
+        if option.default is None:
+            assert default in (None, "", (), dataclasses.MISSING), key
+        else:
+            assert option.parse(option.default) == default, key
+
+
+def test_every_field_has_an_option() -> None:
+    keys = {option.key for verb in VERBS.values() for option in verb.all_options}
+    assert {field.name for field in dataclasses.fields(JobConfig)} == keys | {"verb"}
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, "brnch: x\nmax_bad_rows: lots\nschema: x.pg\ninput: {a: b}\n")
+    environ = {"OMNIGRAPH_LOAD_CONCURRENCY": "0"}
+    with pytest.raises(UsageError) as caught:
+        resolve(request(), {"config": [path], "mode": ["apend"]}, environ, ["unknown option --foo"])
+    lines = caught.value.message.splitlines()
+    assert lines[0] == "8 mistakes:"
+    text = "\n".join(lines[1:])
+    assert "unknown option --foo" in text
+    assert f"unknown key 'brnch' in {path}; did you mean 'branch'?" in text
+    assert f"unknown key 'schema' in {path}" in text
+    assert "keys of ingest: actor, bad_rows, base, branch," in text
+    assert f"--max-bad-rows: 'lots' is neither a number of rows nor a percentage from 0% to 100% (from {path})" in text
+    assert "--mode: 'apend' is not one of append, merge, overwrite" in text
+    assert "--load-concurrency: '0' is not a whole number of at least 1 (from the environment)" in text
+    assert f"'input' in {path} must be a value or a list of values" in text
+    assert "--graph is required" in text
+
+
+def test_a_shared_file_may_hold_common_keys_that_the_verb_lacks(tmp_path: Path) -> None:
+    path = written(tmp_path, "graph: g\nbranch: nightly\nactor: etl\n")
+    config = resolve(request("branch list"), {"config": [path]}, {})
+    assert config.graph == "g"
+    assert config.branch == "main"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("input: a.jsonl", ("a.jsonl",)),
+        ("input: [a.jsonl, 2026-01-31]", ("a.jsonl", "2026-01-31")),
+        ("input:\n", ()),
+        ("input: []\n", ()),
+    ],
+)
+def test_input_in_a_file(tmp_path: Path, text: str, expected: tuple[str, ...]) -> None:
+    path = written(tmp_path, text)
+    if expected:
+        assert resolve(request(), {"graph": ["g"], "config": [path]}, {}).input == expected
+    else:
+        with pytest.raises(UsageError, match="--input is required"):
+            resolve(request(), {"graph": ["g"], "config": [path]}, {})
+
+
+def test_switches_of_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path, "dry_run: true\nindex: false\n")
+    config = resolve(request(), {**NEEDED, "config": [path]}, {})
+    assert (config.dry_run, config.index) == (True, False)
+    config = resolve(request(), {**NEEDED, "config": [path], "dry_run": ["false"]}, {})
+    assert (config.dry_run, config.index) == (False, False)
+
+
+def test_storage_options_of_all_sources_together(tmp_path: Path) -> None:
+    path = written(tmp_path, "storage_options: {aws_region: from-file, allow_http: true}\n")
+    environ = {"OMNIGRAPH_STORAGE_OPTIONS": "aws_region=from-env,aws_bucket=from-env"}
+    arguments = {**NEEDED, "config": [path], "storage_options": ["aws_endpoint=from-arg"]}
+    assert resolve(request(), arguments, environ).storage_options == {
+        "aws_region": "from-file",
+        "allow_http": "true",
+        "aws_bucket": "from-env",
+        "aws_endpoint": "from-arg",
+    }
+
+
+def test_secrets_of_a_file_are_refused_and_not_shown(tmp_path: Path) -> None:
+    path = written(tmp_path, "storage_options:\n  aws_secret_access_key: hunter2\n")
+    with pytest.raises(UsageError, match="names a secret") as caught:
+        resolve(request(), {**NEEDED, "config": [path]}, {})
+    assert "hunter2" not in caught.value.message
+
+
+def test_storage_options_are_not_in_the_text_of_a_configuration() -> None:
+    assert "hunter2" not in repr(JobConfig(verb="ingest", storage_options={"x": "hunter2"}))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("- a\n- b\n", "must hold keys and values"), ("a: [", "is not YAML"), ("a: b: c", "is not YAML")],
+)
+def test_files_that_are_no_configuration(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        resolve(request(), {**NEEDED, "config": [written(tmp_path, content)]}, {})
+
+
+def test_a_missing_file_is_a_mistake_among_the_others() -> None:
+    with pytest.raises(UsageError, match=r"(?s)cannot read '/nowhere/job.yaml'.*--graph is required"):
+        resolve(request(), {"input": ["x"], "config": ["/nowhere/job.yaml"]}, {})
+
+
+def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
+    assert resolve(request(), {**NEEDED, "config": [written(tmp_path, "# nothing\n")]}, {}).graph == "g"
+
+
+def test_a_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
+    path = written(tmp_path, "actor: etl\n")
+    assert resolve(request(), NEEDED, {"OMNIGRAPH_CONFIG": path}).actor == "etl"
+
+
+@pytest.mark.parametrize(("verb", "mode"), [("merge", LoadMode.MERGE), ("overwrite", LoadMode.OVERWRITE)])
+def test_merge_and_overwrite_are_ingest_with_that_mode(verb: str, mode: LoadMode) -> None:
+    assert resolve(request(verb), NEEDED, {}).mode is mode
+    assert {option.key for option in VERBS[verb].all_options} == {
+        option.key for option in VERBS["ingest"].all_options
+    } - {"mode"}
+
+
+def test_salvage_keeps_what_the_report_needs_of_wrong_arguments() -> None:
+    config = salvage(request(), {"graph": ["g"], "summary": ["s.json"], "log_format": ["xml"], "mode": ["apend"]})
+    assert (config.verb, config.graph, config.summary, config.log_format) == ("ingest", "g", "s.json", "text")
+
+
+def test_common_options_are_those_that_jobs_share() -> None:
+    assert [option.key for option in COMMON] == [
+        "graph",
+        "branch",
+        "actor",
+        "executor",
+        "dry_run",
+        "storage_options",
+        "config",
+        "summary",
+        "log_format",
+        "log_level",
+    ]
+
+
+def test_an_option_knows_its_names() -> None:
+    option = Option("bad_rows", "help")
+    assert (option.flag_name, option.env_name, option.shown_name) == ("--bad-rows", "OMNIGRAPH_BAD_ROWS", "--bad-rows")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from spark_omnigraph.cli.parser import build, find_verb, overview, split_arguments
+from spark_omnigraph.cli.verbs import VERBS
+from spark_omnigraph.errors import UsageError
+
+
+def split(*argv: str) -> tuple[dict[str, list[str]], list[str]]:
+    verb, rest = find_verb(argv, VERBS)
+    return split_arguments(verb, rest)
+
+
+def test_texts_come_as_they_were_given() -> None:
+    given, mistakes = split(
+        "ingest", "--graph", "g", "--input", "a", "b", "--input=c", "--max-bad-rows", "5%", "--no-index", "--dry-run",
+        "--storage-option", "a=1", "--storage-option", "b=2", "--from", "dev",
+    )  # fmt: skip
+    assert mistakes == []
+    assert given == {
+        "graph": ["g"],
+        "input": ["a", "b", "c"],
+        "max_bad_rows": ["5%"],
+        "index": ["false"],
+        "dry_run": ["true"],
+        "storage_options": ["a=1", "b=2"],
+        "base": ["dev"],
+    }
+
+
+def test_verbs_of_two_words() -> None:
+    assert split("branch", "create", "dev", "--graph", "g") == ({"name": ["dev"], "graph": ["g"]}, [])
+    assert split("branch", "list", "--graph", "g") == ({"graph": ["g"]}, [])
+
+
+def test_unknown_arguments_are_all_named_with_the_nearest_option() -> None:
+    _, mistakes = split("describe", "--grph", "g", "--branch", "b", "--lmit=3", "stray")
+    assert len(mistakes) == 2
+    assert mistakes[0] == "unknown option --grph; did you mean '--graph'?"
+    assert mistakes[1].startswith("unknown option --lmit (options of describe: --actor, --as-of, --branch,")
+
+
+def test_a_stray_word_is_a_mistake() -> None:
+    assert split("describe", "stray")[1] == ["unexpected argument 'stray'"]
+
+
+def test_options_are_not_abbreviated() -> None:
+    given, mistakes = split("describe", "--gra", "g")
+    assert given == {}
+    assert mistakes[0].startswith("unknown option --gra; did you mean '--graph'?")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "a verb is missing: one of demo, init,"),
+        (["ingset"], "unknown verb 'ingset'; did you mean 'ingest'\\?"),
+        (["branch"], "'branch' needs one of create, list after it"),
+        (["branch", "delete", "x"], "'branch' needs one of create, list after it"),
+        (["--graph", "g", "ingest"], "the verb comes first"),
+    ],
+)
+def test_wrong_verbs(argv: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_verb(argv, VERBS)
+
+
+def test_a_missing_value_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="expected one argument"):
+        split("describe", "--graph")
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_lists_every_option_with_default_and_example(name: str) -> None:
+    verb = VERBS[name]
+    text = " ".join(build(verb).format_help().split())
+    for option in verb.all_options:
+        assert f" {option.shown_name}" in text
+        if option.default is not None:
+            assert f"default: {option.default}" in text
+        if option.env:
+            assert option.env_name in text
+    assert verb.example in text
+    assert verb.example.startswith(f"spark-omnigraph {name}")
+    assert "exit codes: 0 done" in text
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_example_of_a_verb_is_understood(name: str) -> None:
+    verb, rest = find_verb(VERBS[name].example.split()[1:], VERBS)
+    given, mistakes = split_arguments(verb, rest)
+    assert verb.name == name
+    assert mistakes == []
+    assert {option.key for option in verb.all_options if option.required} <= set(given)
+
+
+def test_the_overview_names_every_verb() -> None:
+    table = overview(VERBS).split("verbs:\n")[1].split("\n\n")[0]
+    assert [line.strip().split("  ")[0] for line in table.splitlines()] == list(VERBS)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from spark_omnigraph.cli import values
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0", 0), ("25", 25), ("0%", 0.0), ("5%", 0.05), ("0.5%", 0.005), ("100%", 1.0)]
+)
+def test_bad_row_limit(text: str, expected: int | float) -> None:
+    got = values.bad_row_limit(text)
+    assert got == expected
+    assert type(got) is type(expected)
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "101%", "-1%", "%", "many", "", "nan%", "5%%", "٣"])
+def test_bad_row_limit_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="neither a number of rows nor a percentage"):
+        values.bad_row_limit(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("500", 500), ("500B", 500), ("2kB", 2000), ("1KiB", 1024), ("1.5 GiB", 3 << 29), ("1G", 10**9), ("1Ti", 1 << 40)],
+)
+def test_size(text: str, expected: int) -> None:
+    assert values.size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "-1", "1PB", "1 2"])
+def test_size_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="not a size"):
+        values.size(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "1.0", "two", ""])
+def test_positive_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        values.positive(text)
+
+
+def test_graph_uri_refuses_credentials() -> None:
+    assert values.graph_uri("s3://bucket/a@b") == "s3://bucket/a@b"
+    with pytest.raises(ValueError, match="credentials"):
+        values.graph_uri("s3://key:secret@bucket/graph")
+
+
+def test_storage_option() -> None:
+    assert values.storage_option("aws_endpoint=http://127.0.0.1:9000/?a=b") == (
+        "aws_endpoint",
+        "http://127.0.0.1:9000/?a=b",
+    )
+    assert values.storage_option("aws_access_key_id=AK") == ("aws_access_key_id", "AK")
+
+
+@pytest.mark.parametrize(
+    "key", ["aws_secret_access_key", "AWS_SESSION_TOKEN", "azure_storage_account_key", "password", "secret", "sas_key"]
+)
+def test_storage_option_refuses_secrets_without_showing_them(key: str) -> None:
+    with pytest.raises(ValueError, match="names a secret") as caught:
+        values.storage_option(f"{key}=hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["aws_region", "=x", " =x"])
+def test_storage_option_refuses_what_is_no_pair(text: str) -> None:
+    with pytest.raises(ValueError, match="not KEY=VALUE"):
+        values.storage_option(text)
+
+
+def test_local_path_refuses_uris() -> None:
+    with pytest.raises(ValueError, match="on this machine"):
+        values.local_path("s3://bucket/summary.json")

@@ -1,0 +1,122 @@
+"""Rules that are read off the source: what import-linter, ruff and mypy cannot say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph.cli.verbs import VERBS
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "spark_omnigraph"
+SOURCES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "pyspark_omnigraph").rglob("*.py"), *(ROOT / "jobs").glob("*.py")])
+MODULE_LINES = 500
+FUNCTION_LINES = 60
+JOB_LINES = 20
+VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "manager", "misc", "base"}
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+def test_the_rules_see_the_source() -> None:
+    names = {shown(path) for path in SOURCES}
+    assert names > {"spark_omnigraph/errors.py", "spark_omnigraph/commit/protocol.py", "jobs/ingest.py"}
+
+
+def test_modules_are_short() -> None:
+    long = {shown(p): n for p in SOURCES if (n := len(p.read_text(encoding="utf-8").splitlines())) > MODULE_LINES}
+    assert long == {}
+
+
+def test_functions_are_short(trees: dict[Path, ast.Module]) -> None:
+    long = {
+        f"{shown(path)}:{node.name}": lines
+        for path, tree in trees.items()
+        for node in functions(tree)
+        if (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES
+    }
+    assert long == {}
+
+
+def test_names_say_something() -> None:
+    assert [shown(p) for p in SOURCES if p.stem in VAGUE or p.parent.name in VAGUE] == []
+
+
+def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
+    """Types written `X | None` must not be evaluated on the oldest Python we support where that would fail."""
+    lacking = [
+        shown(path)
+        for path, tree in trees.items()
+        if any(isinstance(node, ast.FunctionDef | ast.AnnAssign) for node in ast.walk(tree))
+        and not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+    ]
+    assert lacking == []
+
+
+def test_waivers_give_a_reason() -> None:
+    """`# noqa: X - why` and `# type: ignore[x]  # why`: an exception without a reason cannot be judged later."""
+    waiver = re.compile(r"#\s*(?:noqa: [A-Z0-9, ]+?|type: ignore\[[^\]]+\])(?:\s+[-#]\s*(.*))?$")
+    bare = [
+        f"{shown(path)}:{number}"
+        for path in SOURCES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := waiver.search(line)) and len(found.group(1) or "") < 10
+    ]
+    assert bare == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    later = re.compile(r"\b(?:TODO|FIXME|XXX|NotImplementedError)\b")
+    assert [shown(p) for p in SOURCES if later.search(p.read_text(encoding="utf-8"))] == []
+
+
+def test_the_spark_layer_is_thin() -> None:
+    """Spark adapts; a rule about commits, checks or records there is in the wrong room."""
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    adapters = (PACKAGE / "spark", ROOT / "jobs", ROOT / "pyspark_omnigraph")
+    thin = sum(count for path, count in lines.items() if any(a in path.parents for a in adapters))
+    assert thin / sum(lines.values()) < 0.2
+
+
+def test_every_verb_has_a_job_and_a_configuration() -> None:
+    jobs = {path.stem for path in (ROOT / "jobs").glob("*.py")} - {"__init__"}
+    assert jobs == {name.split(" ")[0] for name in VERBS}
+    configurations = {path.stem for path in (ROOT / "conf").glob("*.yaml")}
+    assert configurations == {name.replace(" ", "-") for name in VERBS}
+
+
+def test_jobs_only_call_their_verb() -> None:
+    for path in (ROOT / "jobs").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= JOB_LINES
+        assert path.stem == "__init__" or f'sys.exit(main(["{path.stem}", *sys.argv[1:]]))' in text
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [command] = [line for line in readme.splitlines() if line.endswith("-m pytest")]
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+def test_documents_link_to_files_that_exist() -> None:
+    broken = []
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            if "://" not in target and not (path.parent / target).exists():
+                broken.append(f"{shown(path)} -> {target}")
+    assert broken == []
