@@ -57,7 +57,7 @@ def catalog_from_ir(text: str) -> Catalog:
             raise CatalogError(f"catalog error: unsupported schema ir_version {version} (expected {IR_VERSION})")
         read = msgspec.json.decode(text, type=Document)
         interfaces, nodes, edges = read.interface_types(), read.node_types(), read.edge_types()
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InternalError(f"_schema.ir.json is damaged: {error}") from error
     for found in contradictions(interfaces, nodes, edges):
         raise CatalogError(f"catalog error: {found.message}")
