@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 from ulid_transform import ulid_now
 
 from spark_omnigraph.branch.control import display
@@ -291,12 +292,11 @@ def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing:
         where = display(plan.snapshot.branch)
         raise InternalError(f"rows of '{key}' were staged outside the folder that branch '{where}' writes")
     parts = table.parts if table is not None else ()
-    removed: set[int] = set()
-    for _, fragment in parts:
-        removed.update(fragment.removed_addresses().tolist())
-    change = TableChange(tuple(f.file.fragment for _, f in parts), tuple(sorted(removed)), replacing)
+    masks = [fragment.removed_addresses() for _, fragment in parts if fragment.hits]
+    removed = np.unique(np.concatenate(masks)) if masks else None
+    change = TableChange(tuple(f.file.fragment for _, f in parts), removed, replacing)
     staged_rows = table.rows if table is not None else 0
-    rows = staged_rows if replacing else entry.row_count + staged_rows - len(removed)
+    rows = staged_rows if replacing else entry.row_count + staged_rows - (len(removed) if removed is not None else 0)
     return TableWrite(entry, plan.snapshot.branch, change, rows)
 
 

@@ -6,10 +6,12 @@ in `faults.CommitFailed`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import lance
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
@@ -22,14 +24,18 @@ _LOG_RETRIES = 20
 """Appends to the commit log commute, so lost races for the file name may be retried."""
 
 
-@dataclass(frozen=True, slots=True)
+Addresses = npt.NDArray[np.uint64]
+"""Physical row addresses: fragment id in the upper 32 bits, offset in the lower."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
-    """What one commit does to a table: new fragments (JSON), rows to mask by physical address, a replacement of all
-    rows, or staged index segments (alone).
+    """What one commit does to a table: new fragments (JSON), rows to mask by address (sorted, distinct), a
+    replacement of all rows, or staged index segments (alone).
     """
 
     fragments: tuple[str, ...] = ()
-    removed_addresses: tuple[int, ...] = ()
+    removed: Addresses | None = None
     replace_all: bool = False
     segments: tuple[lance.Index, ...] = ()
 
@@ -63,7 +69,7 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
     if change.replace_all or not present:
         operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(dataset.schema, new)
         return Transaction(dataset.version, operation, transaction_properties=dict(properties))
-    updated, removed = _mask_rows(dataset, change.removed_addresses)
+    updated, removed = _mask_rows(dataset, change.removed)
     anchor = min(present, key=lambda f: f.fragment_id)
     if anchor.fragment_id not in {f.id for f in updated} | set(removed):
         updated.append(anchor.metadata)
@@ -72,18 +78,19 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
     return Transaction(dataset.version, operation, transaction_properties=dict(properties))
 
 
-def _mask_rows(dataset: LanceDataset, addresses: Sequence[int]) -> tuple[list[FragmentMetadata], list[int]]:
-    by_fragment: dict[int, list[int]] = {}
-    for address in addresses:
-        by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+def _mask_rows(dataset: LanceDataset, addresses: Addresses | None) -> tuple[list[FragmentMetadata], list[int]]:
+    """Fragments with these rows masked, and the ids of fragments that have no row left. HEAD does not move."""
     updated: list[FragmentMetadata] = []
     removed: list[int] = []
-    for fragment_id, offsets in sorted(by_fragment.items()):
+    if addresses is None:
+        return updated, removed
+    ids, starts = np.unique(addresses >> np.uint64(32), return_index=True)
+    for fragment_id, part in zip(ids.tolist(), np.split(addresses, starts[1:]), strict=True):
         with reading(f"mask rows of {dataset.uri}"):
             fragment = dataset.get_fragment(fragment_id)
             if fragment is None:
                 raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
-            kept = fragment.delete_rows(sorted(offsets))
+            kept = fragment.delete_rows((part & np.uint64(0xFFFFFFFF)).tolist())
         if kept is None:
             removed.append(fragment_id)
         else:

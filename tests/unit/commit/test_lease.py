@@ -1,0 +1,103 @@
+"""Leases: a live one is waited for, one that ran out stops writers and read-write opens, readers never care."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
+from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.lease import SKEW, TERM, Lease, LeaseFacts, await_turn, lease_path, read_lease
+from spark_omnigraph.commit.plan import PreparedCommit
+from spark_omnigraph.storage.graph_store import GraphStore
+
+from .builders import leftovers, make_store, prepared, staged_write
+
+TABLES = frozenset({"node:A"})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GraphStore:
+    return make_store(tmp_path / "g")
+
+
+def arm_with_lease(store: GraphStore, expires_at: float) -> PreparedCommit:
+    write = prepared(staged_write(store, "node:A", ["dead"]))
+    sidecar.arm(store, write)
+    content = json.dumps({"owner": "elsewhere:1", "expires_at": expires_at}).encode()
+    store.objects.put(lease_path(write.identity.operation_id), content)
+    return write
+
+
+def test_a_lease_is_live_until_its_term_and_the_skew_are_past() -> None:
+    facts = LeaseFacts("host:1", 1000.0)
+    assert facts.is_live(1000.0 + SKEW - 1)
+    assert not facts.is_live(1000.0 + SKEW + 1)
+
+
+def test_an_acquired_lease_names_its_owner_and_runs_one_term_ahead(store: GraphStore) -> None:
+    lease = Lease(store, "op")
+    before = time.time()
+    with lease:
+        lease.acquire()
+        facts = read_lease(store, "op")
+        assert facts is not None
+        assert before + TERM <= facts.expires_at <= time.time() + TERM
+        lease.release()
+    assert leftovers(store) == []
+
+
+def test_a_lease_left_behind_stays_for_recovery_to_see(store: GraphStore) -> None:
+    with Lease(store, "op") as lease:
+        lease.acquire()
+    assert leftovers(store) == ["op.lease"]
+
+
+def test_a_live_writer_is_waited_for_and_then_reported(store: GraphStore) -> None:
+    write = arm_with_lease(store, time.time() + TERM)
+    with pytest.raises(WriterBusyError, match=write.identity.operation_id):
+        await_turn(store, None, TABLES, wait=0)
+    await_turn(store, None, frozenset({"node:B"}), wait=0)
+    await_turn(store, "draft", TABLES, wait=0)
+
+
+def test_a_writer_whose_lease_ran_out_needs_recovery(store: GraphStore) -> None:
+    arm_with_lease(store, time.time() - SKEW - 1)
+    with pytest.raises(RecoveryRequiredError):
+        await_turn(store, None, TABLES, wait=0)
+
+
+def test_a_sidecar_without_a_lease_needs_recovery(store: GraphStore) -> None:
+    sidecar.arm(store, prepared(staged_write(store, "node:A", ["dead"])))
+    with pytest.raises(RecoveryRequiredError):
+        await_turn(store, None, TABLES, wait=0)
+
+
+def test_opening_read_write_respects_the_living_and_refuses_the_dead(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node A { k: String @key }")
+    graph.load(['{"type": "A", "data": {"k": "1"}}'])
+    write = arm_with_lease_on(graph, time.time() + TERM)
+    Graph.open(graph.uri)
+    store = graph.store
+    store.objects.put(lease_path(write), json.dumps({"owner": "x", "expires_at": time.time() - SKEW - 1}).encode())
+    with pytest.raises(RecoveryRequiredError, match=write):
+        Graph.open(graph.uri)
+    assert Graph.open(graph.uri, mode="r").count("node:A") == 1
+    assert f"{write}.json" in leftovers(store)
+
+
+def arm_with_lease_on(graph: Graph, expires_at: float) -> str:
+    body = {
+        "schema_version": 2,
+        "operation_id": "01J0000000000000000000000A",
+        "branch": None,
+        "writer_kind": "Load",
+        "tables": [{"table_key": "node:A"}],
+    }
+    graph.store.objects.put("__recovery/01J0000000000000000000000A.json", json.dumps(body).encode())
+    lease = json.dumps({"owner": "x", "expires_at": expires_at}).encode()
+    graph.store.objects.put(lease_path("01J0000000000000000000000A"), lease)
+    return "01J0000000000000000000000A"
