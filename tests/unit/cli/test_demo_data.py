@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import cast
 
@@ -21,29 +19,7 @@ from spark_omnigraph.cli.demo_data import (
 )
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.lang.pg import compile_schema
-
-OMDB = (
-    '"ID" INTEGER, "imdbID" TEXT, "Title" TEXT, "Year" INTEGER, "Rating" TEXT, "Runtime" REAL, "Genre" TEXT,'
-    ' "Released" TEXT, "Director" TEXT, "Writer" TEXT, "Cast" TEXT, "Metacritic" INTEGER, "Language" TEXT,'
-    ' "Country" TEXT, "Awards" TEXT'
-)
-TOMATOES = '"ID" INTEGER, "Rating" REAL, "Meter" INTEGER, "Reviews" INTEGER, "BoxOffice" REAL, "Production" TEXT'
-EMPTY = {"imdbID": "tt0000001", "Title": "A Film", "Year": 1990, "Released": "1990-05-06", "Genre": ""}
-
-Row = dict[str, object]
-
-
-def database(folder: Path, *films: Row, reviews: tuple[Row, ...] = ()) -> Path:
-    path = folder / "movies.db"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"CREATE TABLE omdb ({OMDB})")
-        connection.execute(f"CREATE TABLE tomatoes ({TOMATOES})")
-        for table, rows in (("omdb", films), ("tomatoes", reviews)):
-            for row in rows:
-                columns = ", ".join(f'"{name}"' for name in row)
-                marks = ", ".join("?" for _ in row)
-                connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
-    return path
+from tests.support.film_database import EMPTY, Row, database
 
 
 def one(folder: Path, **values: object) -> tuple[Film, Cleaning]:
