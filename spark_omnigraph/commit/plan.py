@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lance import LanceDataset, Transaction
-
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.commits import TableChange
+from spark_omnigraph.storage.handles import Dataset, PreparedTransaction
 
 
 class WriterKind:
@@ -71,8 +70,8 @@ class BoundWrite:
     """A table write bound to the dataset at its pin, with the transaction that will land (its uuid is known)."""
 
     write: TableWrite
-    dataset: LanceDataset
-    transaction: Transaction
+    dataset: Dataset
+    transaction: PreparedTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class LandedTable:
     """A table whose HEAD is ours and not yet visible."""
 
     bound: BoundWrite
-    dataset: LanceDataset
+    dataset: Dataset
 
     @property
     def version(self) -> int:

@@ -39,7 +39,7 @@ from spark_omnigraph.errors import (
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.storage.commit_log import append_commit
-from spark_omnigraph.storage.commits import commit_strict, landed_version, prepare_change, restore
+from spark_omnigraph.storage.commits import at_version, commit_strict, landed_version, prepare_change, restore
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
@@ -210,7 +210,7 @@ def land(bound: BoundWrite) -> LandedTable:
         version = landed_version(bound.dataset, bound.transaction)
         if version is None:
             raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
-        dataset = bound.dataset.checkout_version(version)
+        dataset = at_version(bound.dataset, version)
     return LandedTable(bound, dataset)
 
 

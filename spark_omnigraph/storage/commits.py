@@ -118,6 +118,12 @@ def landed_version(dataset: LanceDataset, transaction: Transaction) -> int | Non
     return None
 
 
+def at_version(dataset: LanceDataset, version: int) -> LanceDataset:
+    """The same dataset, on the same branch, at another version."""
+    with reading(f"open {dataset.uri} at version {version}"):
+        return dataset.checkout_version(version)
+
+
 def restore(dataset: LanceDataset, version: int) -> LanceDataset:
     """New version of a dataset with the content of an older one. Lance never refuses it: guard it."""
     with committing(f"restore {dataset.uri}"):
@@ -175,6 +181,7 @@ __all__ = [
     "Outcome",
     "TableChange",
     "append_log_rows",
+    "at_version",
     "commit_strict",
     "create_branch",
     "create_dataset",
