@@ -96,7 +96,20 @@ def test_a_submitted_driver_has_its_session_at_once_and_stops_it(monkeypatch: py
     made = session("yarn", **{"spark.omnigraph.storage.aws_secret_access_key": "x"})
     monkeypatch.setattr(module, "running_session", lambda: None)
     monkeypatch.setattr(module, "active_or_local", lambda _name: made)
-    with pytest.raises(ValueError, match="broken"), surroundings("job", LOG, {"PYSPARK_GATEWAY_PORT": "1"}) as host:
+    with surroundings("job", LOG, {"PYSPARK_GATEWAY_PORT": "1"}) as host:
         assert host.storage_options(config()) == {"aws_secret_access_key": "x"}
-        raise ValueError("broken")
+    assert made.stopped is True
+
+
+def test_a_session_is_stopped_after_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = session("yarn")
+    monkeypatch.setattr(module, "running_session", lambda: None)
+    monkeypatch.setattr(module, "active_or_local", lambda _name: made)
+
+    def work() -> None:
+        with surroundings("job", LOG, {"SPARK_REMOTE": "sc://host"}):
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        work()
     assert made.stopped is True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -43,7 +43,7 @@ Calls = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
 class FakeGraph:
     """Records what is asked of it; answers are set by the test."""
 
-    calls: Calls = []
+    calls: ClassVar[Calls] = []
     ingest_result: LoadReport | Exception = REPORT
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -99,9 +99,9 @@ def summary(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str, st
 
 def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main([
-        "ingest", "--graph", "g", "--input", source, "--mode", "merge", "--branch", "dev", "--from", "base", "--actor", "etl",
-        "--max-bad-rows", "5%", "--bad-rows", "bad.jsonl", "--on-duplicate", "error", "--unknown-fields", "ignore",
-        "--no-index", "--dry-run", "--storage-option", "aws_region=x",
+        "ingest", "--graph", "g", "--input", source, "--mode", "merge", "--branch", "dev", "--from", "base",
+        "--actor", "etl", "--max-bad-rows", "5%", "--bad-rows", "bad.jsonl", "--on-duplicate", "error",
+        "--unknown-fields", "ignore", "--no-index", "--dry-run", "--storage-option", "aws_region=x",
     ])  # fmt: skip
     assert code == 0
     assert calls[0] == ("open", ("g",), {"storage_options": {"aws_region": "x"}})

@@ -18,7 +18,7 @@ MakeJava = Callable[..., Path]
 
 @pytest.fixture
 def make_java(tmp_path: Path) -> MakeJava:
-    """A stand-in for a runtime: prints a version as Java does, refuses the vector module where it is said to lack it."""
+    """A stand-in for a runtime: prints a version as Java does, and refuses the vector module on demand."""
 
     def make(name: str, version: str, *, vector: bool = True) -> Path:
         executable = tmp_path / name / "bin" / "java"
