@@ -1,0 +1,85 @@
+"""Types pinned to a snapshot, and the lists that a graph keeps of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.graph.contract import read_catalog
+from spark_omnigraph.graph.history import ReadTarget, resolve
+from spark_omnigraph.graph.scan import branches_table, commits_table, tables_table, type_at
+from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.storage.graph_store import GraphStore
+from tests.spark.graphs import SCHEMA, branched_graph
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
+    return branched_graph(tmp_path_factory.mktemp("graphs") / "g")[0]
+
+
+def test_a_type_is_pinned_to_its_own_branch_and_version(store: GraphStore) -> None:
+    catalog = read_catalog(store)
+    snapshot = resolve(store, ReadTarget("dev/one"))
+    links = type_at(store, catalog, snapshot, "edge:Link")
+    assert links.table.uri.endswith("/tree/dev/one")
+    assert (links.rows, links.columns) == (5, ("id", "src", "dst", "since"))
+    things = type_at(store, catalog, snapshot, "node:Thing")
+    assert "/tree/" not in things.table.uri
+    assert (things.rows, things.table.version) == (6, 2)
+
+
+def test_properties_that_a_version_does_not_store_are_left_out(store: GraphStore) -> None:
+    newer = compile_schema(SCHEMA.replace("since: Date?", "since: Date?\n  until: Date?"))
+    links = type_at(store, newer, resolve(store, ReadTarget()), "edge:Link")
+    assert links.columns == ("id", "src", "dst", "since")
+
+
+def test_types_that_are_not_there(store: GraphStore) -> None:
+    snapshot = resolve(store, ReadTarget())
+    with pytest.raises(NotFoundError, match=r"'Lnk' is not in the schema\. Did you mean edge type 'Link'\?"):
+        type_at(store, read_catalog(store), snapshot, "edge:Lnk")
+    newer = compile_schema(f"{SCHEMA}\nnode Other {{ a: String? }}")
+    with pytest.raises(NotFoundError, match="node type 'Other' does not exist at manifest version 5"):
+        type_at(store, newer, snapshot, "node:Other")
+
+
+def test_commits_are_those_a_branch_sees(store: GraphStore) -> None:
+    assert commits_table(store, None).column("branch").to_pylist() == ["main"] * 3
+    rows = commits_table(store, "dev/one").to_pylist()
+    assert [(r["branch"], r["manifest_version"], r["actor"]) for r in rows] == [
+        ("main", 3, None),
+        ("main", 4, "a"),
+        ("main", 5, "a"),
+        ("dev/one", 6, "dev"),
+    ]
+    with pytest.raises(NotFoundError, match="branch 'nope' not found"):
+        commits_table(store, "nope")
+
+
+def test_branches_name_their_heads(store: GraphStore) -> None:
+    heads = {r["branch"]: r for r in branches_table(store).to_pylist()}
+    assert list(heads) == ["main", "dev/one"]
+    assert heads["dev/one"] == {
+        "branch": "dev/one",
+        "parent": "main",
+        "manifest_version": 6,
+        "head": commits_table(store, "dev/one").column("commit").to_pylist()[-1],
+    }
+    assert heads["main"]["parent"] is None
+
+
+def test_tables_list_nodes_first(store: GraphStore) -> None:
+    rows = tables_table(resolve(store, ReadTarget("dev/one"))).to_pylist()
+    assert [(r["table"], r["kind"], r["type"], r["rows"], r["table_branch"]) for r in rows] == [
+        ("node:Empty", "node", "Empty", 0, "main"),
+        ("node:Thing", "node", "Thing", 6, "main"),
+        ("edge:Link", "edge", "Link", 5, "dev/one"),
+    ]
+
+
+def test_a_graph_is_found_by_its_schema_file(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        GraphStore.open(str(tmp_path))

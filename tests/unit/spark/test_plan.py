@@ -1,0 +1,97 @@
+"""A `load()` worked out without Spark: pinned, checked, small."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.spark.plan import CountTask, ReadPlan, plan_read
+from spark_omnigraph.spark.reader import FragmentGroup, GraphReader
+from spark_omnigraph.spark.types import arrow_target
+from spark_omnigraph.storage.scan import Scan
+from tests.spark.graphs import branched_graph, publish
+from tests.unit.spark.graph_types import stored_things, things, utc
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return branched_graph(tmp_path_factory.mktemp("graphs") / "g")[0].root
+
+
+def rows(plan: ReadPlan, user_schema: StructType | None = None) -> list[dict[str, object]]:
+    """What the tasks of a plan return, through pickles as between Spark's processes."""
+    reader = GraphReader(plan if user_schema is None else plan.for_schema(user_schema))
+    found = []
+    for partition in reader.partitions():
+        shipped, part = pickle.loads(pickle.dumps((reader, partition)))
+        for batch in shipped.read(part):
+            assert batch.schema.equals(arrow_target(reader.plan.frame))
+            found += batch.to_pylist()
+    return found
+
+
+def test_a_plan_holds_what_tasks_need(uri: str) -> None:
+    plan = plan_read({"path": uri, "node": "Thing", "columns": "i32,id", "filter": "i32 >= 0", "limit": "2"})
+    assert isinstance(plan.source, Scan)
+    assert plan.source.columns == ("i32", "id")
+    assert plan.frame.simpleString() == "struct<i32:int,id:string>"
+    assert GraphReader(plan).partitions() == [FragmentGroup()]
+    assert [r["i32"] for r in rows(plan)] == [0, 1]
+
+
+def test_now_is_the_time_of_the_load(uri: str) -> None:
+    plan = plan_read({"path": uri, "node": "Thing", "filter": "ts < now()", "columns": "id"}, utc(1960, 1, 1))
+    assert [r["id"] for r in rows(plan)] == [things()["id"][2]]
+
+
+def test_an_empty_table_has_no_partitions(uri: str) -> None:
+    plan = plan_read({"path": uri, "node": "Empty"})
+    assert GraphReader(plan).partitions() == []
+    assert plan.frame.names == ["id", "big", "day", "name", "tags"]
+
+
+def test_counts_come_from_the_manifest_unless_filtered(uri: str) -> None:
+    plan = plan_read({"path": uri, "aggregate": "count"})
+    assert isinstance(plan.source, bytes)
+    assert {r["type"]: r["count"] for r in rows(plan)} == {"node:Thing": 6, "node:Empty": 0, "edge:Link": 2}
+    filtered = plan_read({"path": uri, "aggregate": "count", "node": "Thing", "where": '[["b", "=", true]]'})
+    assert isinstance(filtered.source, CountTask)
+    assert rows(filtered) == [{"type": "node:Thing", "count": 2}]
+
+
+def test_a_user_schema_prunes_every_kind_of_plan(uri: str) -> None:
+    asked = StructType([StructField("i32", IntegerType())])
+    assert [r["i32"] for r in rows(plan_read({"path": uri, "node": "Thing"}), asked)] == things()["i32"]
+    names = StructType([StructField("type", StringType())])
+    assert rows(plan_read({"path": uri, "aggregate": "count", "edge": "Link"}), names) == [{"type": "edge:Link"}]
+    assert {r["type"] for r in rows(plan_read({"path": uri, "table": "tables"}), names)} == {"Thing", "Empty", "Link"}
+    with pytest.raises(BadRequestError, match="'Thing' has no column 'type'"):
+        plan_read({"path": uri, "node": "Thing"}).for_schema(names)
+
+
+def test_a_plan_outlives_later_commits(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store, _ = branched_graph(tmp_path_factory.mktemp("graphs") / "g")
+    plan = plan_read({"path": store.root, "node": "Thing", "columns": "id"})
+    publish(store, {"node:Thing": stored_things()})
+    assert len(rows(plan)) == 6
+    assert len(rows(plan_read({"path": store.root, "node": "Thing", "columns": "id"}))) == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"node": "Thing", "columns": "x"}, BadRequestError),
+        ({"node": "Thing", "filter": "x = 1"}, BadRequestError),
+        ({"node": "Nothing"}, NotFoundError),
+        ({"node": "Thing", "versionAsOf": "77"}, NotFoundError),
+        ({"node": "Thing", "branch": "x"}, NotFoundError),
+        ({"node": "Thing", "timestampAsOf": "1970-01-01"}, NotFoundError),
+        ({"node": "Thing", "timestampAsOf": "soon"}, BadRequestError),
+    ],
+)
+def test_faults_show_before_a_row_is_read(uri: str, options: dict[str, str], kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        plan_read({"path": uri, **options})
