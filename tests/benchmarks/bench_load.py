@@ -52,7 +52,7 @@ class Bench:
     def ours(self, executor: Executor, indexes: bool) -> float:
         graph = Graph.init(str(self._clean() / "graph"), SCHEMA)
         start = time.perf_counter()
-        report = graph.load(str(self._source), executor=executor, options=LoadOptions(build_indexes=indexes))
+        report = graph.load(str(self._source), options=LoadOptions(executor=executor, build_indexes=indexes))
         seconds = time.perf_counter() - start
         loaded = {f"node:{name}": n for name, n in report.nodes_loaded.items()}
         loaded |= {f"edge:{name}": n for name, n in report.edges_loaded.items()}

@@ -29,7 +29,7 @@ def contender(label: str, root: Path, types: int, executor: Executor, indexes: b
     def once() -> float:
         shutil.rmtree(root, ignore_errors=True)
         graph = Graph.init(str(root), text)
-        return timed(lambda: graph.load(lines, executor=executor, options=LoadOptions(build_indexes=indexes)))
+        return timed(lambda: graph.load(lines, options=LoadOptions(executor=executor, build_indexes=indexes)))
 
     return Contender(label, once)
 

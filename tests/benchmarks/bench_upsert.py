@@ -69,7 +69,7 @@ class Bench:
         write_lines(initial, 0, sizes.stored, 20)
         write_lines(self._given, sizes.first_given, sizes.given, 30)
         graph = Graph.init(str(self._stored), SCHEMA)
-        graph.load(str(initial), executor=LocalExecutor(2))
+        graph.load(str(initial), options=LoadOptions(executor=LocalExecutor(2)))
         initial.unlink()
         self.last: dict[str, float] = {}
 
@@ -77,8 +77,8 @@ class Bench:
         root = self._copy()
         graph = Graph.open(str(root))
         start = time.perf_counter()
-        options = LoadOptions(build_indexes=False)
-        report = graph.load(str(self._given), mode="merge", executor=executor, options=options)
+        options = LoadOptions(executor=executor, build_indexes=False)
+        report = graph.load(str(self._given), mode="merge", options=options)
         seconds = time.perf_counter() - start
         counts = report.tables["node:Person"]
         half = self._sizes.given // 2

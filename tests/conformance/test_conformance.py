@@ -18,14 +18,21 @@ def executor(executor_name: str, request: pytest.FixtureRequest) -> Executor | N
     return SparkExecutor(request.getfixturevalue("spark")) if executor_name == "spark" else None
 
 
+@pytest.fixture(scope="session")
+def begun() -> set[object]:
+    """Schemas and data that were loaded in this run, for cases whose steps cannot be played yet."""
+    return set()
+
+
 def test_case(
     case: Case,
     executor: Executor | None,
     tmp_path: Path,
     not_built: dict[str, dict[str, str]],
     differences: dict[str, Difference],
+    begun: set[object],
 ) -> None:
-    scenario = Scenario(case, tmp_path, executor, not_built)
+    scenario = Scenario(case, tmp_path, executor, not_built, begun=begun)
     different = differences.get(case.name)
     try:
         scenario.play()

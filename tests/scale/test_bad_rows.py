@@ -92,7 +92,7 @@ def check(folder: Path, lines: int, bad: int, workers: int) -> None:
     g = Graph.init(str(folder / "graph"), SCHEMA)
     report = folder / "bad.jsonl"
     with pytest.raises(BadRowsError) as refused:
-        g.load(str(written.path), executor=LocalExecutor(workers), options=LoadOptions(bad_rows=str(report)))
+        g.load(str(written.path), options=LoadOptions(executor=LocalExecutor(workers), bad_rows=str(report)))
     expected = Counter(written.bad.values())
     assert refused.value.summary.total == bad
     assert refused.value.summary.per_rule == expected
@@ -105,7 +105,7 @@ def check(folder: Path, lines: int, bad: int, workers: int) -> None:
     assert recovery_files(folder / "graph") == []
 
     loaded = g.load(
-        str(written.path), executor=LocalExecutor(workers), options=LoadOptions(max_bad_rows=bad, bad_rows=str(report))
+        str(written.path), options=LoadOptions(executor=LocalExecutor(workers), max_bad_rows=bad, bad_rows=str(report))
     )
     good = lines - bad
     assert sum(loaded.nodes_loaded.values()) + sum(loaded.edges_loaded.values()) == good

@@ -9,6 +9,7 @@ import pytest
 
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load_options import LoadOptions
 from tests.support.executors import CountingExecutor
 from tests.support.graph_files import pins, recovery_files
 
@@ -41,7 +42,7 @@ def loaded(root: Path, node_types: int, edge_types: int) -> tuple[Graph, list[in
     g = Graph.init(str(root), schema(node_types, edge_types))
     executor = CountingExecutor(LocalExecutor(1))
     before = g.commits()[-1].manifest_version
-    report = g.load(records(node_types, edge_types), executor=executor)
+    report = g.load(records(node_types, edge_types), options=LoadOptions(executor=executor))
     assert sum(report.nodes_loaded.values()) + sum(report.edges_loaded.values()) == ROWS
     return g, executor.calls, report.manifest_version - before
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import tests.support.executors as executors_module
 from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.spark.executor import SparkExecutor
 from tests.support.executors import LosingExecutor, TwiceExecutor
 from tests.support.graph_files import pins, recovery_files
@@ -45,9 +46,9 @@ def write_input(folder: Path, age: int) -> list[str]:
 def load_and_check(root: Path, inputs: Path, executor: Executor) -> None:
     """An append, then a merge that replaces every keyed row: counts, values and versions as if nothing was repeated."""
     g = Graph.init(str(root), SCHEMA)
-    report = g.load(write_input(inputs, 1), mode="append", executor=executor)
+    report = g.load(write_input(inputs, 1), mode="append", options=LoadOptions(executor=executor))
     assert report.nodes_loaded == {"Person": PEOPLE, "Note": PEOPLE}
-    merged = g.load(write_input(inputs, 2), mode="merge", executor=executor)
+    merged = g.load(write_input(inputs, 2), mode="merge", options=LoadOptions(executor=executor))
     assert (merged.tables["node:Person"].inserted, merged.tables["node:Person"].updated) == (0, PEOPLE)
     assert merged.tables["edge:Knows"].updated == PEOPLE
     assert [g.count(table) for table in ("node:Person", "node:Note", "edge:Knows")] == [PEOPLE, 2 * PEOPLE, PEOPLE]

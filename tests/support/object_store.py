@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 BUCKET = "graphs"
 START_SECONDS = 60.0
@@ -82,6 +83,8 @@ def _start_weed(weed: str, folder: Path) -> tuple[subprocess.Popen[bytes], S3Ser
     for i, name in enumerate(names):
         arguments += [f"-{name}={pairs[2 * i]}", f"-{name}.grpc={pairs[2 * i + 1]}"]
     arguments += ["-master.volumeSizeLimitMB=64", "-volume.max=100", "-master.telemetry=false", "-s3.iam=false"]
+    # Its other listeners have fixed ports, which a second server on this machine would find taken.
+    arguments += ["-s3.port.iceberg=0", "-s3.port.lance=0"]
     log = (folder / "server.log").open("wb")
     process = subprocess.Popen(arguments, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
     log.close()
@@ -152,8 +155,12 @@ class _Careless(BaseHTTPRequestHandler):
         self._answer(204, b"", {})
 
     def do_POST(self) -> None:
-        self._body()
-        self._answer(501, b"<Error><Code>NotImplemented</Code></Error>", {})
+        """Deletes the objects that the body names, whatever else was asked for."""
+        named = re.findall(rb"<Key>(.*?)</Key>", self._body())
+        for key in named:
+            self.objects.pop(f"{self._key().rstrip('/')}/{unescape(key.decode())}", None)
+        gone = b"".join(b"<Deleted><Key>" + key + b"</Key></Deleted>" for key in named)
+        self._answer(200, b"<DeleteResult>" + gone + b"</DeleteResult>", {"Content-Type": "application/xml"})
 
     def log_message(self, format: str, *args: object) -> None:
         """Silent."""

@@ -12,6 +12,9 @@ from tests.support.cases import Json, Step
 HTTP_STATUS = {"bad_request": 400, "forbidden": 403, "not_found": 404, "conflict": 409, "internal": 500}
 """HTTP status of each `code`, as a server in front of the library answers."""
 
+_ENVELOPE = ("type", "edge")
+"""Members of a record that another wording need not name."""
+
 ACCEPTED_KINDS: dict[str, tuple[type[OmnigraphError], ...]] = {
     "parse": (errors.SchemaParseError,),
     "catalog": (errors.CatalogError,),
@@ -60,7 +63,7 @@ def kept_words(text: str, schema: str) -> list[str]:
     """The parts of a reference message that another wording keeps: quoted values, type and property names, numbers."""
     words: list[str] = []
     for quoted in re.findall(r"'([^']*)'", text):
-        words.extend(part for part in re.split(r"[(), ]+", quoted) if part)
+        words.extend(part for part in re.split(r"[(), ]+", quoted) if part and part not in _ENVELOPE)
     bare = re.sub(r"'[^']*'", " ", text)
     for dotted in re.findall(r"\b([A-Za-z_]\w*)\.([a-z_]\w*)", bare):
         words.extend(dotted)
@@ -98,6 +101,9 @@ def error_of(raw: Json) -> OmnigraphError:
     mismatch = raw.get("details", {}).get("expected_version_mismatch")
     if mismatch is not None:
         return errors.ExpectedVersionMismatch(**mismatch)
+    if raw["kind"] == "storage":
+        # The reference adds the word when it prints the error, ours carry it from where they are raised.
+        return errors.StorageError(f"storage: {raw['message']}")
     made: OmnigraphError = getattr(errors, _BODY_CLASSES[raw["kind"]])(raw.get("message") or raw.get("conflicts"))
     return made
 

@@ -26,6 +26,7 @@ _QUERY = re.compile(
     re.VERBOSE,
 )
 _EQUALITY = re.compile(r'\s*(\w+)\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|true|false)\s*')
+_COMPARED = (Scalar.STRING, Scalar.BOOL, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -60,6 +61,20 @@ def _equalities(text: str) -> tuple[tuple[str, Json], ...] | None:
             return None
         found.append((match[1], json.loads(match[2])))
     return tuple(found)
+
+
+def is_answerable(query: SimpleQuery, catalog: Catalog) -> bool:
+    """Whether equality and printing need no more than JSON does: no lists, vectors, floats or dates to compare with,
+    no blobs to print.
+    """
+    node = catalog.nodes.get(query.type_name)
+    if node is None:
+        return False
+    compared = [node.property(name) for name, _ in query.equalities]
+    printed_too = [node.property(column.partition(".")[2]) for column in query.columns if "." in column]
+    return all(p is not None and not p.type.is_list and p.type.scalar in _COMPARED for p in compared) and all(
+        p is not None and p.type.scalar is not Scalar.BLOB for p in printed_too
+    )
 
 
 def answer(query: SimpleQuery, graph: Graph, catalog: Catalog) -> list[dict[str, Json]]:

@@ -118,3 +118,5 @@ def test_the_careless_server_does_not() -> None:
         assert objects == {f"/{BUCKET}/x/a": b"2"}
         assert [found["path"] for found in obstore.list_with_delimiter(store, "x")["objects"]] == ["x/a"]
         assert bytes(obstore.get_range(store, "x/a", start=0, length=1)) == b"2"
+        obstore.delete(store, "x/a")
+        assert objects == {}

@@ -57,6 +57,9 @@ class Worker:
             self._process.kill()
             self._process.wait()
         self._drain.join()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
 
     def send(self, request: str, **arguments: Json) -> None:
         """Write a request without waiting for the answer."""
