@@ -127,11 +127,19 @@ def _raise_unless_done(status: str | None, payload: bytes, number: int) -> None:
 
 def _task_slots(spark: SparkSession) -> int:
     """Tasks that run at once: what the session is configured for, else what Spark splits a range into."""
-    configured = spark.conf.get("spark.default.parallelism", None)
-    if configured is not None and configured.isdigit() and int(configured) > 0:
+    configured = _setting(spark, "spark.default.parallelism")
+    if configured.isdecimal() and int(configured) > 0:
         return int(configured)
-    local = _LOCAL_MASTER.fullmatch(spark.conf.get("spark.master", None) or "")
+    local = _LOCAL_MASTER.fullmatch(_setting(spark, "spark.master"))
     if local is not None:
         return int(local.group(1))
     pieces = spark.range(_PROBE_ROWS).select(spark_partition_id().alias("piece")).toArrow()
     return max(1, len(pieces.column("piece").unique()))
+
+
+def _setting(spark: SparkSession, key: str) -> str:
+    """A setting of the session; empty when it is not set, or when the platform does not show it."""
+    try:
+        return spark.conf.get(key, None) or ""
+    except PySparkException:
+        return ""
