@@ -16,17 +16,17 @@ OPTIONS = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
 GRAPH = Graph.open(sys.argv[1], storage_options=OPTIONS)
 
 
-def load(lines: list[str], mode: str, actor: str) -> Json:
+def load(lines: list[str], mode: str, actor: str, branch: str | None = None, base: str | None = None) -> Json:
     """Loads once. A lost race is an answer; an error that the contract does not allow is one too, by its kind."""
     try:
-        report = GRAPH.load(lines, mode=mode, actor=actor)
+        report = GRAPH.load(lines, mode=mode, actor=actor, branch=branch, base=base)
     except ConflictError as error:
         return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
     except BadRowsError as error:
         return {"outcome": "refused", "rules": dict(error.summary.per_rule)}
     except OmnigraphError as error:
         return {"outcome": "error", "kind": error.kind, "message": str(error)}
-    return {"outcome": "won", "commit": report.commit, "base": report.base_commit}
+    return {"outcome": "won", "commit": report.commit, "base": report.base_commit, "created": report.branch_created}
 
 
 def look() -> Json:

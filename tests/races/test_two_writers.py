@@ -78,7 +78,9 @@ def test_appends_of_overlapping_keys_have_one_winner(root: Path, writers: dict[s
     expected: dict[str, str] = {}
     for number in range(ROUNDS):
         outcomes = let_go(writers, number, "append")
-        assert sorted(each["outcome"] for each in outcomes.values()) == ["refused", "won"], outcomes
+        assert sorted(each["outcome"] for each in outcomes.values()) == ["refused", "won"], json.dumps(
+            outcomes, indent=1
+        )
         for name, outcome in outcomes.items():
             if outcome["outcome"] == "won":
                 expected.update(dict.fromkeys(round_keys(number, name), f"{number}{name}"))
@@ -97,7 +99,7 @@ def test_merges_of_overlapping_keys_both_land_whole(root: Path, writers: dict[st
     expected: dict[str, str] = {}
     for number in range(ROUNDS):
         outcomes = let_go(writers, number, "merge")
-        assert [each["outcome"] for each in outcomes.values()] == ["won", "won"], outcomes
+        assert [each["outcome"] for each in outcomes.values()] == ["won", "won"], json.dumps(outcomes, indent=1)
         last = "a" if outcomes["a"]["base"] == outcomes["b"]["commit"] else "b"
         assert outcomes[last]["base"] == outcomes["b" if last == "a" else "a"]["commit"]
         for name in ("b", "a") if last == "a" else ("a", "b"):
@@ -122,7 +124,7 @@ def test_appends_of_different_keys_both_land(root: Path, writers: dict[str, Work
                 if outcome["outcome"] != "conflict":
                     break
                 outcome = worker.call("load", lines=records(f"{number}{name}", keys), mode="append", actor=name)
-            assert outcome["outcome"] == "won", outcome
+            assert outcome["outcome"] == "won", json.dumps(outcome)
     assert {table: len(rows) for table, rows in stored(root).items()} == dict.fromkeys(
         ("Part", "Bin", "In"), 2 * 4 * ROUNDS
     )
@@ -140,7 +142,7 @@ def test_a_reader_sees_whole_loads_only(root: Path) -> None:
             keys = [f"k{i}" for i in range(6)] if mode != "append" else [f"a{number}-{i}" for i in range(6)]
             reader.send("look_often", times=6)
             outcome = writer.call("load", lines=records(str(number), keys), mode=mode, actor="w")
-            assert outcome["outcome"] == "won", outcome
+            assert outcome["outcome"] == "won", json.dumps(outcome)
             seen.extend(reader.receive())
         whole = {"Part": 6, "Bin": 6, "In": 6}
         for picture in seen:

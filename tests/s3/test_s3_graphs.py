@@ -87,7 +87,9 @@ def test_two_writers_on_s3(s3: S3Server, uri: str) -> None:
                 for _ in range(10):
                     if outcomes[name]["outcome"] == "conflict":
                         outcomes[name] = worker.call("load", **requests[name])
-            assert sorted(each["outcome"] for each in outcomes.values()) == ["refused", "won"], outcomes
+            assert sorted(each["outcome"] for each in outcomes.values()) == ["refused", "won"], json.dumps(
+                outcomes, indent=1
+            )
             winner = next(name for name in writers if outcomes[name]["outcome"] == "won")
             expected.update(dict.fromkeys(keys[winner], f"{number}{winner}"))
     g = Graph.open(uri, mode="r", storage_options=s3.storage_options)

@@ -19,7 +19,7 @@ ROWS = 700
 def schema(node_types: int, edge_types: int) -> str:
     nodes = [f"node N{i} {{ code: String @key  x: I32? @index  w: String? @unique }}" for i in range(node_types)]
     ends = [(i % node_types, (i + 1) % node_types) for i in range(edge_types)]
-    edges = [f"edge E{i}: N{a} -> N{b} @card(0..9) {{ since: Date? }}" for i, (a, b) in enumerate(ends)]
+    edges = [f"edge E{i}: N{a} -> N{b} @card(0..400) {{ since: Date? }}" for i, (a, b) in enumerate(ends)]
     return "\n".join(nodes + edges)
 
 
