@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.s3, pytest.mark.timeout(300)]
 ROUNDS = 4
 
 
-def tags(graph: Graph, **options: str) -> dict[str, str]:
+def tags(graph: Graph, branch: str = "main") -> dict[str, str]:
     """Id of every part → its tag."""
     found: dict[str, str] = {}
-    for line in graph.export(tables=["node:Part"], **options):
+    for line in graph.export(tables=["node:Part"], branch=branch):
         data = json.loads(line)["data"]
         assert data["id"] not in found
         found[data["id"]] = data["tag"]

@@ -176,8 +176,10 @@ class Scenario:
         self.marks[step.fields["as"]] = self._open.commits()[-1].id
 
     def _entity(self, step: Step) -> None:
-        options = {"snapshot": self.marks[step.fields["at"]]} if "at" in step.fields else {}
-        _equal(step, self._open.entity(step.fields["table"], step.fields["id"], **options), step.expect["entity"])
+        at = step.fields.get("at")
+        snapshot = None if at is None else self.marks[at]
+        found = self._open.entity(step.fields["table"], step.fields["id"], snapshot=snapshot)
+        _equal(step, found, step.expect["entity"])
 
     def _commits(self, step: Step) -> None:
         commits = self._open.commits()
