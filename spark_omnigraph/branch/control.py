@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spark_omnigraph.branch.claim import claimed
+from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
 from spark_omnigraph.storage.commits import drop_branch

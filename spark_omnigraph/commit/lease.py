@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from types import TracebackType
 
-from spark_omnigraph.commit.sidecar import PendingSidecar, pending, sidecar_path
+from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
 from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
@@ -122,7 +122,7 @@ def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wa
         blocker = covering(store, branch, tables)
         if blocker is None:
             return
-        if not _is_live(store, blocker):
+        if not is_live(store, blocker):
             raise interrupted(store, blocker)
         if time.monotonic() >= deadline:
             raise WriterBusyError(
@@ -133,34 +133,42 @@ def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wa
         pause = min(pause * 1.5, _POLL_MAX)
 
 
-def refuse_interrupted(store: GraphStore) -> None:
-    """Raises RecoveryRequiredError when a sidecar has no live lease; live writers are fine."""
-    for sidecar in pending(store):
-        if not _is_live(store, sidecar):
-            raise interrupted(store, sidecar)
-
-
-def interrupted(store: GraphStore, sidecar: PendingSidecar) -> RecoveryRequiredError:
+def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
     """The error for a sidecar whose writer is gone."""
     return RecoveryRequiredError(
         f"an interrupted {sidecar.writer_kind} ({sidecar.operation_id}) left {store.root}/"
         f"{sidecar_path(sidecar.operation_id)} covering {_names(sidecar.tables)}; the graph is readable "
-        "(open with mode='r') but must be recovered before it is written. This release does not recover: open it "
-        "read-write once with the reference engine 0.7, which finishes or undoes the write."
+        "(open with mode='r') but must be recovered before it is written: open it read-write anew, or run recover"
     )
 
 
-def _is_live(store: GraphStore, sidecar: PendingSidecar) -> bool:
-    """True while the owner may still act; also when the sidecar vanished while we looked."""
+def remove_orphans(store: GraphStore) -> None:
+    """Removes leases that ran out and have no sidecar: their writers died before arming, or after cleaning up."""
+    names = store.objects.list(RECOVERY)
+    for name in names:
+        operation_id = name.removesuffix(".lease")
+        if name.endswith(".lease") and f"{operation_id}.json" not in names:
+            lease = read_lease(store, operation_id)
+            if lease is not None and not lease.is_live(time.time()):
+                store.objects.delete(f"{RECOVERY}/{name}")
+
+
+def is_live(store: GraphStore, sidecar: Sidecar) -> bool:
+    """True while the owner may still act; also when the sidecar vanished while we looked.
+
+    Writers of other engines hold no lease: theirs count as live for one term from the time that the sidecar names.
+    """
     lease = read_lease(store, sidecar.operation_id)
     if lease is not None:
         return lease.is_live(time.time())
+    if sidecar.commit_id is None and time.time() < sidecar.started_at / 1e6 + TERM + SKEW:
+        return True
     return store.objects.get(sidecar_path(sidecar.operation_id)) is None
 
 
 def covering(
     store: GraphStore, branch: str | None, tables: frozenset[str], other_than: str | None = None
-) -> PendingSidecar | None:
+) -> Sidecar | None:
     """First sidecar that covers one of these tables on this branch, live or not."""
     found = (s for s in pending(store) if s.branch == branch and s.tables & tables)
     return next((s for s in found if s.operation_id != other_than), None)

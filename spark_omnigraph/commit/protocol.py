@@ -24,6 +24,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease, await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
@@ -39,7 +40,14 @@ from spark_omnigraph.errors import (
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.storage.commit_log import append_commit
-from spark_omnigraph.storage.commits import at_version, commit_strict, landed_version, prepare_change, restore
+from spark_omnigraph.storage.commits import (
+    OPERATION_KEY,
+    at_version,
+    commit_strict,
+    landed_version,
+    prepare_change,
+    restore,
+)
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
@@ -125,6 +133,7 @@ def commit(
     with lease:
         landed = _land_all(store, armed, lease)
         version = _publish_or_undo(store, armed, landed, lease)
+        reach(CrashPoint.PUBLISHED)
         warnings = record(store, armed, version) or _clean(store, armed, lease, version)
     return Published(
         prepared.identity.commit_id,
@@ -147,8 +156,10 @@ def _take_turn(
     for attempt in range(TURNS):
         await_turn(store, prepared.branch, prepared.tables)
         bound = revalidate(store, prepared, schema_hash)
+        reach(CrashPoint.BOUND)
         armed = arm(store, prepared, bound, lease)
         if covering(store, prepared.branch, prepared.tables, other_than=own) is None:
+            reach(CrashPoint.ARMED)
             return armed
         _act(RULES[Phase.ARM, Observation.LOST], store, armed, (), lease)
         time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 6)))
@@ -184,13 +195,14 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
             "covers it: another program committed to it past the manifest. Inspect the dataset and re-publish or "
             "restore it before writing."
         )
-    properties = {"omnigraph:operation": prepared.identity.operation_id}
+    properties = {OPERATION_KEY: prepared.identity.operation_id}
     return BoundWrite(write, dataset, prepare_change(dataset, write.change, properties))
 
 
 def arm(store: GraphStore, prepared: PreparedCommit, bound: tuple[BoundWrite, ...], lease: Lease) -> ArmedCommit:
     """Phase A: lease, then sidecar, are durable. Nothing has moved when it fails."""
     lease.acquire()
+    reach(CrashPoint.LEASED)
     armed = ArmedCommit(prepared, bound)
     try:
         sidecar.arm(store, prepared)
@@ -226,10 +238,12 @@ def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[Land
             _act(RULES[Phase.LAND, Observation.UNKNOWN], store, armed, tuple(landed), lease)
             raise _unknown(armed, failure) from failure
         landed.append(table)
+        reach(CrashPoint.LANDED_FIRST)
         if table.version != bound.write.entry.version + 1:
             # It was rebased over a commit that we do not know: undo ours, keep theirs.
             _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
             raise _loss(store, armed, bound)
+    reach(CrashPoint.LANDED_ALL)
     return tuple(landed)
 
 
@@ -273,12 +287,14 @@ def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion) -> 
         append_commit(store.location, row)
     except (CommitFailed, StorageError) as failure:
         return (f"published, but the commit row could not be written ({failure}); recovery completes it",)
+    reach(CrashPoint.RECORDED)
     return ()
 
 
 def _clean(store: GraphStore, armed: ArmedCommit, lease: Lease, version: PublishedVersion) -> tuple[str, ...]:
     try:
         sidecar.disarm(store, armed.prepared.identity.operation_id)
+        reach(CrashPoint.DISARMED)
         lease.release()
     except StorageError as failure:
         return (f"published as manifest version {version.manifest_version}, but cleaning up failed: {failure.message}",)
@@ -297,6 +313,7 @@ def _act(action: Action, store: GraphStore, armed: ArmedCommit, landed: tuple[La
 
 def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...]) -> None:
     """Gives every landed table its published content back and publishes those versions, so that HEAD = pin again."""
+    reach(CrashPoint.UNDO_STARTED)
     try:
         updates = []
         for table in landed:
@@ -308,6 +325,7 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
                 raise _unknown(armed, overtaken)
             if below == table.bound.write.entry.version:
                 updates.append(_update(store, LandedTable(table.bound, restored), table.bound.write.entry.row_count))
+        reach(CrashPoint.UNDO_RESTORED)
         if updates:
             pins = {t.bound.write.table_key: t.bound.write.entry.version for t in landed}
             keys = {u.table_key for u in updates}
@@ -317,6 +335,7 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
             publish(store, Publication(armed.prepared.branch, tuple(updates), expected, undoing, None, identity.actor))
     except (CommitFailed, ConflictError, StorageError) as failure:
         raise _unknown(armed, failure) from failure
+    reach(CrashPoint.UNDO_PUBLISHED)
 
 
 def _update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdate:

@@ -1,9 +1,13 @@
-"""Sidecars: `__recovery/<operation id>.json`, version 2 of the storage format (section 6.1)."""
+"""Sidecars: `__recovery/<operation id>.json`, version 2 of the storage format (section 6.1).
+
+Version 1 is read too; a newer one, or one that cannot be read, is refused loudly and kept.
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.commit.plan import PreparedCommit
@@ -15,13 +19,38 @@ SIDECAR_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
-class PendingSidecar:
-    """What other writers need to know of a sidecar that is there: who wrote it and which tables it covers."""
+class SidecarPin:
+    """One table of an armed write. `path` is the dataset's URI without a branch folder."""
+
+    table_key: str
+    path: str
+    expected: int
+    post: int
+    confirmed: int | None
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What an armed write intends. The last three fields are ours and absent in those of other engines."""
 
     operation_id: str
+    version: int
+    started_at: int
     branch: str | None
+    actor: str | None
     writer_kind: str
-    tables: frozenset[str]
+    pins: tuple[SidecarPin, ...]
+    merge_source: str | None
+    schema_tables: frozenset[str]
+    commit_id: str | None
+    schema_hash: str | None
+    reads: Mapping[str, int] | None
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Keys of all tables that it covers."""
+        return frozenset(pin.table_key for pin in self.pins) | self.schema_tables
 
 
 def sidecar_path(operation_id: str) -> str:
@@ -41,18 +70,19 @@ def disarm(store: GraphStore, operation_id: str) -> None:
     store.objects.delete(sidecar_path(operation_id))
 
 
-def pending(store: GraphStore) -> list[PendingSidecar]:
+def pending(store: GraphStore) -> list[Sidecar]:
     """All sidecars in name order. One that cannot be read raises RecoveryRequiredError and stays where it is."""
-    found = (_read(store, name) for name in store.objects.list(RECOVERY) if name.endswith(".json"))
+    names = (name for name in store.objects.list(RECOVERY) if name.endswith(".json"))
+    found = (read(store, name.removesuffix(".json")) for name in names)
     return [sidecar for sidecar in found if sidecar is not None]
 
 
-def _read(store: GraphStore, name: str) -> PendingSidecar | None:
-    """One sidecar; None when it was deleted since it was listed."""
-    content = store.objects.get(f"{RECOVERY}/{name}")
+def read(store: GraphStore, operation_id: str) -> Sidecar | None:
+    """One sidecar, or None when it is not there (any more)."""
+    content = store.objects.get(sidecar_path(operation_id))
     if content is None:
         return None
-    where = f"{store.root}/{RECOVERY}/{name}"
+    where = f"{store.root}/{sidecar_path(operation_id)}"
     try:
         raw = json.loads(content)
         version = int(raw["schema_version"])
@@ -63,12 +93,52 @@ def _read(store: GraphStore, name: str) -> PendingSidecar | None:
             f"sidecar {where} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
         )
     try:
-        tables = frozenset(str(pin["table_key"]) for pin in raw["tables"])
-        tables |= {str(r["table_key"]) for r in raw.get("additional_registrations", ())}
-        tables |= {str(t["table_key"]) for t in raw.get("tombstones", ())}
-        return PendingSidecar(name.removesuffix(".json"), raw["branch"], str(raw["writer_kind"]), tables)
-    except (KeyError, TypeError) as error:
-        raise RecoveryRequiredError(f"sidecar {where} lacks {error}; it was kept") from error
+        return _parse(operation_id, version, raw)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecoveryRequiredError(f"sidecar {where} lacks or garbles {error}; it was kept") from error
+
+
+def _parse(operation_id: str, version: int, raw: Mapping[str, object]) -> Sidecar:
+    reads = raw.get("x_read_expectations")
+    schema_tables = [*_records(raw.get("additional_registrations")), *_records(raw.get("tombstones"))]
+    return Sidecar(
+        operation_id=operation_id,
+        version=version,
+        started_at=int(str(raw["started_at"])),
+        branch=_text(raw["branch"]),
+        actor=_text(raw.get("actor_id")),
+        writer_kind=str(raw["writer_kind"]),
+        pins=tuple(_pin(pin) for pin in _records(raw["tables"])),
+        merge_source=_text(raw.get("merge_source_commit_id")),
+        schema_tables=frozenset(str(entry["table_key"]) for entry in schema_tables),
+        commit_id=_text(raw.get("x_commit_id")),
+        schema_hash=_text(raw.get("x_schema_ir_hash")),
+        reads={str(k): int(v) for k, v in reads.items()} if isinstance(reads, dict) else None,
+    )
+
+
+def _pin(raw: Mapping[str, object]) -> SidecarPin:
+    confirmed = raw.get("confirmed_version")
+    return SidecarPin(
+        str(raw["table_key"]),
+        str(raw["table_path"]),
+        int(str(raw["expected_version"])),
+        int(str(raw["post_commit_pin"])),
+        int(str(confirmed)) if confirmed is not None else None,
+        _text(raw.get("table_branch")),
+    )
+
+
+def _records(value: object) -> list[Mapping[str, object]]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise TypeError("a list of objects")
+    return value
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:

@@ -27,6 +27,7 @@ from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
     MANIFEST,
+    RECOVERIES,
     RECOVERY,
     SCHEMA_IR,
     SCHEMA_SOURCE,
@@ -38,7 +39,7 @@ from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import locate
 
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
-_FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, "_graph_commit_recoveries.lance")
+_FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
 _FIRST_VERSION = 1
 _FIRST_MANIFEST = 3
 

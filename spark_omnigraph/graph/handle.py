@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.lease import refuse_interrupted
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.contract import read_contract
+from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
@@ -25,6 +25,7 @@ from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.storage.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.lines import Source, list_inputs
@@ -88,8 +89,8 @@ class Graph:
     ) -> Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
-        Read-write probes the store and raises RecoveryRequiredError while an interrupted write is pending; a read-only
-        open always works. NotFoundError for a missing graph or branch.
+        Read-write probes the store and recovers interrupted writes (RecoveryRequiredError when one cannot be); a
+        read-only open always works. NotFoundError for a missing graph or branch.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
@@ -100,7 +101,7 @@ class Graph:
         if mode == "rw":
             check_stamp(store.manifest(name))
             store.objects.probe(RECOVERY)
-            refuse_interrupted(store)
+            recover(store, lambda: current_hash(store))
         read_contract(store)
         return cls(store, mode == "rw", ReadTarget(display(name)))
 
@@ -152,7 +153,7 @@ class Graph:
         `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
         from. Raises BadRowsError, ConstraintError, ConflictError; then nothing has changed.
         """
-        self._require_writable()
+        self.refresh()
         files = tuple(list_inputs(source, self.store.storage_options))
         load_mode = _load_mode(mode)
         name, created = self._ensure_branch(branch, base)
@@ -217,6 +218,20 @@ class Graph:
         """Builds the indexes that the schema asks for and that are missing; their names as `table.column`."""
         self._require_writable()
         return ensure_indices(self.store, parse_branch(branch or self.branch))
+
+    def recover(self) -> list[Recovered]:
+        """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
+        self._require_writable()
+        return recover(self.store, lambda: current_hash(self.store))
+
+    def refresh(self) -> list[Recovered]:
+        """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
+        self._require_writable()
+        return recover(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
+
+    def recoveries(self) -> list[RecoveryAudit]:
+        """Audit rows of all recoveries, oldest first."""
+        return read_recoveries(self.store.location)
 
     def _load(self, request: LoadRequest) -> LoadReport:
         options = request.options

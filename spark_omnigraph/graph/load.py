@@ -23,6 +23,7 @@ from ulid_transform import ulid_now
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
@@ -147,6 +148,7 @@ def stage_load(store: GraphStore, request: LoadRequest, executor: Executor, cloc
             receipts.append(receipt)
             if request.options.progress is not None:
                 request.options.progress("stage", len(receipts), len(plan.ranges))
+    reach(CrashPoint.STAGED)
     return StagedLoad(plan, tuple(receipts), gather(receipts, plan.context.targets, plan.context.storage_options))
 
 
@@ -160,6 +162,7 @@ def check_and_finish(
     except OmnigraphError:
         _discard(store, staged)
         raise
+    reach(CrashPoint.CHECKED)
     prepared = prepare(request, checked)
     if request.options.dry_run or not prepared.writes:
         _discard(store, checked.staged)
@@ -188,6 +191,7 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
         for keys in executor.map(partial(tables_mentioned, context), ranges):
             forked |= keys
         fork_tables(store, snapshot, forked)
+        reach(CrashPoint.FORKED)
     targets = {key: _target(store, snapshot, key, forked) for key in snapshot.entries}
     physical = {key: store.table_uri(entry.location, snapshot.branch) for key, entry in snapshot.entries.items()}
     return LoadPlan(contract, snapshot, base_commit, replace(context, targets=targets), ranges, physical)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 
 import lance
 import pyarrow as pa
@@ -11,8 +11,9 @@ from lance import LanceDataset
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.storage.commits import append_log_rows, create_dataset
-from spark_omnigraph.storage.faults import reading
-from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, branch_path
+from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, RECOVERIES, branch_path
+from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import Location
 
 COMMIT_SCHEMA = pa.schema(
@@ -32,6 +33,30 @@ ACTOR_SCHEMA = pa.schema(
         pa.field("created_at", pa.timestamp("us"), nullable=False),
     ]
 )
+RECOVERY_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("recovery_kind", pa.string(), nullable=False),
+        pa.field("recovery_for_actor", pa.string()),
+        pa.field("operation_id", pa.string(), nullable=False),
+        pa.field("sidecar_writer_kind", pa.string(), nullable=False),
+        pa.field("per_table_outcomes_json", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAudit:
+    """One row of the recoveries dataset; the fields are its columns in order."""
+
+    commit_id: str
+    kind: str
+    for_actor: str | None
+    operation_id: str
+    writer_kind: str
+    outcomes: str
+    created_at: int
 
 
 def create_commit_log(location: Location, genesis: Commit) -> None:
@@ -59,7 +84,8 @@ def read_commits(location: Location, branch: str | None) -> list[Commit]:
     with reading("read the commit log"):
         rows = log.to_table().to_pylist()
     actors = _read_actors(location)
-    return [replace(_to_commit(row), actor=actors.get(row["graph_commit_id"])) for row in rows]
+    by_id = {row["graph_commit_id"]: row for row in rows}  # a writer and its recovery may both have added the row
+    return [replace(_to_commit(row), actor=actors.get(key)) for key, row in by_id.items()]
 
 
 def find_commit(location: Location, branch: str | None, commit_id: str) -> Commit | None:
@@ -71,6 +97,48 @@ def find_commit(location: Location, branch: str | None, commit_id: str) -> Commi
     if not rows:
         return None
     return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
+
+
+def has_commit(location: Location, branch: str | None, commit_id: str) -> bool:
+    """Whether a branch sees a commit row with this id."""
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        return int(log.count_rows(filter=f"graph_commit_id = '{commit_id}'")) > 0
+
+
+def read_recoveries(location: Location) -> list[RecoveryAudit]:
+    """All audit rows, oldest first; none while nothing was ever recovered."""
+    if not _has_recoveries(location):
+        return []
+    log = open_log(location, RECOVERIES, None)
+    with reading("read the recoveries"):
+        table = log.to_table()
+    times = table.column("created_at").cast(pa.int64()).to_pylist()
+    columns = [table.column(name).to_pylist() for name in RECOVERY_SCHEMA.names[:-1]]
+    rows = [RecoveryAudit(*values) for values in zip(*columns, times, strict=True)]
+    return sorted(rows, key=lambda r: (r.created_at, r.operation_id))
+
+
+def has_recovery(location: Location, operation_id: str) -> bool:
+    """Whether a write was recovered already."""
+    return any(row.operation_id == operation_id for row in read_recoveries(location))
+
+
+def append_recovery(location: Location, audit: RecoveryAudit) -> None:
+    """Adds an audit row; the dataset is created on the first one."""
+    values = dict(zip(RECOVERY_SCHEMA.names, astuple(audit), strict=True))
+    rows = pa.Table.from_pydict({k: [v] for k, v in values.items()}, schema=RECOVERY_SCHEMA)
+    if not _has_recoveries(location):
+        try:
+            create_dataset(location.join(RECOVERIES), RECOVERY_SCHEMA, None, location.options)
+        except CommitFailed:
+            if not _has_recoveries(location):
+                raise
+    append_log_rows(open_log(location, RECOVERIES, None), rows)
+
+
+def _has_recoveries(location: Location) -> bool:
+    return Objects(location).has_prefix(f"{RECOVERIES}/_versions")
 
 
 def newest_commit_id(location: Location, branch: str | None) -> str | None:

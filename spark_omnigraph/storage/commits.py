@@ -20,6 +20,10 @@ from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 
+FENCE_KEY = "omnigraph:fence"
+CONTENT_KEY = "omnigraph:content"
+OPERATION_KEY = "omnigraph:operation"
+
 _LOG_RETRIES = 20
 """Appends to the commit log commute, so lost races for the file name may be retried."""
 
@@ -124,11 +128,35 @@ def at_version(dataset: LanceDataset, version: int) -> LanceDataset:
         return dataset.checkout_version(version)
 
 
-def restore(dataset: LanceDataset, version: int) -> LanceDataset:
-    """New version of a dataset with the content of an older one. Lance never refuses it: guard it."""
+def restore(dataset: LanceDataset, version: int, properties: Mapping[str, str] | None = None) -> LanceDataset:
+    """New version of a dataset with the content of an older one.
+
+    Lance refuses it only after a change of schema metadata, which is what `bump` makes: guard it with one.
+    """
     with committing(f"restore {dataset.uri}"):
-        transaction = Transaction(dataset.version, LanceOperation.Restore(version))
+        operation = LanceOperation.Restore(version)
+        transaction = Transaction(dataset.version, operation, transaction_properties=dict(properties or {}))
         return LanceDataset.commit(dataset, transaction, max_retries=0)
+
+
+def bump(dataset: LanceDataset, token: str) -> LanceDataset:
+    """New version that differs in schema metadata alone, so that every restore prepared before it is refused."""
+    with committing(f"fence {dataset.uri}"):
+        change = LanceOperation.UpdateMap({FENCE_KEY: token})
+        operation = LanceOperation.UpdateConfig(schema_metadata_updates=change)
+        properties = {FENCE_KEY: token}
+        transaction = Transaction(dataset.version, operation, transaction_properties=properties)
+        return LanceDataset.commit(dataset, transaction, max_retries=0)
+
+
+def read_properties(dataset: LanceDataset, version: int) -> Mapping[str, str]:
+    """Properties of the transaction that made a version; empty where there is none to read."""
+    with reading(f"read version {version} of {dataset.uri}"):
+        try:
+            transaction = dataset.read_transaction(version)
+        except TypeError:
+            return {}  # a compaction that rewrote indexes cannot be parsed by pylance 14; it carries none of ours
+        return dict(transaction.transaction_properties or {}) if transaction is not None else {}
 
 
 def merge_manifest_rows(manifest: LanceDataset, rows: pa.Table) -> int:
@@ -177,11 +205,15 @@ def stamp_manifest(dataset: LanceDataset, config: Mapping[str, str], metadata: M
 
 
 __all__ = [
+    "CONTENT_KEY",
+    "FENCE_KEY",
+    "OPERATION_KEY",
     "CommitFailed",
     "Outcome",
     "TableChange",
     "append_log_rows",
     "at_version",
+    "bump",
     "commit_strict",
     "create_branch",
     "create_dataset",
@@ -189,6 +221,7 @@ __all__ = [
     "landed_version",
     "merge_manifest_rows",
     "prepare_change",
+    "read_properties",
     "restore",
     "stamp_manifest",
 ]

@@ -11,6 +11,7 @@ SCHEMA_STATE = "__schema_state.json"
 MANIFEST = "__manifest"
 COMMITS = "_graph_commits.lance"
 COMMIT_ACTORS = "_graph_commit_actors.lance"
+RECOVERIES = "_graph_commit_recoveries.lance"
 RECOVERY = "__recovery"
 
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"

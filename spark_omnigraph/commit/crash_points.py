@@ -1,0 +1,71 @@
+"""Named places at which a write can be made to stop, so that tests can reopen what it leaves behind.
+
+Off unless a test sets one with `stop_at`; then the first time the place is reached its action runs: raise an exception,
+or kill the process for real. Costs one comparison in production.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+
+class CrashPoint(Enum):
+    """Every step of every writer, in the order in which a commit passes them."""
+
+    FORKED = "forked"
+    STAGED = "staged"
+    CHECKED = "checked"
+    BOUND = "bound"
+    LEASED = "leased"
+    ARMED = "armed"
+    LANDED_FIRST = "landed_first"
+    LANDED_ALL = "landed_all"
+    PUBLISHED = "published"
+    RECORDED = "recorded"
+    DISARMED = "disarmed"
+    UNDO_STARTED = "undo_started"
+    UNDO_RESTORED = "undo_restored"
+    UNDO_PUBLISHED = "undo_published"
+    RECOVERY_CLAIMED = "recovery_claimed"
+    RECOVERY_FENCED_FIRST = "recovery_fenced_first"
+    RECOVERY_FENCED_ALL = "recovery_fenced_all"
+    RECOVERY_RESTORED = "recovery_restored"
+    RECOVERY_PUBLISHED = "recovery_published"
+    RECOVERY_RECORDED = "recovery_recorded"
+    RECOVERY_AUDITED = "recovery_audited"
+
+
+class Crashed(BaseException):
+    """A process that stops: no handler of the product may catch it and tidy up."""
+
+
+_armed: dict[CrashPoint, Callable[[], None]] = {}
+
+
+def reach(point: CrashPoint) -> None:
+    """Marks a place; does nothing unless a test armed it."""
+    if _armed and point in _armed:
+        _armed.pop(point)()
+
+
+@contextmanager
+def stop_at(point: CrashPoint, action: Callable[[], None] | None = None) -> Iterator[None]:
+    """Arms one place during the block; by default `Crashed` is raised there."""
+    _armed[point] = action if action is not None else _crash
+    try:
+        yield
+    finally:
+        _armed.pop(point, None)
+
+
+def kill_process() -> None:
+    """SIGKILL to this process: nothing after it runs, no handler and no cleanup."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _crash() -> None:
+    raise Crashed

@@ -1,0 +1,76 @@
+"""Fencing: a dataset is moved so that a writer that was given up cannot land anything on it any more.
+
+A bump of schema metadata refuses restores prepared before it; the restore that follows refuses appends, updates,
+overwrites and index commits prepared before it. The content stays. What a fence keeps is recorded in the restore's
+properties, so that a recovery which is itself interrupted finds the version the writer left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.storage.commits import CONTENT_KEY, FENCE_KEY, bump, read_properties, restore
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.handles import Dataset
+
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FencedTable:
+    """A dataset behind its fence: HEAD, and the version whose content HEAD has."""
+
+    path: str
+    dataset: Dataset
+    content: int
+
+    @property
+    def head(self) -> int:
+        return int(self.dataset.version)
+
+
+def fence(store: GraphStore, path: str, pin: int, token: str) -> FencedTable:
+    """Moves a dataset by a bump and a restore of its own content, whether it has left its pin or not.
+
+    A writer may land between the two; then the version does not come out at exactly HEAD + 2, and it is done again.
+    """
+    for _ in range(_ATTEMPTS):
+        dataset = store.open_dataset(path)
+        head = int(dataset.version)
+        content = content_version(dataset, pin)
+        try:
+            bumped = bump(dataset, token)
+            fenced = restore(bumped, content, {FENCE_KEY: token, CONTENT_KEY: str(content)})
+        except CommitFailed:
+            continue
+        if int(fenced.version) == head + 2:
+            return FencedTable(path, fenced, content)
+    raise ConflictError(f"{path} keeps moving while it is recovered; try again")
+
+
+def put_back(table: FencedTable, version: int, token: str) -> FencedTable:
+    """Gives a fenced dataset the content of another version. Refused once somebody else has fenced it again."""
+    if version == table.content:
+        return table
+    try:
+        moved = restore(table.dataset, version, {FENCE_KEY: token, CONTENT_KEY: str(version)})
+    except CommitFailed as failure:
+        raise ConflictError(f"{table.path} was taken over by another recovery: {failure}") from failure
+    reach(CrashPoint.RECOVERY_RESTORED)
+    return FencedTable(table.path, moved, version)
+
+
+def content_version(dataset: Dataset, pin: int) -> int:
+    """Version whose content HEAD has: HEAD itself, or what fences above the published `pin` have kept."""
+    version = int(dataset.version)
+    while version > pin:
+        properties = read_properties(dataset, version)
+        if CONTENT_KEY in properties:
+            return int(properties[CONTENT_KEY])
+        if FENCE_KEY not in properties:
+            break
+        version -= 1  # a bump without its restore: the content is that of the version below
+    return version

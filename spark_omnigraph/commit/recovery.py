@@ -1,0 +1,301 @@
+"""Recovery: finishes or undoes an armed write whose writer is gone, from its sidecar.
+
+    claim ──fence──▶ decide ──put back──▶ publish ──record──▶ audit ──▶ remove sidecar and lease
+
+A writer that only seems gone cannot land, publish or undo anything afterwards: its datasets are behind a fence before
+anything is decided, and the manifest no longer shows the versions that it expects. A recovery that dies is recovered in
+the same way, from the same sidecar. Sidecars of other engines are treated alike; where they carry no expectations of
+ours, the versions alone decide, as the storage format says (section 6).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ulid_transform import ulid_now
+
+from spark_omnigraph.commit import sidecar as sidecars
+from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
+from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
+from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
+from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.rows import TableUpdate, sentinel_facts
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.commit_log import (
+    RecoveryAudit,
+    append_commit,
+    append_recovery,
+    has_commit,
+    has_recovery,
+)
+from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.manifest_table import read_rows
+
+ACTOR = "omnigraph:recovery"
+_ROUNDS = 5
+"""Times a recovery looks again because the writer it gave up published meanwhile."""
+
+
+class RecoveryKind(Enum):
+    """How an interrupted write ended; the values are those of the recoveries dataset."""
+
+    ROLLED_FORWARD = "RolledForward"
+    ROLLED_BACK = "RolledBack"
+    BRANCH_DISCARDED = "OrphanedBranchDiscarded"
+
+
+class Scope(Enum):
+    """What a recovery may do with writes of others."""
+
+    FULL = "full"
+    """Finish or undo: at a read-write open, and by the verb `recover`."""
+    FORWARD_ONLY = "forward_only"
+    """Finish what is finished; leave the rest to a full recovery: at the entry of every writer, and on refresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """From which version a table came, and which logical version it shows now."""
+
+    table_key: str
+    from_version: int
+    to_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One recovered write."""
+
+    operation_id: str
+    writer_kind: str
+    kind: RecoveryKind
+    branch: str | None
+    manifest_version: int
+    outcomes: tuple[TableOutcome, ...]
+
+
+def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Scope.FULL) -> list[Recovered]:
+    """Recovers every pending write without a live lease, in name order. Live writers are left alone.
+
+    RecoveryRequiredError names a sidecar that cannot be read, or one whose table is behind its pin.
+    """
+    done = []
+    for sidecar in sidecars.pending(store):
+        if not is_live(store, sidecar):
+            result = _recover_claimed(store, sidecar.operation_id, schema_hash, scope)
+            if result is not None:
+                done.append(result)
+    if scope is Scope.FULL:
+        remove_orphans(store)
+    return done
+
+
+def _recover_claimed(
+    store: GraphStore, operation_id: str, schema_hash: Callable[[], str], scope: Scope
+) -> Recovered | None:
+    """One write, under a claim that exactly one process holds; None when it is gone, alive or left for later."""
+    with claimed(store, f"recover~{operation_id}"):
+        reach(CrashPoint.RECOVERY_CLAIMED)
+        sidecar = sidecars.read(store, operation_id)
+        if sidecar is None or is_live(store, sidecar):
+            return None
+        return _Recovery(store, sidecar, schema_hash).run(scope)
+
+
+class _Recovery:
+    """Recovery of one sidecar. The token makes its fences its own."""
+
+    def __init__(self, store: GraphStore, sidecar: Sidecar, schema_hash: Callable[[], str]) -> None:
+        self._store = store
+        self._sidecar = sidecar
+        self._schema_hash = schema_hash
+        self._token = ulid_now()
+
+    def run(self, scope: Scope) -> Recovered | None:
+        """Carries the write to an end, or returns None when this scope may not."""
+        branch = self._sidecar.branch
+        if branch is not None and branch not in self._store.branch_names():
+            return self._discard_orphan()
+        if self._sidecar.schema_tables or self._sidecar.writer_kind == "SchemaApply":
+            raise RecoveryRequiredError(
+                f"{self._where()} belongs to a schema change, which this release cannot finish: open the graph once "
+                "read-write with the engine that started it"
+            )
+        for _ in range(_ROUNDS):
+            snapshot = self._store.snapshot(branch)
+            decision = self._decide(snapshot, self._contents(snapshot))
+            if decision is Decision.ABORT:
+                raise RecoveryRequiredError(
+                    f"{self._where()} covers a table whose HEAD is behind its published version"
+                )
+            if decision is Decision.ROLL_BACK and scope is Scope.FORWARD_ONLY:
+                return None
+            try:
+                return self._stale(snapshot) if decision is Decision.STALE else self._finish(snapshot)
+            except ExpectedVersionMismatch:
+                continue  # the writer published before its tables were fenced; what it did stands
+        raise ConflictError(f"{self._where()} kept changing while it was recovered; try again")
+
+    def _contents(self, snapshot: Snapshot) -> dict[str, int]:
+        return {
+            pin.table_key: content_version(self._store.open_dataset(self._path(pin)), snapshot.pin(pin.table_key))
+            for pin in self._sidecar.pins
+        }
+
+    def _finish(self, snapshot: Snapshot) -> Recovered:
+        """Fences all tables, decides on what they then hold, and publishes."""
+        fenced: dict[str, FencedTable] = {}
+        for pin in self._sidecar.pins:
+            path = self._path(pin)
+            fenced[pin.table_key] = fence(self._store, path, snapshot.pin(pin.table_key), self._token)
+            reach(CrashPoint.RECOVERY_FENCED_FIRST)
+        reach(CrashPoint.RECOVERY_FENCED_ALL)
+        contents = {key: table.content for key, table in fenced.items()}
+        forward = self._decide(snapshot, contents) is Decision.ROLL_FORWARD
+        if not forward:
+            fenced = {k: put_back(t, snapshot.pin(k), self._token) for k, t in fenced.items()}
+        version = self._publish(snapshot, fenced, forward)
+        reach(CrashPoint.RECOVERY_PUBLISHED)
+        outcomes = tuple(
+            TableOutcome(
+                pin.table_key,
+                pin.expected if forward else contents[pin.table_key],
+                fenced[pin.table_key].head if forward else snapshot.pin(pin.table_key),
+            )
+            for pin in self._sidecar.pins
+            if forward or contents[pin.table_key] != snapshot.pin(pin.table_key)
+        )
+        return self._close(RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK, version, outcomes)
+
+    def _decide(self, snapshot: Snapshot, contents: Mapping[str, int]) -> Decision:
+        mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
+        states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._sidecar.pins]
+        decision = decide(states, mode)
+        if decision is Decision.ROLL_FORWARD and not self._expectations_hold(snapshot):
+            return Decision.ROLL_BACK
+        all_published = all(classify(s, mode) is PinClass.NO_MOVEMENT and s.pin > s.expected for s in states)
+        return Decision.STALE if states and all_published else decision
+
+    def _state(self, pin: SidecarPin, snapshot: Snapshot, content: int) -> PinState:
+        post = pin.post
+        if self._sidecar.commit_id is not None and content == pin.post and not self._is_ours(pin):
+            post = 0  # somebody else's commit stands where this write's should
+        return PinState(content, snapshot.pin(pin.table_key), pin.expected, post, pin.confirmed)
+
+    def _is_ours(self, pin: SidecarPin) -> bool:
+        dataset = self._store.open_dataset(self._path(pin))
+        return read_properties(dataset, pin.post).get(OPERATION_KEY) == self._sidecar.operation_id
+
+    def _expectations_hold(self, snapshot: Snapshot) -> bool:
+        """Whether what the write relied on still stands; a write that was reported lost never appears later."""
+        reads = self._sidecar.reads or {}
+        unmoved = all(snapshot.pin(key) == version for key, version in reads.items())
+        known = self._sidecar.schema_hash
+        return unmoved and (known is None or known == self._schema_hash())
+
+    def _publish(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable], forward: bool) -> PublishedVersion:
+        updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in self._sidecar.pins)
+        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._sidecar.pins}
+        if forward:
+            expectations |= self._sidecar.reads or {}
+        commit_id = self._commit_id(forward)
+        operation = f"recover:{self._sidecar.operation_id}:{self._token}"
+        return publish(
+            self._store, Publication(self._sidecar.branch, updates, expectations, operation, commit_id, ACTOR)
+        )
+
+    def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:
+        path = self._store.manifest_path(self._store.location.join(table.path), manifest_file(table.head))
+        rows = int(table.dataset.count_rows())
+        return TableUpdate(pin.table_key, table.head, pin.branch, rows, path)
+
+    def _commit_id(self, forward: bool) -> str:
+        """A write that is finished keeps the id that its caller may know; an undone one gets a commit of recovery."""
+        return self._sidecar.commit_id if forward and self._sidecar.commit_id is not None else self._token
+
+    def _stale(self, snapshot: Snapshot) -> Recovered:
+        """The write was published; only its commit row or its sidecar is left to see to."""
+        published = self._find_publish(snapshot)
+        version = published if published is not None else PublishedVersion(snapshot.version, None)
+        own = self._sidecar.commit_id if published is not None else None
+        outcomes = tuple(TableOutcome(p.table_key, p.expected, snapshot.pin(p.table_key)) for p in self._sidecar.pins)
+        return self._close(RecoveryKind.ROLLED_FORWARD, version, outcomes, own)
+
+    def _find_publish(self, snapshot: Snapshot) -> PublishedVersion | None:
+        """The manifest version at which the writer itself published, found by its operation id."""
+        version = snapshot.version
+        while version > 0:
+            facts = sentinel_facts(read_rows(self._store.manifest(self._sidecar.branch, version)))
+            if facts is None:
+                return None
+            if facts.operation == self._sidecar.operation_id:
+                return PublishedVersion(facts.base + 1, facts.parent)
+            version = facts.base  # what stood before the publish that this version shows
+        return None
+
+    def _discard_orphan(self) -> Recovered:
+        """The graph branch is gone: so is whatever the write did on it."""
+        version = PublishedVersion(self._store.snapshot(None).version, None)
+        return self._close(RecoveryKind.BRANCH_DISCARDED, version, ())
+
+    def _close(
+        self,
+        kind: RecoveryKind,
+        version: PublishedVersion,
+        outcomes: tuple[TableOutcome, ...],
+        commit_id: str | None = None,
+    ) -> Recovered:
+        """Commit row, audit row, then sidecar and lease. Each is looked for first, since a recovery may be repeated."""
+        sidecar, location = self._sidecar, self._store.location
+        branch = None if kind is RecoveryKind.BRANCH_DISCARDED else sidecar.branch
+        row_id = commit_id if commit_id is not None else self._row_id(kind)
+        if not has_commit(location, branch, row_id):
+            actor = sidecar.actor if commit_id is not None else ACTOR
+            merged = sidecar.merge_source if kind is RecoveryKind.ROLLED_FORWARD else None
+            row = Commit(row_id, branch, version.manifest_version, version.parent, merged, _now(), actor)
+            append_commit(location, row)
+        reach(CrashPoint.RECOVERY_RECORDED)
+        if not has_recovery(location, sidecar.operation_id):
+            tables = [
+                {"table_key": o.table_key, "from_version": o.from_version, "to_version": o.to_version} for o in outcomes
+            ]
+            audit = RecoveryAudit(
+                row_id,
+                kind.value,
+                sidecar.actor,
+                sidecar.operation_id,
+                sidecar.writer_kind,
+                json.dumps(tables, separators=(",", ":")),
+                _now(),
+            )
+            append_recovery(location, audit)
+        reach(CrashPoint.RECOVERY_AUDITED)
+        sidecars.disarm(self._store, sidecar.operation_id)
+        self._store.objects.delete(lease_path(sidecar.operation_id))
+        return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, version.manifest_version, outcomes)
+
+    def _row_id(self, kind: RecoveryKind) -> str:
+        return self._commit_id(kind is RecoveryKind.ROLLED_FORWARD)
+
+    def _path(self, pin: SidecarPin) -> str:
+        """Path of the dataset below the root. Sidecars name it by URI, which does not survive a move of the graph."""
+        location = "/".join(pin.path.rstrip("/").rsplit("/", 2)[-2:])
+        return branch_path(location, pin.branch)
+
+    def _where(self) -> str:
+        return f"sidecar {self._store.root}/{sidecars.sidecar_path(self._sidecar.operation_id)}"
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
