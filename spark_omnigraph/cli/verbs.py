@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli import creating, loading, reading
+from spark_omnigraph.cli import creating, loading, maintaining, reading
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Verb
 
@@ -86,6 +86,14 @@ _ALL = (
         "Lists the branches of a graph.",
         "spark-omnigraph branch list --graph graphs/films",
         reading.list_branches,
+        (),
+        o.ON_GRAPH,
+    ),
+    Verb(
+        "recover",
+        "Finishes or undoes writes whose writer is gone; running writes are left alone.",
+        "spark-omnigraph recover --graph graphs/films --dry-run",
+        maintaining.recover,
         (),
         o.ON_GRAPH,
     ),

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.lease import is_live
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
+from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
@@ -66,6 +68,8 @@ class Graph:
     store: GraphStore
     writable: bool = True
     target: ReadTarget = field(default_factory=ReadTarget)
+    recovered: tuple[Recovered, ...] = ()
+    """Writes that opening this handle finished or undid."""
 
     @classmethod
     def init(
@@ -98,12 +102,13 @@ class Graph:
         name = parse_branch(branch)
         if name is not None and name not in store.branch_names():
             raise NotFoundError(f"branch '{branch}' not found in '{store.root}'")
+        recovered: tuple[Recovered, ...] = ()
         if mode == "rw":
             check_stamp(store.manifest(name))
             store.objects.probe(RECOVERY)
-            recover(store, lambda: current_hash(store))
+            recovered = tuple(recover(store, lambda: current_hash(store)))
         read_contract(store)
-        return cls(store, mode == "rw", ReadTarget(display(name)))
+        return cls(store, mode == "rw", ReadTarget(display(name)), recovered)
 
     @property
     def uri(self) -> str:
@@ -228,6 +233,19 @@ class Graph:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
         self._require_writable()
         return recover(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
+
+    def interrupted(self) -> list[dict[str, object]]:
+        """Writes whose writer is gone and that await recovery: operation, writer, branch, tables."""
+        return [
+            {
+                "operation": s.operation_id,
+                "writer": s.writer_kind,
+                "branch": display(s.branch),
+                "tables": sorted(s.tables),
+            }
+            for s in pending(self.store)
+            if not is_live(self.store, s)
+        ]
 
     def recoveries(self) -> list[RecoveryAudit]:
         """Audit rows of all recoveries, oldest first."""
