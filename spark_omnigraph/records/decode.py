@@ -22,7 +22,9 @@ from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.envelope import EnvelopeReader
 from spark_omnigraph.records.exact import ExactDecoder, ExactRow, Refusal
 from spark_omnigraph.records.line_groups import LineGroup, LineSorter
+from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
+from spark_omnigraph.records.parse import joined_texts
 from spark_omnigraph.records.ulid import new_ulids
 
 Int64s = npt.NDArray[np.int64]
@@ -36,8 +38,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class LineChunk:
     """Consecutive lines of an input range.
 
-    `offsets` are the bytes at which lines start in the decompressed file, `first_line` is the place of the first line
-    in the range.
+    `lines` are a list, or better TextLines. `offsets` are the bytes at which they start in the decompressed file,
+    `first_line` is the place of the first line in the range.
     """
 
     lines: Sequence[bytes]
@@ -106,21 +108,25 @@ class RecordDecoder:
 
     def decode(self, chunk: LineChunk) -> DecodedChunk:
         """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither."""
-        lines = _without_mark(chunk)
-        if not lines:
+        if not len(chunk.lines):
             return DecodedChunk((), (), {})
+        lines = TextLines.joined(_without_mark(chunk))
+        if len(lines) != len(chunk.lines):
+            raise InternalError("a line of the input holds a line break")
         order = self._sorter.sort(lines)
         groups = [*order.groups, *self._unusual_groups(lines, order.unusual)]
         rows: dict[str, list[_Rows]] = defaultdict(list)
-        grouped = [order.doubtful, *(group.lines for group in groups), order.unusual]
-        done: list[Int64s] = []
+        left = np.zeros(len(lines), dtype=bool)
+        for places in (order.doubtful, order.unusual, *(group.lines for group in groups)):
+            left[places] = True
         for group in groups:
             if len(group.lines) >= self._bulk_minimum:
                 found = self._reader(group.entity).read(group.texts)
-                done.append(group.lines[found.positions])
-                rows[group.entity.table_key].append(_Rows(found.table, done[-1], found.explicit_ids))
-        left = np.setdiff1d(np.concatenate(grouped), np.concatenate([order.doubtful[:0], *done]))
-        refused = self._read_exactly(lines, left, rows)
+                done = group.lines[found.positions]
+                left[done] = False
+                if len(done):
+                    rows[group.entity.table_key].append(_Rows(found.table, done, found.explicit_ids))
+        refused = self._read_exactly(lines, np.flatnonzero(left), rows)
         tables = tuple(_table(chunk, key, rows[key]) for key in sorted(rows))
         read = Counter({table.table_key: len(table.lines) for table in tables})
         read.update(refusal.table_key for _, refusal in refused)
@@ -141,9 +147,9 @@ class RecordDecoder:
                 entity, text = record
                 _, places, texts = found.setdefault(entity.table_key, (entity, [], []))
                 places.append(at)
-                texts.append(text + b"\n")
+                texts.append(text)
         return [
-            LineGroup(entity, np.array(places, dtype=np.int64), pa.array(texts, pa.large_binary()))
+            LineGroup(entity, np.array(places, dtype=np.int64), joined_texts(texts))
             for entity, places, texts in found.values()
         ]
 
@@ -173,7 +179,7 @@ def raw_text(line: bytes) -> str:
 
 
 def _without_mark(chunk: LineChunk) -> Sequence[bytes]:
-    if not chunk.lines or chunk.offsets[0] != 0 or not chunk.lines[0].startswith(_BYTE_ORDER_MARK):
+    if chunk.offsets[0] != 0 or not chunk.lines[0].startswith(_BYTE_ORDER_MARK):
         return chunk.lines
     return [chunk.lines[0].removeprefix(_BYTE_ORDER_MARK), *chunk.lines[1:]]
 

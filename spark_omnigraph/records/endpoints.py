@@ -25,7 +25,7 @@ def end_type(node: NodeType, form: EndForm) -> pa.DataType:
 
 def end_ids(column: pa.Array, node: NodeType, form: EndForm) -> tuple[pa.Array, Bools]:
     """Ids, and the rows that only the exact reader can decide."""
-    columns = key_columns(node) if node.key is not None else []
+    columns = key_columns(node)
     if form is EndForm.LIST:
         return _list_ids(column, [scalar for _, scalar in columns])
     ids = column.cast(pa.string())

@@ -27,7 +27,7 @@ class EnvelopeReader:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._decode = msgspec.json.Decoder(_Envelope).decode
-        self._types: dict[tuple[bytes, bytes], EntityType | None] = {}
+        self._types: dict[tuple[bytes, bytes], EntityType] = {}
 
     def read(self, line: bytes) -> tuple[EntityType, bytes] | None:
         """Type and text of a record; None when only the exact reader can say what it is."""
@@ -35,10 +35,11 @@ class EnvelopeReader:
         if envelope is None:
             return None
         names = bytes(envelope.type), bytes(envelope.edge)
-        if names not in self._types:
-            self._types[names] = self._find(*names)
-        entity = self._types[names]
-        return None if entity is None else (entity, _text(envelope, isinstance(entity, EdgeType)))
+        entity = self._types.get(names) or self._find(*names)
+        if entity is None:
+            return None
+        self._types[names] = entity
+        return entity, _text(envelope, isinstance(entity, EdgeType))
 
     def strip(self, text: bytes, is_edge: bool) -> bytes | None:
         """A text without the members that do not matter; None when it has a `type` or `edge` of its own."""
@@ -63,8 +64,10 @@ class EnvelopeReader:
 
 
 def _string(raw: bytes) -> str | None:
-    value = msgspec.json.decode(raw) if raw else None
-    return value if isinstance(value, str) else None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except TEXT_ERRORS:
+        return None
 
 
 def _text(envelope: _Envelope, is_edge: bool) -> bytes:

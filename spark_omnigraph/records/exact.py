@@ -5,16 +5,17 @@ The fast path hands over every line that it is not sure of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.errors import Rule
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
-from spark_omnigraph.records.keys import composite_id, endpoint_id, key_text
+from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
 from spark_omnigraph.records.mode import UnknownFields
-from spark_omnigraph.records.values import BadValueError, stored_value
+from spark_omnigraph.records.values import BadValueError, value_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,10 @@ class Refusal:
     message: str
 
 
-class _RefusedError(Exception):
-    def __init__(self, rule: Rule, message: str, field: str | None = None) -> None:
+class BadRecordError(ValueError):
+    """A record that is no row: the broken rule, the member that breaks it, and the message of the report."""
+
+    def __init__(self, rule: Rule, message: str, field: str) -> None:
         super().__init__(message)
         self.rule, self.message, self.field = rule, message, field
 
@@ -48,7 +51,8 @@ class ExactDecoder:
 
     def __init__(self, catalog: Catalog, unknown_fields: UnknownFields) -> None:
         self._catalog = catalog
-        self._unknown_fields = unknown_fields
+        self._ignore_unknown = unknown_fields is UnknownFields.IGNORE
+        self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
     def decode(self, raw: bytes) -> ExactRow | Refusal:
         """The row on a line, or the first problem: JSON, type, endpoints, members, id and key, values by name."""
@@ -57,69 +61,93 @@ class ExactDecoder:
         except InvalidJsonError as error:
             return Refusal("", None, False, None, Rule.INVALID_JSON, f"invalid JSON: {error}")
         kind, name = _kind(members)
-        entity = self._entity(kind, name)
-        table_key = entity.table_key if entity is not None else ""
+        if name is None:
+            return Refusal("", None, False, None, Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
+        is_edge = kind == "edge"
+        reader = self._reader(kind, name)
+        if reader is None:
+            known = self._catalog.edges if is_edge else self._catalog.nodes
+            message = f"unknown {kind} type '{name}'{_nearest(name, tuple(known))}"
+            return Refusal("", name, is_edge, "edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
         try:
+            return ExactRow(reader.table_key, reader.read(members))
+        except BadRecordError as bad:
+            return Refusal(reader.table_key, name, is_edge, bad.field, bad.rule, bad.message)
+
+    def _reader(self, kind: str, name: str) -> _TypeReader | None:
+        if (kind, name) not in self._readers:
+            entity = self._catalog.nodes.get(name) if kind == "node" else self._catalog.edge_by_word(name)
             if entity is None:
-                raise self._unknown(kind, name)
-            return ExactRow(table_key, self._values(entity, members))
-        except _RefusedError as refused:
-            is_edge = kind == "edge"
-            return Refusal(table_key, name, is_edge, refused.field, refused.rule, refused.message)
+                return None
+            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._ignore_unknown)
+        return self._readers[kind, name]
 
-    def _entity(self, kind: str, name: str | None) -> EntityType | None:
-        if name is None:
-            return None
-        return self._catalog.nodes.get(name) if kind == "node" else self._catalog.edge_by_word(name)
 
-    def _unknown(self, kind: str, name: str | None) -> _RefusedError:
-        if name is None:
-            return _RefusedError(Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
-        known = self._catalog.nodes if kind == "node" else self._catalog.edges
-        field = "type" if kind == "node" else "edge"
-        return _RefusedError(Rule.UNKNOWN_TYPE, f"unknown {kind} type '{name}'{_nearest(name, known)}", field)
+class _TypeReader:
+    """Reads the records of one type."""
 
-    def _values(self, entity: EntityType, members: Members) -> dict[str, object]:
-        row: dict[str, object] = {}
+    def __init__(self, catalog: Catalog, entity: EntityType, ignore_unknown: bool) -> None:
+        self.table_key = entity.table_key
+        self._name = entity.name
+        self._ignore_unknown = ignore_unknown
+        self._properties = [(p.name, value_reader(p)) for p in entity.properties]
+        self._known = {"id", *(p.name for p in entity.properties)}
+        self._key = key_columns(entity) if isinstance(entity, NodeType) else []
+        self._ends: list[tuple[str, str, NodeType, list[tuple[str, Scalar]]]] = []
         if isinstance(entity, EdgeType):
-            row["src"] = self._endpoint(members, "from", entity.from_type)
-            row["dst"] = self._endpoint(members, "to", entity.to_type)
-        data = self._data(entity, members)
+            for member, column, name in (("from", "src", entity.from_type), ("to", "dst", entity.to_type)):
+                node = catalog.nodes[name]
+                self._ends.append((member, column, node, key_columns(node)))
+
+    def read(self, members: Members) -> dict[str, object]:
+        """Columns by name; raises BadRecordError."""
+        row: dict[str, object] = {}
+        for member, column, node, key in self._ends:
+            row[column] = _endpoint(members.get(member), member, node, key)
+        data = self._data(members)
         row["id"] = _explicit_id(data)
-        if isinstance(entity, NodeType):
-            _require_key(entity, data)
-        for prop in entity.properties:
-            row[prop.name] = _value(prop, data)
-        if isinstance(entity, NodeType) and entity.key is not None:
-            row["id"] = _checked_key(entity, entity.key, row)
+        for name, _ in self._key:
+            if data.get(name) is None:
+                message = f"node {self._name} missing @key property '{name}'"
+                raise BadRecordError(Rule.KEY_MISSING, message, name)
+        for name, read in self._properties:
+            try:
+                row[name] = read(data.get(name))
+            except BadValueError as bad:
+                raise BadRecordError(bad.rule, bad.message, name) from None
+        if self._key:
+            row["id"] = self._checked_key(row)
         return row
 
-    def _endpoint(self, members: Members, name: str, type_name: str) -> str:
-        value = members.get(name)
-        if value is None:
-            raise _RefusedError(Rule.MISSING_ENDPOINT, f"edge missing '{name}'", name)
-        found = endpoint_id(value, self._catalog.nodes[type_name])
-        if found is None:
-            message = f"edge missing '{name}': {show(value)} cannot be the id of a {type_name}"
-            raise _RefusedError(Rule.MISSING_ENDPOINT, message, name)
-        return found
-
-    def _data(self, entity: EntityType, members: Members) -> Members:
+    def _data(self, members: Members) -> Members:
         data = members.get("data")
         if data is None:
             return Members()
         if not isinstance(data, Members):
-            raise _RefusedError(Rule.INVALID_ENVELOPE, f"'data' must be a JSON object, got {show(data)}", "data")
-        declared = [p.name for p in entity.properties]
-        known = {"id", *declared}
-        ignore = self._unknown_fields is UnknownFields.IGNORE
-        if data.repeated is not None and not (ignore and data.repeated not in known):
-            raise _RefusedError(Rule.INVALID_JSON, f"invalid JSON: member '{data.repeated}' is repeated", data.repeated)
-        unknown = next((name for name in data if name not in known), None)
-        if unknown is not None and not ignore:
-            message = f"unknown field '{unknown}' of {entity.name}{_nearest(unknown, declared)}"
-            raise _RefusedError(Rule.UNKNOWN_FIELD, message, unknown)
+            raise BadRecordError(Rule.INVALID_ENVELOPE, f"'data' must be a JSON object, got {show(data)}", "data")
+        if data.repeated is not None and not (self._ignore_unknown and data.repeated not in self._known):
+            message = f"invalid JSON: member '{data.repeated}' is repeated"
+            raise BadRecordError(Rule.INVALID_JSON, message, data.repeated)
+        if not self._ignore_unknown and not self._known.issuperset(data):
+            unknown = next(name for name in data if name not in self._known)
+            declared = tuple(name for name, _ in self._properties)
+            message = f"unknown field '{unknown}' of {self._name}{_nearest(unknown, declared)}"
+            raise BadRecordError(Rule.UNKNOWN_FIELD, message, unknown)
         return data
+
+    def _checked_key(self, row: Mapping[str, object]) -> str:
+        """The id that the key gives; an explicit id must be the same."""
+        texts = [str(key_text(row[name], scalar)) for name, scalar in self._key]
+        found = texts[0] if len(texts) == 1 else composite_id(texts)
+        given = row["id"]
+        if given is not None and given != found:
+            names = ", ".join(name for name, _ in self._key)
+            message = (
+                f"node {self._name} has explicit id '{given}' that does not match @key property "
+                f"'{names}' value '{found}'"
+            )
+            raise BadRecordError(Rule.ID_MISMATCH, message, "id")
+        return found
 
 
 def _kind(members: Members) -> tuple[str, str | None]:
@@ -133,38 +161,21 @@ def _kind(members: Members) -> tuple[str, str | None]:
 def _explicit_id(data: Members) -> str | None:
     value = data.get("id")
     if value is not None and not isinstance(value, str):
-        raise _RefusedError(Rule.WRONG_TYPE, f"property 'id' expects String, got {show(value)}", "id")
+        raise BadRecordError(Rule.WRONG_TYPE, f"property 'id' expects String, got {show(value)}", "id")
     return value
 
 
-def _require_key(entity: NodeType, data: Members) -> None:
-    for name in entity.key or ():
-        if data.get(name) is None:
-            raise _RefusedError(Rule.KEY_MISSING, f"node {entity.name} missing @key property '{name}'", name)
-
-
-def _value(prop: Property, data: Members) -> object:
-    try:
-        return stored_value(prop, data.get(prop.name))
-    except BadValueError as bad:
-        raise _RefusedError(bad.rule, bad.message, prop.name) from None
-
-
-def _checked_key(entity: NodeType, key: tuple[str, ...], row: Mapping[str, object]) -> str:
-    """The id that the key gives; an explicit id must be the same."""
-    scalars = {p.name: p.type.scalar for p in entity.properties}
-    texts = [str(key_text(row[name], scalars[name])) for name in key]
-    found = texts[0] if len(texts) == 1 else composite_id(texts)
-    given = row["id"]
-    if given is not None and given != found:
-        message = (
-            f"node {entity.name} has explicit id '{given}' that does not match @key property "
-            f"'{', '.join(key)}' value '{found}'"
-        )
-        raise _RefusedError(Rule.ID_MISMATCH, message, "id")
+def _endpoint(value: object, member: str, node: NodeType, key: Sequence[tuple[str, Scalar]]) -> str:
+    if value is None:
+        raise BadRecordError(Rule.MISSING_ENDPOINT, f"edge missing '{member}'", member)
+    found = end_id(value, key)
+    if found is None:
+        message = f"edge missing '{member}': {show(value)} cannot be the id of a {node.name}"
+        raise BadRecordError(Rule.MISSING_ENDPOINT, message, member)
     return found
 
 
-def _nearest(name: str, known: Mapping[str, object] | list[str]) -> str:
-    near = get_close_matches(name, list(known), 1)
+@lru_cache(maxsize=1024)
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    near = get_close_matches(name, known, 1)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import NodeType, Scalar
-from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.dates import parse_date, parse_datetime
 from spark_omnigraph.records.numbers import float_text, float_value, integral, whole_number
 
@@ -30,11 +29,9 @@ def key_ids(entity: NodeType, table: pa.Table) -> pa.Array:
 
 
 def key_columns(entity: NodeType) -> list[tuple[str, Scalar]]:
-    """Key columns in canonical order with their types."""
+    """Key columns in canonical order with their types; none for a type without a key."""
     types = {p.name: p.type.scalar for p in entity.properties}
-    if entity.key is None:
-        raise InternalError(f"node {entity.name} has no @key")
-    return [(name, types[name]) for name in entity.key]
+    return [(name, types[name]) for name in entity.key or ()]
 
 
 def composite_ids(texts: Sequence[pa.Array]) -> pa.Array:
@@ -58,7 +55,11 @@ def endpoint_id(value: object, node: NodeType) -> str | None:
     Text is an id as it stands; for Date and DateTime keys it may also be a date. Numbers and booleans name nodes whose
     key is of that kind, arrays those with several key columns.
     """
-    columns = key_columns(node) if node.key is not None else []
+    return end_id(value, key_columns(node))
+
+
+def end_id(value: object, columns: Sequence[tuple[str, Scalar]]) -> str | None:
+    """`endpoint_id` for a node type with these key columns."""
     if isinstance(value, str):
         return value if len(columns) != 1 else key_text(value, columns[0][1])
     if isinstance(value, list):

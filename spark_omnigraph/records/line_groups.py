@@ -15,18 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.json_line import MAX_DEPTH
+from spark_omnigraph.records.lines import TextLines
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _Bytes = npt.NDArray[np.uint8]
 
 _BEGINNING = re.compile(rb'\{[ \t]*"(type|edge)"[ \t]*:[ \t]*"(\w{1,200})"[ \t]*,')
-_PADDING = 256
-"""Bytes behind the last line, so that words of eight bytes can be read anywhere in a beginning."""
-_MISSES = 16
+_MISSES = 64
 """Lines without a usable beginning after which no more are tried."""
+_STRIDE = 7919
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +52,39 @@ class LineSorter:
     def __init__(self, catalog: Catalog, ignore_unknown: bool) -> None:
         self._catalog = catalog
         self._ignore_unknown = ignore_unknown
-        self._most_beginnings = 64 + 4 * sum(1 for _ in catalog.tables())
 
-    def sort(self, lines: Sequence[bytes]) -> SortedLines:
-        """Sorts the lines of a chunk. Lines hold no line break."""
+    def sort(self, lines: TextLines) -> SortedLines:
+        """Sorts the lines of a chunk."""
         chunk = _Chunk(lines)
         doubtful = chunk.undecodable()
         if self._ignore_unknown:
             doubtful |= chunk.risky_to_skip()
         whole = chunk.whole_objects()
-        candidates = np.flatnonzero(whole & ~doubtful)
+        if self._ignore_unknown:
+            whole &= ~chunk.name_types_twice()
+        members, left = self._members(chunk, lines, np.flatnonzero(whole & ~doubtful))
+        unusual = np.concatenate([left, chunk.records_among(np.flatnonzero(~whole & ~doubtful))])
+        return SortedLines(chunk.groups(members), np.sort(unusual), chunk.records_among(np.flatnonzero(doubtful)))
+
+    def _members(
+        self, chunk: _Chunk, lines: TextLines, candidates: Int64s
+    ) -> tuple[list[tuple[EntityType, Int64s, int]], Int64s]:
+        """Types with their lines and the length of the beginning these share, and the lines that have none."""
         members: list[tuple[EntityType, Int64s, int]] = []
         strange: list[Int64s] = []
-        misses = 0
-        for _ in range(self._most_beginnings):
-            if not len(candidates) or misses > _MISSES:
-                break
-            found = _BEGINNING.match(lines[candidates[0]])
-            if found is None:
-                strange.append(candidates[:1])
-                candidates = candidates[1:]
-                misses += 1
-                continue
-            same = chunk.that_begin(candidates, found[0])
-            entity = self._entity(found[1], found[2].decode())
-            if entity is None:
-                doubtful[candidates[same]] = True
+        while len(candidates) and len(strange) < _MISSES:
+            # After a miss the next line to look at is far away: damaged lines may stand together.
+            at = len(strange) * _STRIDE % len(candidates)
+            found = _BEGINNING.match(lines[candidates[at]])
+            entity = None if found is None else self._entity(found[1], found[2].decode())
+            if found is None or entity is None:
+                strange.append(candidates[at : at + 1])
+                candidates = np.delete(candidates, at)
             else:
+                same = chunk.that_begin(candidates, found[0])
                 members.append((entity, candidates[same], len(found[0])))
-            candidates = candidates[~same]
-        unusual = np.concatenate([*strange, candidates, chunk.records_among(np.flatnonzero(~whole & ~doubtful))])
-        return SortedLines(chunk.groups(members), np.sort(unusual), chunk.records_among(np.flatnonzero(doubtful)))
+                candidates = candidates[~same]
+        return members, np.concatenate([*strange, candidates])
 
     def _entity(self, kind: bytes, name: str) -> EntityType | None:
         return self._catalog.nodes.get(name) if kind == b"type" else self._catalog.edge_by_word(name)
@@ -92,55 +93,54 @@ class LineSorter:
 class _Chunk:
     """The bytes of a chunk and where its lines stand."""
 
-    def __init__(self, lines: Sequence[bytes]) -> None:
-        joined = b"\n".join(lines)
+    def __init__(self, lines: TextLines) -> None:
         self._lines = lines
-        self._is_ascii = joined.isascii()
-        self._joined = joined
-        self._buffer = bytearray(joined)
-        self._buffer += b"\n" + bytes(_PADDING)
-        self._bytes: _Bytes = np.frombuffer(self._buffer, dtype=np.uint8)
-        self._words = np.ndarray(len(self._buffer) - 7, dtype="<u8", buffer=self._buffer, strides=(1,))
-        self._ends = np.flatnonzero(self._bytes[: len(joined) + 1] == ord("\n"))
-        if len(self._ends) != len(lines):
-            raise InternalError("a line of the input holds a line break")
-        self._starts = np.concatenate([[0], self._ends[:-1] + 1])
+        self._text = lines.text
+        self._bytes: _Bytes = np.frombuffer(self._text, dtype=np.uint8)
+        self._words = np.ndarray(max(0, len(self._text) - 7), dtype="<u8", buffer=self._text, strides=(1,))
+        self._starts, self._ends = lines.starts, lines.ends()
 
     def undecodable(self) -> Bools:
         """Lines that are not UTF-8."""
         bad = np.zeros(len(self._lines), dtype=bool)
-        if not self._is_ascii and not _is_utf8(self._joined):
+        if not self._text.isascii() and not _is_utf8(self._text):
             bad[:] = [not _is_utf8(line) for line in self._lines]
         return bad
 
     def risky_to_skip(self) -> Bools:
         """Lines where an ignored member may hold what the bulk reader lets pass: constants, deep nesting."""
-        constants = b"NaN" in self._joined or b"Inf" in self._joined
+        constants = b"NaN" in self._text or b"Inf" in self._text
         risky = np.zeros(len(self._lines), dtype=bool)
         for at in np.flatnonzero((self._ends - self._starts > MAX_DEPTH) | constants).tolist():
             line = self._lines[at]
             risky[at] = b"NaN" in line or b"Inf" in line or line.count(b"[") + line.count(b"{") > MAX_DEPTH
         return risky
 
+    def name_types_twice(self) -> Bools:
+        """Lines that may have a second `type` or `edge`, which the bulk reader would ignore like any other member."""
+        return np.array(
+            [line.count(b'"type"') + line.count(b'"edge"') > 1 or b"\\u" in line for line in self._lines], dtype=bool
+        )
+
     def whole_objects(self) -> Bools:
         """Lines that begin with `{` and end with `}`, a carriage return aside."""
-        last = self._ends - 1
-        last = last - (self._bytes[last] == ord("\r"))
-        whole: Bools = (self._bytes[self._starts] == ord("{")) & (self._bytes[last] == ord("}"))
-        # The last byte of an empty line is that of the line before.
-        whole &= last > self._starts
+        whole: Bools = self._ends - self._starts >= 2
+        lines = np.flatnonzero(whole)
+        last = self._ends[lines] - 1
+        last -= self._bytes[last] == ord("\r")
+        whole[lines] = (self._bytes[self._starts[lines]] == ord("{")) & (self._bytes[last] == ord("}"))
         return whole
 
     def that_begin(self, lines: Int64s, text: bytes) -> Bools:
         """Which of the lines begin with a text of at least eight bytes."""
         starts = self._starts[lines]
-        left = np.arange(len(lines))
+        left = np.flatnonzero(self._ends[lines] - starts >= len(text))
         # The last word first: it holds the end of the name, where types differ.
         for place in (len(text) - 8, *range(0, len(text) - 8, 8)):
             wanted = np.frombuffer(text[place : place + 8], dtype="<u8")[0]
             left = left[self._words[starts[left] + place] == wanted]
         same = np.zeros(len(lines), dtype=bool)
-        same[left] = self._ends[lines[left]] - starts[left] >= len(text)
+        same[left] = True
         return same
 
     def records_among(self, lines: Int64s) -> Int64s:
@@ -157,16 +157,25 @@ class _Chunk:
         skipped = np.zeros(len(self._lines), dtype=np.int64)
         for _, lines, length in members:
             skipped[lines] = length - 1
-            self._bytes[self._starts[lines] + (length - 1)] = ord("{")
         # Texts and what lies between them, in turns: so their bytes need no copy before they are picked.
         offsets = np.empty(2 * len(self._lines) + 1, dtype=np.int64)
         offsets[:-1:2] = self._starts + skipped
-        offsets[1::2] = self._ends + 1
-        offsets[-1] = self._ends[-1] + 1
+        offsets[1::2] = np.append(self._starts[1:], len(self._text))
+        offsets[-1] = len(self._text)
         pieces = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), 2 * len(self._lines), [None, pa.py_buffer(offsets), pa.py_buffer(self._buffer)]
+            pa.large_binary(), 2 * len(self._lines), [None, pa.py_buffer(offsets), pa.py_buffer(self._text)]
         )
-        return tuple(LineGroup(entity, lines, pieces.take(pa.array(2 * lines))) for entity, lines, _ in members)
+        return tuple(
+            LineGroup(entity, lines, _opened(pieces.take(pa.array(2 * lines)))) for entity, lines, _ in members
+        )
+
+
+def _opened(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """The texts with `{` as their first byte. They must have been picked just now: they are changed in place."""
+    _, offsets, data = texts.buffers()
+    first = np.frombuffer(offsets, dtype=np.int64)[: len(texts)]
+    np.asarray(memoryview(data))[first] = ord("{")
+    return texts
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from decimal import Decimal
 
 import numpy as np
@@ -27,6 +28,7 @@ STORED_NAMES = {
 EXACT_INTEGERS = {Scalar.F32: 2**24, Scalar.F64: 2**53}
 """Below this every integer has its own float."""
 FLOAT_INTEGERS = 2**53
+_FLOAT32 = struct.Struct("<f")
 
 
 def integral(value: object) -> int | None:
@@ -85,5 +87,8 @@ def float_text(value: float, scalar: Scalar) -> str:
 
 
 def _narrow(value: float) -> float:
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.float32(value))
+    try:
+        narrow: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return narrow

@@ -29,6 +29,7 @@ class ReadPlan:
 
     readings: tuple[Reading, ...]
     ends: tuple[EndForm, EndForm]
+    has_ids: bool
     extra: bool
 
 
@@ -45,7 +46,7 @@ def plan_reading(catalog: Catalog, entity: EntityType, sample: Sequence[bytes]) 
             _end_form(catalog.nodes[entity.from_type], [record.get("from") for record in records]),
             _end_form(catalog.nodes[entity.to_type], [record.get("to") for record in records]),
         )
-    return ReadPlan(readings, ends, any(record.keys() - wanted for record in records))
+    return ReadPlan(readings, ends, any("id" in d for d in data), any(record.keys() - wanted for record in records))
 
 
 def _parse(raw: bytes) -> Members | None:
@@ -66,7 +67,7 @@ def _reading(prop: Property, values: Sequence[object]) -> Reading:
 
 def _end_form(node: NodeType, values: Sequence[object]) -> EndForm:
     first = next((value for value in values if value is not None), None)
-    columns = key_columns(node) if node.key is not None else []
+    columns = key_columns(node)
     if isinstance(first, list) and len(columns) > 1:
         return EndForm.LIST
     if isinstance(first, int) and not isinstance(first, bool) and len(columns) == 1:

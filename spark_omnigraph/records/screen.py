@@ -33,7 +33,8 @@ class Screen:
 
     def __init__(self, entity: EntityType, plan: ReadPlan, refuse_unknown: bool) -> None:
         fields = [_field(at, reading) for at, reading in enumerate(plan.readings)]
-        fields.append(("id", str | None, None))
+        if plan.has_ids:
+            fields.append(("id", str | None, None))
         data = msgspec.defstruct("Data", fields, forbid_unknown_fields=refuse_unknown, gc=False, kw_only=True)
         envelope: list[Any] = [("data", data if _has_required(fields) else data | None, _optional(fields))]
         if not isinstance(entity, NodeType):

@@ -6,6 +6,7 @@ import base64
 import binascii
 import math
 from collections.abc import Callable
+from functools import partial
 
 from spark_omnigraph.catalog.types import Property, PropType, Scalar
 from spark_omnigraph.errors import Rule
@@ -25,23 +26,35 @@ class BadValueError(ValueError):
         self.message = message
 
 
-def stored_value(prop: Property, value: object) -> object:
-    """What a property stores for a JSON value; raises BadValueError. A missing member is null.
+Reader = Callable[[object], object]
+
+
+def value_reader(prop: Property) -> Reader:
+    """Function from a JSON value to what a property stores; it raises BadValueError. A missing member is null.
 
     Dates are days, points in time milliseconds, vectors and lists are lists, blobs a dict of `data` and `uri`.
     """
+    read = _reader(prop)
+    nullable, required = prop.type.nullable, _required(prop)
+
+    def read_or_null(value: object) -> object:
+        if value is not None:
+            return read(value)
+        if nullable:
+            return None
+        raise BadValueError(Rule.REQUIRED, required)
+
+    return read_or_null
+
+
+def _reader(prop: Property) -> Reader:
     ptype = prop.type
-    if value is None:
-        if not ptype.nullable:
-            raise BadValueError(Rule.REQUIRED, _required(prop))
-        return None
     if ptype.is_vector:
-        return _vector(prop, value)
-    if ptype.is_list:
-        return _list(prop, value)
+        return partial(_vector, prop)
     if ptype.scalar is Scalar.BLOB:
-        return read_blob(prop.name, value)
-    return _READERS[ptype.scalar](_Place(prop.name, ptype), value)
+        return partial(read_blob, prop.name)
+    read = partial(_READERS[ptype.scalar], _Place(prop.name, ptype))
+    return partial(_list, prop.name, read) if ptype.is_list else read
 
 
 def _required(prop: Property) -> str:
@@ -77,11 +90,11 @@ class _Place:
     def __init__(self, name: str, ptype: PropType) -> None:
         self.name = name
         self.scalar = ptype.scalar
-        self.is_item = ptype.is_list or ptype.is_vector
+        self.is_item = ptype.is_list
+        self.nullable = ptype.nullable
 
     def wrong_type(self, value: object) -> BadValueError:
-        subject = f"list property '{self.name}' expects {self.scalar} items" if self.is_item else self._expects()
-        return BadValueError(Rule.WRONG_TYPE, f"{subject}, got {show(value)}")
+        return BadValueError(Rule.WRONG_TYPE, f"{self._expects()}, got {show(value)}")
 
     def out_of_range(self, value: object) -> BadValueError:
         return BadValueError(Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} exceeds {self._stored()} range")
@@ -90,8 +103,13 @@ class _Place:
         return BadValueError(Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} has no exact {self._stored()} value")
 
     def _expects(self) -> str:
+        if self.is_item:
+            return f"list property '{self.name}' expects {self.scalar} items"
         hint = {Scalar.DATE: " (text or whole days)", Scalar.DATETIME: " (text or whole milliseconds)"}
-        return f"property '{self.name}' expects {self.scalar}{hint.get(self.scalar, '')}"
+        expects = f"expects {self.scalar}{hint.get(self.scalar, '')}"
+        if self.nullable:
+            return f"property '{self.name}' {expects}"
+        return f"non-nullable property '{self.name}' has null or invalid values: {expects}"
 
     def _subject(self) -> str:
         return "list value" if self.is_item else f"property '{self.name}': value"
@@ -176,12 +194,10 @@ _READERS: dict[Scalar, Callable[[_Place, object], object]] = {
 }
 
 
-def _list(prop: Property, value: object) -> list[object]:
+def _list(name: str, read: Reader, value: object) -> list[object]:
     if not isinstance(value, list):
-        message = f"list property '{prop.name}' expects a JSON array, got {show(value)}"
-        raise BadValueError(Rule.WRONG_TYPE, message)
-    place, read = _Place(prop.name, prop.type), _READERS[prop.type.scalar]
-    return [None if item is None else read(place, item) for item in value]
+        raise BadValueError(Rule.WRONG_TYPE, f"list property '{name}' expects a JSON array, got {show(value)}")
+    return [None if item is None else read(item) for item in value]
 
 
 def _vector(prop: Property, value: object) -> list[float]:

@@ -36,7 +36,7 @@ class Pattern:
     def __init__(self, text: str) -> None:
         self._text = translate(text)
         try:
-            pc.match_substring_regex(pa.array([], pa.string()), self._text)
+            pc.match_substring_regex(pa.array([""]), self._text)
         except pa.ArrowInvalid as error:
             raise InvalidPatternError(str(error)) from None
 

@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.decode import DecodedChunk, LineChunk, RecordDecoder
+from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.validate.batch import BatchChecker
 from tests.benchmarks.graph_data import SCHEMA, generate
@@ -33,9 +32,8 @@ def chunks_of(data: bytes) -> list[LineChunk]:
     start = line = 0
     while start < len(data):
         stop = data.rfind(b"\n", start, start + CHUNK) + 1 or len(data)
-        lines = data[start : stop - 1].split(b"\n")
-        lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1
-        chunks.append(LineChunk(lines, start + np.concatenate([[0], np.cumsum(lengths)[:-1]]), line))
+        lines = TextLines(data[start : stop - 1])
+        chunks.append(LineChunk(lines, start + lines.starts, line))
         line += len(lines)
         start = stop
     return chunks

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.validate.batch import BatchChecker, RowViolation, number_text
+
+CATALOG = compile_schema(
+    """
+    node Acct {
+        login: String @key
+        age: I32?  load: F64?  narrow: F32?  big: U64?
+        slug: String?  plan: enum(paid, free)?
+        @range(age, 0..120)
+        @range(load, -1.5..)
+        @range(narrow, -1..0.1)
+        @range(big, 0..9223372036854775807)
+        @check(slug, "^[a-z]+(-[a-z]+)*$")
+        @check(slug, "a")
+    }
+    node Plain { must: String  blob: Blob  vec: Vector(2)  list: [I32] }
+    node Broken { k: String @key  v: String?  @check(v, "[0-") }
+    edge Joins: Acct -> Acct { role: enum(ops, dev)  since: I32? }
+    """
+)
+ACCT = BatchChecker(CATALOG.nodes["Acct"])
+TYPES = {
+    "login": pa.string(),
+    "age": pa.int32(),
+    "load": pa.float64(),
+    "narrow": pa.float32(),
+    "big": pa.uint64(),
+    "slug": pa.string(),
+    "plan": pa.string(),
+}
+
+
+def accounts(**columns: list[object]) -> pa.Table:
+    count = max(len(values) for values in columns.values())
+    filled: dict[str, list[object]] = {name: [None] * count for name in TYPES} | {"login": ["x"] * count} | columns
+    return pa.table({name: pa.array(values, TYPES[name]) for name, values in filled.items()})
+
+
+def messages(**columns: list[object]) -> list[tuple[int, str | None, Rule, str]]:
+    return [(v.row, v.field, v.rule, v.message) for v in ACCT.check(accounts(**columns))]
+
+
+def test_ranges_are_inclusive_and_null_is_exempt() -> None:
+    assert messages(age=[0, 120, None], load=[-1.5, 1e300, None]) == []
+
+
+def test_range_violations() -> None:
+    assert messages(age=[-1, 5, 121], load=[None, -1.75, None]) == [
+        (0, "age", Rule.RANGE, "@range violation on Acct.age: value -1 < min 0"),
+        (1, "load", Rule.RANGE, "@range violation on Acct.load: value -1.75 < min -1.5"),
+        (2, "age", Rule.RANGE, "@range violation on Acct.age: value 121 > max 120"),
+    ]
+
+
+def test_nan_is_in_no_range() -> None:
+    assert messages(load=[float("nan"), 1.0]) == [
+        (0, "load", Rule.RANGE, "@range violation on Acct.load: value is NaN")
+    ]
+    assert messages(load=[float("inf"), -float("inf")]) == [
+        (1, "load", Rule.RANGE, "@range violation on Acct.load: value -inf < min -1.5")
+    ]
+
+
+def test_narrow_floats_are_compared_as_stored() -> None:
+    assert messages(narrow=[0.1, 0.099]) == [
+        (0, "narrow", Rule.RANGE, "@range violation on Acct.narrow: value 0.10000000149011612 > max 0.1")
+    ]
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    assert messages(big=[2**63 - 1, 2**63]) == [
+        (1, "big", Rule.RANGE, "@range violation on Acct.big: value 9223372036854775808 > max 9223372036854775807")
+    ]
+
+
+def test_check_violations() -> None:
+    assert messages(slug=["ab-cd", "Not_ok", None, "b"]) == [
+        (
+            1,
+            "slug",
+            Rule.CHECK,
+            "@check violation on Acct.slug: value 'Not_ok' does not match pattern '^[a-z]+(-[a-z]+)*$'",
+        ),
+        (3, "slug", Rule.CHECK, "@check violation on Acct.slug: value 'b' does not match pattern 'a'"),
+    ]
+
+
+def test_enum_violations() -> None:
+    assert messages(plan=["free", "gold", None, "paid", "Paid", ""]) == [
+        (row, "plan", Rule.ENUM, f"invalid enum value '{value}' for Acct.plan (expected: free, paid)")
+        for row, value in ((1, "gold"), (4, "Paid"), (5, ""))
+    ]
+
+
+def test_a_row_is_named_once_by_range_then_check_then_enum() -> None:
+    found = messages(age=[-1, 1, 1], slug=["A", "A", "a"], plan=["x", "x", "x"])
+    assert [(row, rule) for row, _, rule, _ in found] == [(0, Rule.RANGE), (1, Rule.CHECK), (2, Rule.ENUM)]
+
+
+def test_chunked_columns() -> None:
+    table = pa.concat_tables([accounts(age=[1, 2]), accounts(age=[-1]), accounts(age=[3, -2], plan=["gold", None])])
+    assert [(v.row, v.rule) for v in ACCT.check(table)] == [(2, Rule.RANGE), (3, Rule.ENUM), (4, Rule.RANGE)]
+
+
+def test_empty_tables() -> None:
+    assert ACCT.check(accounts(age=[])) == []
+
+
+def test_edges_have_enums_checked() -> None:
+    checker = BatchChecker(CATALOG.edges["Joins"])
+    table = pa.table({"role": ["dev", "cto"], "since": pa.array([1, None], pa.int32())})
+    assert checker.check(table) == [
+        RowViolation(1, "role", Rule.ENUM, "invalid enum value 'cto' for Joins.role (expected: dev, ops)")
+    ]
+
+
+def test_required_columns() -> None:
+    table = pa.table(
+        {
+            "must": ["x", None, "y", "z"],
+            "blob": pa.array([{"data": b"", "uri": None}, None, None, {"data": b"", "uri": None}]),
+            "vec": pa.array([[1, 2], None, [1, 2], None], pa.list_(pa.float32(), 2)),
+            "list": pa.array([[], None, [], []], pa.list_(pa.int32())),
+        }
+    )
+    assert [(v.row, v.field, v.rule, v.message) for v in BatchChecker(CATALOG.nodes["Plain"]).check(table)] == [
+        (1, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
+        (2, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
+        (3, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),
+    ]
+
+
+@pytest.mark.parametrize("values", [[], [None], ["a"]])
+def test_an_invalid_pattern_fails_the_first_batch_whatever_it_holds(values: list[object]) -> None:
+    checker = BatchChecker(CATALOG.nodes["Broken"])
+    table = pa.table({"k": pa.array(["k"] * len(values), pa.string()), "v": pa.array(values, pa.string())})
+    with pytest.raises(ConstraintError, match=r"@check on Broken\.v has invalid regex '\[0-'"):
+        checker.check(table)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-1.75, "-1.75"), (3.0, "3"), (120, "120"), (1e21, "1000000000000000000000"), (0.1, "0.1"), (-0.5, "-0.5")],
+)
+def test_numbers_in_messages(value: float, text: str) -> None:
+    assert number_text(value) == text
