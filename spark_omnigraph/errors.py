@@ -252,9 +252,10 @@ class WriterBusyError(ConflictError):
 
 
 class AlreadyInitializedError(ConflictError):
-    """`init` met a graph that exists."""
+    """`init` met a graph that exists. Running it again does not help, so the exit code is that of a refusal."""
 
     kind = "already_initialized"
+    exit_code = 3
 
     def __init__(self, uri: str) -> None:
         super().__init__(f"graph already initialized at '{uri}'; pass --force to overwrite")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spark_omnigraph.branch.fork import drop_forks
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
@@ -65,6 +66,28 @@ def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
         _refuse_collision(branch, names)
         _create(store, branch, parent)
     return branch
+
+
+def discard_branch(store: GraphStore, branch: str) -> bool:
+    """Removes a branch that was created for a write which then changed nothing; False when it has a publish of its own.
+
+    The manifest's branch goes first, since it says that the branch exists; forks of tables that stay are reclaimed by
+    whoever creates the branch again.
+    """
+    with claimed(store, f"branch~{branch.replace('/', '~')}"):
+        refs = store.branch_refs()
+        if branch not in refs:
+            return True
+        snapshot = store.snapshot(branch)
+        if snapshot.version != refs[branch].parent_version:
+            return False
+        try:
+            drop_branch(store.open_dataset(MANIFEST), branch)
+            drop_branch(store.open_dataset(COMMITS), branch)
+        except CommitFailed as failure:
+            raise ConflictError(f"branch '{branch}' could not be removed: {failure}") from failure
+        drop_forks(store, branch, snapshot)
+    return True
 
 
 def _refuse_collision(branch: str, names: set[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
@@ -24,6 +25,19 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
         entry = snapshot.entries[key]
         if entry.branch != snapshot.branch:
             _fork(store, snapshot.branch, entry)
+
+
+def drop_forks(store: GraphStore, branch: str, snapshot: Snapshot) -> None:
+    """Removes the Lance branches that tables have for a graph branch which is gone, best effort."""
+    for entry in snapshot.entries.values():
+        if not store.objects.has_prefix(f"{entry.location}/_refs/branches"):
+            continue
+        dataset = store.open_dataset(entry.location)
+        with reading(f"list branches of {entry.location}"):
+            present = branch in dataset.branches.list()
+        if present:
+            with suppress(CommitFailed):
+                drop_branch(dataset, branch)
 
 
 def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:

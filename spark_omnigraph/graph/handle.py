@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
+from spark_omnigraph.branch.control import create_branch, discard_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import is_live
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import pending
-from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, ConflictError, InputError, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph
@@ -163,7 +163,15 @@ class Graph:
         load_mode = _load_mode(mode)
         name, created = self._ensure_branch(branch, base)
         request = LoadRequest(files, name, load_mode, actor, options or LoadOptions(), base, created)
-        return self._load(request)
+        try:
+            report = self._load(request)
+        except (InputError, ConflictError):
+            if created and name is not None:
+                discard_branch(self.store, name)
+            raise
+        if request.options.dry_run and created and name is not None:
+            discard_branch(self.store, name)
+        return report
 
     def ingest(
         self,
@@ -259,8 +267,13 @@ class Graph:
         if report.commit is None or not options.build_indexes:
             return report
         started = time.perf_counter()
-        ensure_indices(self.store, request.branch, report.tables)
-        return replace(report, phases={**report.phases, "index": round(time.perf_counter() - started, 4)})
+        warnings = report.warnings
+        try:
+            ensure_indices(self.store, request.branch, report.tables)
+        except OmnigraphError as error:
+            warnings += (f"the load is committed, but indexes could not be built: {error.message}",)
+        phases = {**report.phases, "index": round(time.perf_counter() - started, 4)}
+        return replace(report, phases=phases, warnings=warnings)
 
     def _ensure_branch(self, branch: str | None, base: str | None) -> tuple[str | None, bool]:
         """Checked name of the branch to write, and whether it was created from `base` just now."""

@@ -97,7 +97,7 @@ def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
 
 def branches_table(store: GraphStore) -> pa.Table:
     """All branches with their newest manifest version and commit, main first."""
-    parents = store.branch_refs()
+    parents = {name: ref.parent for name, ref in store.branch_refs().items()}
     rows: list[tuple[object, ...]] = []
     for name in list_branches(store):
         newest = head(list_commits(store, name))

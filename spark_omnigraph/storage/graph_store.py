@@ -35,6 +35,14 @@ class SchemaFiles:
     state: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class BranchRef:
+    """Parent of a branch (None is main) and the manifest version at which it left it."""
+
+    parent: str | None
+    parent_version: int
+
+
 class GraphStore:
     """Storage of one graph. Opening reads nothing but the existence of the schema file."""
 
@@ -93,14 +101,16 @@ class GraphStore:
         """All Lance branches of the manifest, internal ones too; main is not among them."""
         return set(self.branch_refs())
 
-    def branch_refs(self) -> dict[str, str | None]:
-        """Branch name → parent branch (None is main)."""
+    def branch_refs(self) -> dict[str, BranchRef]:
+        """Where each branch of the manifest comes from."""
         if not self.objects.has_prefix(f"{MANIFEST}/_refs/branches"):
             return {}
         dataset = self.open_dataset(MANIFEST)
         with reading("list branches"):
             listed = dataset.branches.list()
-        return {name: facts.get("parent_branch") for name, facts in listed.items()}
+        return {
+            name: BranchRef(facts.get("parent_branch"), int(facts["parent_version"])) for name, facts in listed.items()
+        }
 
     def has_schema_lock(self) -> bool:
         """True while a schema change runs, or one died."""

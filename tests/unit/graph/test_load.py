@@ -333,6 +333,20 @@ def test_ingest_creates_the_branch_from_its_base(graph: Graph) -> None:
     assert (graph.count("node:Person"), graph.count("node:Person", branch="draft")) == (1, 3)
 
 
+def test_a_branch_made_for_a_load_that_is_refused_or_dry_goes_again(graph: Graph) -> None:
+    graph.load([person("a")])
+    with pytest.raises(BadRowsError):
+        graph.ingest([person("b"), "nonsense"], branch="draft")
+    assert graph.branches() == ["main"]
+    graph.ingest([person("b")], branch="draft", options=LoadOptions(dry_run=True))
+    assert graph.branches() == ["main"]
+    graph.ingest([person("b")], branch="draft")
+    assert graph.count("node:Person", branch="draft") == 2
+    with pytest.raises(BadRowsError):
+        graph.ingest(["{nonsense"], branch="draft")
+    assert graph.branches() == ["main", "draft"]
+
+
 def test_load_into_a_missing_branch_is_not_found(graph: Graph) -> None:
     with pytest.raises(NotFoundError, match="'draft' not found"):
         graph.load([person("a")], branch="draft")
