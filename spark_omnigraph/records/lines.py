@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -49,6 +49,9 @@ class TextLines(Sequence[bytes]):
             raise IndexError(f"line {at} of {len(self)}")
         stop = int(self.starts[place + 1]) - 1 if place + 1 < len(self) else len(self.text)
         return self.text[int(self.starts[place]) : stop]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.text.split(b"\n"))
 
     def ends(self) -> Int64s:
         """Where each line ends, its line break not counted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +16,12 @@ from spark_omnigraph.records.json_line import Real, show
 from spark_omnigraph.records.numbers import INTEGER_RANGES, STORED_NAMES, float_value, integral, whole_number
 
 BASE64_PREFIX = "base64:"
+BLOB_SCHEMES = ("abfss", "az", "cos", "file", "goosefs", "gs", "hf", "oss", "s3", "tos")
+"""Where storage can find a blob. Lance refuses any other reference, and with it the whole load."""
+_BLOB_URI = re.compile(
+    rf"(?:{'|'.join(BLOB_SCHEMES)})://[\w.~%!$&'()*+,;=@-]*(?::\d{{1,4}})?(?:/(?:[^\x00-\x1f]*[^\x00-\x20])?)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 class BadValueError(ValueError):
@@ -67,10 +74,12 @@ def _required(prop: Property) -> str:
 
 def read_blob(name: str, value: object) -> dict[str, object]:
     """Children of a blob value: the bytes behind `base64:`, any other text as a reference."""
-    if not isinstance(value, str) or not value:
-        message = f"blob property '{name}' must be a URI string or base64: prefixed data"
-        raise BadValueError(Rule.INVALID_BLOB, message)
+    expected = f"blob property '{name}' must be a URI string or base64: prefixed data"
+    if not isinstance(value, str):
+        raise BadValueError(Rule.INVALID_BLOB, expected)
     if not value.startswith(BASE64_PREFIX):
+        if _BLOB_URI.fullmatch(value) is None:
+            raise BadValueError(Rule.INVALID_BLOB, f"{expected}; storage cannot refer to {show(value)}")
         return {"data": None, "uri": value}
     text = value.removeprefix(BASE64_PREFIX)
     try:

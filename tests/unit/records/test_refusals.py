@@ -73,7 +73,12 @@ VALUES = [
     ("v", [1, 1e39], Rule.OUT_OF_RANGE, "vector property 'v': value 1e+39 has no finite Float32 value"),
     ("v", 5, Rule.WRONG_TYPE, "vector property 'v' expects a JSON array, got 5"),
     ("p", 5, Rule.INVALID_BLOB, "blob property 'p' must be a URI string or base64: prefixed data"),
-    ("p", "", Rule.INVALID_BLOB, "blob property 'p' must be a URI string or base64: prefixed data"),
+    (
+        "p",
+        "cat.png",
+        Rule.INVALID_BLOB,
+        "blob property 'p' must be a URI string or base64: prefixed data; storage cannot refer to \"cat.png\"",
+    ),
     ("zzz", 1, Rule.UNKNOWN_FIELD, "unknown field 'zzz' of Reed"),
     ("tagg", 1, Rule.UNKNOWN_FIELD, "unknown field 'tagg' of Reed; did you mean 'tag'?"),
     ("id", "y", Rule.ID_MISMATCH, "node Reed has explicit id 'y' that does not match @key property 'tag' value 'x'"),
