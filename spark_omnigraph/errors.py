@@ -7,14 +7,19 @@
     │   ├── CatalogError           types of the schema contradict each other
     │   ├── BadRequestError        a value, option or name is not acceptable
     │   ├── ConstraintError        data breaks a rule of the schema
-    │   └── BadRowsError           a load was refused; every bad row is named
+    │   ├── BadRowsError           a load was refused; every bad row is named
+    │   ├── QueryTypeError         a query does not fit the schema
+    │   ├── QueryEngineError       a query failed while it ran
+    │   └── PolicyError            the caller may not do this
     ├── NotFoundError              graph, branch, type or version is missing exit 6
     ├── ConflictError              somebody else won; safe to run again      exit 4
     │   ├── ExpectedVersionMismatch
     │   ├── WriterBusyError        a live lease covers the tables
+    │   ├── MergeConflictsError    two branches changed the same rows differently
     │   └── AlreadyInitializedError
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
     ├── StorageError               disk, network or object store failed      exit 1
+    │   └── IoError                a file outside the graph
     └── InternalError              a bug: please report                      exit 1
 
 Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine
@@ -23,6 +28,7 @@ serves; `to_dict()` is its JSON body. Facts are attributes, and every error surv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import ClassVar
@@ -202,6 +208,28 @@ class BadRowsError(InputError):
         return body
 
 
+class QueryTypeError(InputError):
+    """A query does not fit the schema; the message starts with the code of the rule (`T1` …)."""
+
+    kind = "type"
+
+
+class QueryEngineError(InputError):
+    """A query failed while it ran."""
+
+    kind = "query"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if message.startswith("query: ") else f"query: {message}")
+
+
+class PolicyError(InputError):
+    """The caller may not do this."""
+
+    kind = "policy"
+    code = "forbidden"
+
+
 class NotFoundError(OmnigraphError):
     """A graph, branch, type, version, commit or file does not exist."""
 
@@ -265,6 +293,37 @@ class AlreadyInitializedError(ConflictError):
         return type(self), (self.uri,)
 
 
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """One row (or table, when `row_id` is None) on which two branches disagree."""
+
+    table_key: str
+    row_id: str | None
+    kind: str
+    message: str
+
+
+class MergeConflictsError(ConflictError):
+    """Two branches changed the same rows differently; nothing was merged."""
+
+    kind = "merge_conflicts"
+    _NAMED = 3
+
+    def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
+        named = [f"{c.table_key}{f':{c.row_id}' if c.row_id is not None else ''} ({c.kind})" for c in conflicts]
+        more = [f"and {len(named) - self._NAMED} more"] if len(named) > self._NAMED else []
+        super().__init__("merge conflicts: " + "; ".join(named[: self._NAMED] + more))
+        self.conflicts = tuple(conflicts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.conflicts,)
+
+    def to_dict(self) -> dict[str, object]:
+        body = super().to_dict()
+        body["merge_conflicts"] = [asdict(conflict) for conflict in self.conflicts]
+        return body
+
+
 class RecoveryRequiredError(OmnigraphError):
     """A write was interrupted after its sidecar was armed; the graph must be recovered first."""
 
@@ -276,6 +335,15 @@ class StorageError(OmnigraphError):
     """Disk, network or object store failed."""
 
     kind = "storage"
+
+
+class IoError(StorageError):
+    """A file outside the graph could not be read or written."""
+
+    kind = "io"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if message.startswith("io: ") else f"io: {message}")
 
 
 class InternalError(OmnigraphError):

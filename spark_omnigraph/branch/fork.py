@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.lease import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.commits import create_branch, drop_branch
@@ -24,6 +25,7 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
     for key in sorted(tables):
         entry = snapshot.entries[key]
         if entry.branch != snapshot.branch:
+            await_turn(store, snapshot.branch, frozenset({key}))
             _fork(store, snapshot.branch, entry)
 
 
@@ -43,6 +45,10 @@ def drop_forks(store: GraphStore, branch: str, snapshot: Snapshot) -> None:
 def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
     name = f"fork~{entry.location.replace('/', '~')}~{branch.replace('/', '~')}"
     with claimed(store, name):
+        # A sidecar is there from before a table lands until after it is published: look for it first, then at what is
+        # published. A fork that is neither covered nor published holds nothing of anybody.
+        if covering(store, branch, frozenset({entry.table_key})) is not None:
+            raise ExpectedVersionMismatch(entry.table_key, entry.version, store.head_version(entry.location, branch))
         live = store.snapshot(branch).entries[entry.table_key]
         if live.branch == branch or live.version != entry.version:
             raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)

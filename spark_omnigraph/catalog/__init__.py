@@ -1,0 +1,1 @@
+"""The accepted schema as values."""

@@ -1,7 +1,7 @@
 """Missing indexes: derived state, built as a write of its own that makes no commit.
 
-Each table is staged and landed under its own sidecar. A table that a load is changing right now is left for the next
-time: an index never holds up data, and a missing one never changes an answer.
+When a load is changing one of the tables right now, the indexes are left for the next time: an index never holds up
+data, and a missing one never changes an answer.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from ulid_transform import ulid_now
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
+from spark_omnigraph.catalog.types import EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.graph.contract import current_hash, read_catalog
-from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.index import WantedIndex, build_segments, coverage
@@ -36,14 +36,30 @@ _BTREE_SCALARS = frozenset(
 
 
 def ensure_indices(store: GraphStore, branch: str | None, tables: Iterable[str] | None = None) -> list[str]:
-    """Builds missing indexes of these tables (all by default) that the branch owns; returns `table.column` names."""
+    """Builds missing indexes of these tables (all by default) that the branch owns, in one write.
+
+    Returns `table.column` names; none when a load got in the way, which the next call makes up for.
+    """
     catalog, snapshot = read_catalog(store), store.snapshot(branch)
+    writes: list[TableWrite] = []
     built: list[str] = []
     for key in sorted(tables if tables is not None else snapshot.entries):
-        entry = snapshot.entries.get(key)
-        if entry is None or not entry.row_count or entry.branch != branch:
+        entry, entity = snapshot.entries.get(key), catalog.table(key)
+        if entry is None or entity is None or not entry.row_count or entry.branch != branch:
             continue
-        built += _ensure_table(store, catalog, snapshot, entry)
+        missing = _missing(store, entity, entry)
+        segments = build_segments(store.open_table(entry), missing) if missing else []
+        if segments:
+            writes.append(TableWrite(entry, branch, TableChange(segments=tuple(segments)), entry.row_count))
+            built += [f"{key}.{want.column}" for want in missing]
+    if not writes:
+        return []
+    identity = Identity(ulid_now(), None, None, WriterKind.ENSURE_INDICES)
+    prepared = PreparedCommit(identity, branch, catalog.ir_hash, tuple(writes))
+    try:
+        commit(store, prepared, lambda: current_hash(store))
+    except ConflictError:
+        return []
     return built
 
 
@@ -71,21 +87,6 @@ def _kind(prop: Property) -> str | None:
     return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
 
 
-def _ensure_table(store: GraphStore, catalog: Catalog, snapshot: Snapshot, entry: TableEntry) -> list[str]:
-    entity = catalog.table(entry.table_key)
-    if entity is None:
-        return []
-    dataset = store.open_table(entry)
-    present = {c.columns for c in coverage(dataset)}
-    missing = [w for w in wanted_indexes(entity) if (w.column,) not in present]
-    segments = build_segments(dataset, missing) if missing else []
-    if not segments:
-        return []
-    write = TableWrite(entry, snapshot.branch, TableChange(segments=tuple(segments)), entry.row_count)
-    identity = Identity(ulid_now(), None, None, WriterKind.ENSURE_INDICES)
-    prepared = PreparedCommit(identity, snapshot.branch, catalog.ir_hash, (write,))
-    try:
-        commit(store, prepared, lambda: current_hash(store))
-    except ConflictError:
-        return []
-    return [f"{entry.table_key}.{want.column}" for want in missing]
+def _missing(store: GraphStore, entity: EntityType, entry: TableEntry) -> list[WantedIndex]:
+    present = {c.columns for c in coverage(store.open_table(entry))}
+    return [w for w in wanted_indexes(entity) if (w.column,) not in present]

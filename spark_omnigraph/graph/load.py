@@ -126,16 +126,18 @@ def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadRep
     """
     clock = Clock()
     attempt = 1
+    mentioned: frozenset[str] = frozenset()
     while True:
-        staged = stage_load(store, request, executor, clock)
         try:
+            staged = stage_load(store, request, executor, clock)
+            mentioned = staged.mentioned
             return check_and_finish(store, request, executor, staged, clock)
         except ExpectedVersionMismatch as moved:
-            replaced = request.mode is LoadMode.OVERWRITE and moved.table_key in staged.mentioned
+            replaced = request.mode is LoadMode.OVERWRITE and moved.table_key in mentioned
             if attempt == REPLANS or replaced:
                 raise
             attempt += 1
-            await_turn(store, request.branch, staged.mentioned)
+            await_turn(store, request.branch, mentioned | {moved.table_key})
 
 
 def stage_load(store: GraphStore, request: LoadRequest, executor: Executor, clock: Clock) -> StagedLoad:

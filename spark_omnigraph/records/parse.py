@@ -19,7 +19,7 @@ from pyarrow import json as pj
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.records.endpoints import end_type
 from spark_omnigraph.records.envelope import EnvelopeReader
-from spark_omnigraph.records.plan import SAMPLE, ReadPlan, plan_reading
+from spark_omnigraph.records.plan import SAMPLE_BYTES, SAMPLE_ROWS, ReadPlan, plan_reading
 from spark_omnigraph.records.screen import Screen
 
 Int64s = npt.NDArray[np.int64]
@@ -65,7 +65,7 @@ class TextParser:
 
     def parse(self, texts: pa.LargeBinaryArray) -> Iterator[ParsedTexts]:
         """All texts that the reader accepts, usually at once; texts that make it fail are missing."""
-        plan = plan_reading(self._catalog, self._entity, texts.slice(0, SAMPLE).to_pylist())
+        plan = plan_reading(self._catalog, self._entity, _sample(texts))
         whole = _Texts(texts, np.arange(len(texts), dtype=np.int64))
         if plan.extra and self._refuse_unknown:
             whole = self._stripped(whole)
@@ -153,6 +153,15 @@ class TextParser:
         if plan not in self._screens:
             self._screens[plan] = Screen(self._entity, plan, self._refuse_unknown)
         return self._screens[plan]
+
+
+def _sample(texts: pa.LargeBinaryArray) -> list[bytes]:
+    sample: list[bytes] = []
+    for text in texts.slice(0, SAMPLE_ROWS):
+        if sample and sum(map(len, sample)) > SAMPLE_BYTES:
+            break
+        sample.append(text.as_py())
+    return sample
 
 
 def joined_texts(texts: list[bytes]) -> pa.LargeBinaryArray:

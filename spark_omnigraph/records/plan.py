@@ -11,7 +11,9 @@ from spark_omnigraph.records.columns import Reading
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line
 from spark_omnigraph.records.keys import key_columns
 
-SAMPLE = 8
+SAMPLE_ROWS = 8
+SAMPLE_BYTES = 1 << 14
+"""What is looked at, always at least one record."""
 _DATES = (Scalar.DATE, Scalar.DATETIME)
 
 

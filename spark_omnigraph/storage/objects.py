@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import obstore
@@ -107,7 +108,8 @@ class Objects:
             if self.location.is_local:
                 _probe_links(self.location.join(name))
         finally:
-            self.delete(name)
+            with suppress(StorageError):  # the store's own fault matters more than an object that stays
+                self.delete(name)
 
     def _failed(self, verb: str, path: str, error: BaseException) -> StorageError:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

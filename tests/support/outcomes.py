@@ -104,6 +104,8 @@ def error_of(raw: Json) -> OmnigraphError:
     if raw["kind"] == "storage":
         # The reference adds the word when it prints the error, ours carry it from where they are raised.
         return errors.StorageError(f"storage: {raw['message']}")
+    if raw["kind"] == "merge_conflicts":
+        return errors.MergeConflictsError([errors.MergeConflict(**conflict) for conflict in raw["conflicts"]])
     made: OmnigraphError = getattr(errors, _BODY_CLASSES[raw["kind"]])(raw.get("message") or raw.get("conflicts"))
     return made
 
