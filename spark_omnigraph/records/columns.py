@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,12 @@ from spark_omnigraph.records.values import BadValueError, read_blob
 Bools = npt.NDArray[np.bool_]
 
 _DATES = (Scalar.DATE, Scalar.DATETIME)
+_INTEGERS: dict[Scalar, type[np.integer[Any]]] = {
+    Scalar.I32: np.int32,
+    Scalar.I64: np.int64,
+    Scalar.U32: np.uint32,
+    Scalar.U64: np.uint64,
+}
 _STORAGE = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}
 
 
@@ -81,7 +88,7 @@ class Reading:
         if scalar in EXACT_INTEGERS:
             return _floats(column, scalar, target)
         if self.wide:
-            return _integers_from_floats(column, scalar, target)
+            return _integers_from_floats(column, scalar)
         return column, None
 
 
@@ -120,12 +127,12 @@ def _floats(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.A
     return stored, _doubt(column, doubtful & ~certain)
 
 
-def _integers_from_floats(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
+def _integers_from_floats(column: pa.Array, scalar: Scalar) -> tuple[pa.Array, Bools | None]:
     values = floats_of(column)
     low, high = INTEGER_RANGES[scalar]
     good = (np.abs(values) < FLOAT_INTEGERS) & (values >= low) & (values <= high)
     good &= np.where(good, values, 0) == np.floor(np.where(good, values, 0))
-    whole = np.where(good, values, 0).astype(target.to_pandas_dtype())
+    whole = np.where(good, values, 0).astype(_INTEGERS[scalar])
     return _from_numpy(whole, column), _doubt(column, ~good)
 
 
