@@ -135,6 +135,7 @@ def commit(
         version = _publish_or_undo(store, armed, landed, lease)
         reach(CrashPoint.PUBLISHED)
         warnings = record(store, armed, version) or _clean(store, armed, lease, version)
+    store.tidy(prepared.branch)
     return Published(
         prepared.identity.commit_id,
         version.parent,

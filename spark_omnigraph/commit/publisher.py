@@ -58,7 +58,7 @@ def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
         dataset = store.manifest(publication.branch)
         check_stamp(dataset)
         base = int(dataset.version)
-        rows = read_rows(dataset)
+        rows = store.manifest_rows(dataset)
         check_expectations(reduce_rows(publication.branch, base, rows), publication.expectations)
         parent = current_head(store, publication.branch, base, rows)
         commit = publication.commit_id if publication.commit_id is not None else parent

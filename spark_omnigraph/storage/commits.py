@@ -184,6 +184,15 @@ def append_log_rows(dataset: LanceDataset, rows: pa.Table) -> int:
         return int(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).version)
 
 
+def compact(dataset: LanceDataset) -> None:
+    """Merges the small fragments that commits of a row or two leave; the content and older versions stay.
+
+    Two versions, or none when there is nothing to merge. A concurrent write of the same fragments wins or loses whole.
+    """
+    with committing(f"compact {dataset.uri}"):
+        dataset.optimize.compact_files()
+
+
 def create_branch(dataset: LanceDataset, branch: str, parent: str | None, version: int) -> LanceDataset:
     """New Lance branch at a version of its parent. Racing creations corrupt it: callers hold a claim."""
     with committing(f"branch {dataset.uri}"):
@@ -215,6 +224,7 @@ __all__ = [
     "at_version",
     "bump",
     "commit_strict",
+    "compact",
     "create_branch",
     "create_dataset",
     "drop_branch",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import lance
 from lance import LanceDataset
 
-from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.errors import NotFoundError, StorageError
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry, reduce_rows
-from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.commits import compact
+from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.handles import Dataset
 from spark_omnigraph.storage.layout import (
+    COMMIT_ACTORS,
+    COMMITS,
     MANIFEST,
     SCHEMA_APPLY_LOCK,
     SCHEMA_IR,
@@ -21,9 +26,12 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_STATE,
     branch_path,
 )
-from spark_omnigraph.storage.manifest_table import read_rows
+from spark_omnigraph.storage.manifest_table import ManifestReader, read_rows
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import Location, locate
+
+TIDY_ABOVE = 64
+"""Data files of an internal dataset from which a write compacts it afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,7 @@ class GraphStore:
     def __init__(self, location: Location, objects: Objects) -> None:
         self.location = location
         self.objects = objects
+        self._reader = ManifestReader()
 
     @classmethod
     def open(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> GraphStore:
@@ -94,8 +103,23 @@ class GraphStore:
 
     def snapshot_with_rows(self, branch: str | None, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
         dataset = self.manifest(branch, version)
-        rows = read_rows(dataset)
+        rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
         return reduce_rows(branch, int(dataset.version), rows), rows
+
+    def manifest_rows(self, dataset: Dataset) -> list[ManifestRow]:
+        """All rows of a manifest opened at its newest version; only what is new since the last call is read."""
+        return self._reader.read(dataset)
+
+    def tidy(self, branch: str | None) -> None:
+        """Compacts the manifest and the commit log once they consist of many small files, best effort.
+
+        Every publish leaves a file of a row or two, and reading them is what makes commits of an old graph slow.
+        """
+        for path in (branch_path(MANIFEST, branch), branch_path(COMMITS, branch), COMMIT_ACTORS):
+            with suppress(CommitFailed, StorageError):
+                dataset = self.open_dataset(path)
+                if len(dataset.get_fragments()) > TIDY_ABOVE:
+                    compact(dataset)
 
     def branch_names(self) -> set[str]:
         """All Lance branches of the manifest, internal ones too; main is not among them."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from lance import LanceDataset
+from lance.fragment import LanceFragment
 
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.manifest.rows import ManifestRow
@@ -38,13 +40,46 @@ def create_manifest(location: Location, rows: Sequence[ManifestRow]) -> LanceDat
 
 def read_rows(dataset: LanceDataset) -> list[ManifestRow]:
     """All rows of an opened manifest version."""
+    return _rows(dataset, None)
+
+
+def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> list[ManifestRow]:
     with reading(f"read {dataset.uri}"):
-        table = dataset.to_table(columns=_COLUMNS)
+        table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
     return [
         ManifestRow(object_id, kind, key, place, metadata, version, branch, rows)
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Rows of the data files read so far, by object id."""
+
+    files: frozenset[str]
+    rows: Mapping[str, ManifestRow]
+
+
+class ManifestReader:
+    """Reads newest manifest rows, each data file once: rows are only added, or replaced by those of newer files."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def read(self, dataset: LanceDataset) -> list[ManifestRow]:
+        """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""
+        fragments = dataset.get_fragments()
+        names = [fragment.data_files()[0].path for fragment in fragments]
+        seen = self._seen.get(str(dataset.uri))
+        if seen is None or not seen.files <= set(names):
+            seen = _Seen(frozenset(), {})
+        fresh = [f for f, name in zip(fragments, names, strict=True) if name not in seen.files]
+        if fresh:
+            rows = {row.object_id: row for row in _rows(dataset, fresh if seen.files else None)}
+            seen = _Seen(frozenset(names), {**seen.rows, **rows})
+            self._seen[str(dataset.uri)] = seen
+        return list(seen.rows.values())
 
 
 def publish_rows(dataset: LanceDataset, rows: Sequence[ManifestRow]) -> int:
