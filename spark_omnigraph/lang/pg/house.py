@@ -137,9 +137,10 @@ def _example(constraint: RangeConstraint | CheckConstraint) -> str:
     name = constraint.property.text
     if isinstance(constraint, CheckConstraint):
         return f'@check({name}, "regex")'
-    low = constraint.min if constraint.min is not None else min(0, constraint.max or 0)
-    high = "" if constraint.max is None else _written(constraint.max)
-    return f"@range({name}, {_written(low)}..{high})"
+    low, high = constraint.min, constraint.max
+    if low is None:
+        low = high - 1 if high is not None and high <= 0 else 0
+    return f"@range({name}, {_written(low)}..{'' if high is None else _written(high)})"
 
 
 def _written(bound: Bound) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_omnigraph.catalog.identity import prop_id, type_id
+from spark_omnigraph.catalog.identity import Kind, prop_id, type_id
 from spark_omnigraph.catalog.ir import assemble, catalog_from_ir, ir_hash, ir_text
 from spark_omnigraph.catalog.types import (
     Annotation,
@@ -128,9 +128,9 @@ def everything() -> Catalog:
     ]
     notes = (Annotation("embed", "a", (("model", "m/1"),)), Annotation("note", 'q"\\\n\t\x01é😀\u2028'))
 
-    def properties(kind: str, owner: str) -> tuple[Property, ...]:
+    def properties(kind: Kind, owner: str) -> tuple[Property, ...]:
         named = {f"p{number:02}": ptype for number, ptype in enumerate(types)}
-        return tuple(Property(n, prop_id(kind, owner, n), t, notes) for n, t in named.items())  # type: ignore[arg-type]
+        return tuple(Property(n, prop_id(kind, owner, n), t, notes) for n, t in named.items())
 
     rules = (
         Key(("p01", "p00")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spark_omnigraph.errors import SourceSpan
 from spark_omnigraph.lang.source import LINE_LIMIT, Region, SourceText, render
 
@@ -14,6 +16,7 @@ def test_a_span_counts_bytes_lines_and_columns() -> None:
 def test_first_and_last_character() -> None:
     assert SourceText("ab\ncd").span(Region(0, 1)) == SourceSpan(0, 1, 1, 1, "ab")
     assert SourceText("ab\ncd").span(Region(5, 5)) == SourceSpan(5, 5, 2, 3, "cd")
+    assert SourceText("\nab").span(Region(0, 1)) == SourceSpan(0, 1, 1, 1, "")
     assert SourceText("").span(Region(0, 0)) == SourceSpan(0, 0, 1, 1, "")
 
 
@@ -63,3 +66,13 @@ def test_long_lines_are_cut_on_the_left() -> None:
     assert len(span.text) <= LINE_LIMIT + 2
     *_, text, carets = render("bad", span).splitlines()
     assert text[carets.index("^") : carets.rindex("^") + 1] == "BAD"
+
+
+@pytest.mark.parametrize("column", [1, 2, 199, 200, 201, 202, 203, 399, 400, 401, 402, 600])
+@pytest.mark.parametrize("length", [1, 200, 400, 401, 1000])
+def test_the_caret_finds_its_character_wherever_the_line_is_cut(column: int, length: int) -> None:
+    line = "x" * (column - 1) + "!" + "y" * length
+    *_, text, carets = render("bad", SourceText(line).span(Region(column - 1, column))).splitlines()
+    assert text[carets.index("^")] == "!"
+    assert carets.count("^") == 1
+    assert len(text) <= LINE_LIMIT + len("1 | ") + 2

@@ -99,7 +99,14 @@ OPEN_BELOW = [
         "@range on Ox.n needs a lower bound: the schema format records '..120' as a minimum, "
         "and other engines would enforce that; write both, as in @range(n, 0..120)",
     ),
-    ("node Ox { n: F64 «@range(n, ..-1.5)» }", "@range on Ox.n needs a lower bound: "),
+    *(
+        (
+            f"node Ox {{ n: F64 «@range(n, ..{high})» }}",
+            f"@range on Ox.n needs a lower bound: the schema format records '..{high}' as a minimum, "
+            f"and other engines would enforce that; write both, as in @range(n, {example})",
+        )
+        for high, example in (("-1.5", "-2.5..-1.5"), ("0", "-1..0"), ("0.5", "0..0.5"))
+    ),
 ]
 
 

@@ -264,7 +264,7 @@ def test_a_node_and_an_edge_may_share_a_name() -> None:
         ("node Ox { t: String @note(k«=»1) }", "expected ')' after the value of @note, found '='"),
         ("node Ox { t: String @note(k, «1») }", None),
         ("node Ox { t: String @note(k, v«)» }", None),
-        ("node Ox { t: String @note(k, v=«w») }", None),
+        ("node Ox { t: String @note(k, v=«w») }", "expected a string, a number, true or false for 'v', found 'w'"),
         ("node Ox { t: String @note(«trueish») }", None),
         ("node Ox { t: String @«9» }", None),
         ("node Ox { t: String @«Team» }", None),
@@ -378,6 +378,7 @@ def test_misspelt_names_that_do_not_parse_say_the_right_one(marked: str, known: 
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
+    assert compile_schema(" " * TEXT_LIMIT).nodes == {}
     with pytest.raises(SchemaParseError, match=rf"^parse error: .* longer than {TEXT_LIMIT}$"):
         compile_schema(" " * (TEXT_LIMIT + 1))
 
