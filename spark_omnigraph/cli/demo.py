@@ -31,6 +31,12 @@ MARKER = ".spark-omnigraph-demo"
 """File that says that a folder was made by the demo, so that the next run may make it anew."""
 
 _DECADES = range(1940, 2020, 10)
+# In a session of a few seconds the JVM's second compiler and parallel collector cost more than they save: half of
+# all processor time.
+_SHORT_LIVED = {
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +201,7 @@ def ask_spark(place: Place, log: Log) -> int | None:
     if owned:
         log("starting a local Spark, which takes some seconds")
     try:
-        spark = active_or_local("spark-omnigraph demo", conf={"spark.sql.shuffle.partitions": "4"})
+        spark = active_or_local("spark-omnigraph demo", conf=_SHORT_LIVED)
     except UsageError as error:
         log(f"left out: {error.message}")
         return None
