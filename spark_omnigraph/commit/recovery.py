@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from ulid_transform import ulid_now
-
 from spark_omnigraph.commit import sidecar as sidecars
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
@@ -30,6 +28,7 @@ from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, Recov
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, sentinel_facts
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
     RecoveryAudit,
     append_commit,
@@ -120,7 +119,7 @@ class _Recovery:
         self._store = store
         self._sidecar = sidecar
         self._schema_hash = schema_hash
-        self._token = ulid_now()
+        self._token = new_ulid()
 
     def run(self, scope: Scope) -> Recovered | None:
         """Carries the write to an end, or returns None when this scope may not."""

@@ -7,8 +7,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ulid_transform import ulid_now
-
 from spark_omnigraph.catalog.identity import table_path
 from spark_omnigraph.catalog.ir import ir_text
 from spark_omnigraph.catalog.types import Catalog
@@ -19,6 +17,7 @@ from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row
 from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import create_commit_log
 from spark_omnigraph.storage.commits import create_dataset
 from spark_omnigraph.storage.faults import CommitFailed
@@ -99,7 +98,7 @@ def _lay_out(store: GraphStore, catalog: Catalog) -> None:
         update = TableUpdate(entity.table_key, _FIRST_VERSION, None, 0, manifest_path)
         rows += [table_row(entity.table_key, path), version_row(update)]
     create_manifest(store.location, rows)
-    genesis = Commit(ulid_now(), None, _FIRST_MANIFEST, None, None, time.time_ns() // 1000)
+    genesis = Commit(new_ulid(), None, _FIRST_MANIFEST, None, None, time.time_ns() // 1000)
     create_commit_log(store.location, genesis)
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ulid_transform import ulid_now
-
 from spark_omnigraph.catalog.types import EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.index import WantedIndex, build_segments, coverage
@@ -54,7 +53,7 @@ def ensure_indices(store: GraphStore, branch: str | None, tables: Iterable[str] 
             built += [f"{key}.{want.column}" for want in missing]
     if not writes:
         return []
-    identity = Identity(ulid_now(), None, None, WriterKind.ENSURE_INDICES)
+    identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
     prepared = PreparedCommit(identity, branch, catalog.ir_hash, tuple(writes))
     try:
         commit(store, prepared, lambda: current_hash(store))

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from ulid_transform import ulid_now
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
@@ -37,6 +36,7 @@ from spark_omnigraph.graph.report import locate_findings, write_report
 from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.staging import RangeReceipt, StageContext, StagedFragment, stage_range, tables_mentioned
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -287,7 +287,7 @@ def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
     writes = [_table_write(plan, key, staged.tables.get(key), replacing) for key in sorted(keys)]
     advancing = tuple(w for w in writes if w.change.fragments or (w.change.replace_all and w.entry.row_count))
     read = tables_read(plan.contract.catalog, {w.table_key for w in advancing}, replacing)
-    identity = Identity(ulid_now(), ulid_now(), request.actor, WriterKind.LOAD)
+    identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.LOAD)
     pins = {key: plan.snapshot.pin(key) for key in sorted(read)}
     return PreparedCommit(identity, request.branch, plan.contract.schema_hash, advancing, pins)
 

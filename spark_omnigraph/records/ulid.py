@@ -41,3 +41,8 @@ def new_ulids(count: int) -> pa.Array:
 
 def _encode(value: int, length: int) -> bytes:
     return bytes(_ALPHABET[(value >> (5 * place)) & 31] for place in reversed(range(length)))
+
+
+def new_ulid() -> str:
+    """One ULID."""
+    return str(new_ulids(1)[0])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
-from ulid_transform import ulid_now
 
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, version_row
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import create_commit_log
 from spark_omnigraph.storage.commits import TableChange, create_dataset
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -53,7 +53,7 @@ def make_store(root: Path) -> GraphStore:
         update = TableUpdate(key, 1, None, 0, store.manifest_path(uri, manifest_file(1)))
         rows += [table_row(key, path), version_row(update)]
     create_manifest(location, rows)
-    create_commit_log(location, Commit(ulid_now(), None, 3, None, None, 1))
+    create_commit_log(location, Commit(new_ulid(), None, 3, None, None, 1))
     return GraphStore(location, HookedObjects(store.objects))
 
 
@@ -73,7 +73,7 @@ def staged_write(store: GraphStore, key: str, ids: list[str], replace_all: bool 
 
 
 def prepared(*writes: TableWrite, reads: dict[str, int] | None = None, actor: str | None = None) -> PreparedCommit:
-    identity = Identity(ulid_now(), ulid_now(), actor, WriterKind.LOAD)
+    identity = Identity(new_ulid(), new_ulid(), actor, WriterKind.LOAD)
     return PreparedCommit(identity, None, HASH, writes, reads or {})
 
 
