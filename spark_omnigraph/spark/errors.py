@@ -19,6 +19,8 @@ from spark_omnigraph.errors import (
     BadRowSummary,
     ExpectedVersionMismatch,
     InternalError,
+    MergeConflict,
+    MergeConflictsError,
     OmnigraphError,
     StorageError,
     UsageError,
@@ -113,8 +115,12 @@ def _missing_package(text: str) -> UsageError | None:
 
 
 def _decode(kind: str, message: str, facts: dict[str, object]) -> OmnigraphError:
-    if kind == ExpectedVersionMismatch.kind and isinstance(facts.get("manifest_conflict"), dict):
-        return ExpectedVersionMismatch(**facts["manifest_conflict"])  # type: ignore[arg-type]
+    moved = facts.get("manifest_conflict")
+    if kind == ExpectedVersionMismatch.kind and isinstance(moved, dict):
+        return ExpectedVersionMismatch(str(moved["table_key"]), int(moved["expected"]), int(moved["actual"]))
+    conflicts = facts.get("merge_conflicts")
+    if kind == MergeConflictsError.kind and isinstance(conflicts, list):
+        return MergeConflictsError([MergeConflict(**conflict) for conflict in conflicts])
     if kind == AlreadyInitializedError.kind and "uri" in facts:
         return AlreadyInitializedError(str(facts["uri"]))
     if kind == BadRowsError.kind:
