@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.records.dates import parse_date, parse_datetime
-from spark_omnigraph.records.numbers import float_text, float_value, integral, whole_number
+from spark_omnigraph.records.json_numbers import float_text, float_value, integral, whole_number
 
 STORED_DATE = re.compile(r"-?\d+", re.ASCII)
 """A Date or DateTime key as it is stored; text of this form is never read as a date."""

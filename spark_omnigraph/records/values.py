@@ -13,7 +13,7 @@ from spark_omnigraph.catalog.types import Property, PropType, Scalar
 from spark_omnigraph.errors import Rule
 from spark_omnigraph.records.dates import DATE_MAX, DATE_MIN, parse_date, parse_datetime
 from spark_omnigraph.records.json_line import Real, show
-from spark_omnigraph.records.numbers import INTEGER_RANGES, STORED_NAMES, float_value, integral, whole_number
+from spark_omnigraph.records.json_numbers import INTEGER_RANGES, STORED_NAMES, float_value, integral, whole_number
 
 BASE64_PREFIX = "base64:"
 BLOB_SCHEMES = ("abfss", "az", "cos", "file", "goosefs", "gs", "hf", "oss", "s3", "tos")

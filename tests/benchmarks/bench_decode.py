@@ -32,7 +32,7 @@ def chunks_of(data: bytes) -> list[LineChunk]:
     start = line = 0
     while start < len(data):
         stop = data.rfind(b"\n", start, start + CHUNK) + 1 or len(data)
-        lines = TextLines(data[start : stop - 1])
+        lines = TextLines(data[start:stop].removesuffix(b"\n"))
         chunks.append(LineChunk(lines, start + lines.starts, line))
         line += len(lines)
         start = stop
@@ -98,9 +98,15 @@ def main() -> None:
     base = measure(clean, checked(catalog, decoder), options.rounds)
     report("decode, ids, checks: clean", base, base)
     report("decode and ids: clean", measure(clean, decoder.decode, options.rounds), base)
+    listed = [LineChunk(list(chunk.lines), chunk.offsets, chunk.first_line) for chunk in clean]
+    report("the same from lists of lines", measure(listed, checked(catalog, decoder), options.rounds), base)
     for share in (0.0001, 0.01, 0.1):
         spoiled = chunks_of(spoil(data, share))
-        report(f"decode, ids, checks: {share:.2%} bad", measure(spoiled, checked(catalog, decoder), 2), base)
+        report(
+            f"decode, ids, checks: {share:.2%} bad",
+            measure(spoiled, checked(catalog, RecordDecoder(catalog, DecodeOptions())), options.rounds),
+            base,
+        )
     exact = RecordDecoder(catalog, DecodeOptions(), bulk_minimum=ALL_EXACT)
     report("exact path alone: clean", measure(clean[::4], exact.decode, 1), base)
 

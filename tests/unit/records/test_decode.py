@@ -289,7 +289,7 @@ def test_the_last_of_repeated_members_counts_outside_data(bulk_minimum: int) -> 
 
 @paths
 def test_blank_lines_comments_and_carriage_returns(bulk_minimum: int) -> None:
-    lines = [
+    lines: list[str | bytes] = [
         "// a comment",
         "",
         "   \t",
@@ -351,7 +351,8 @@ def test_rows_keep_input_order_where_the_two_paths_meet() -> None:
 
 
 def test_nothing_to_decode() -> None:
-    for lines in ([], [""], ["// x"]):
+    inputs: list[list[str | bytes]] = [[], [""], ["// x"]]
+    for lines in inputs:
         decoded = decode(lines)
         assert (decoded.tables, decoded.rejected, decoded.read) == ((), (), {})
 

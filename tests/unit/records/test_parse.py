@@ -9,7 +9,7 @@ from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.records import parse
 from spark_omnigraph.records.envelope import EnvelopeReader
 from spark_omnigraph.records.parse import TextParser, joined_texts
-from spark_omnigraph.records.plan import EndForm, plan_reading
+from spark_omnigraph.records.plan import EndForm, ReadPlan, plan_reading
 from spark_omnigraph.records.screen import Screen
 from tests.unit.records.builders import CATALOG
 
@@ -21,7 +21,7 @@ class CountingParser(TextParser):
 
     tried: list[int]
 
-    def _read(self, given: parse._Texts, plan: parse.ReadPlan) -> parse.ParsedTexts | None:
+    def _read(self, given: parse._Texts, plan: ReadPlan) -> parse.ParsedTexts | None:
         self.tried.append(len(given.positions))
         return super()._read(given, plan)
 

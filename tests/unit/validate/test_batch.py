@@ -39,7 +39,8 @@ TYPES = {
 
 def accounts(**columns: list[object]) -> pa.Table:
     count = max(len(values) for values in columns.values())
-    filled: dict[str, list[object]] = {name: [None] * count for name in TYPES} | {"login": ["x"] * count} | columns
+    filled: dict[str, list[object]] = {name: [None] * count for name in TYPES}
+    filled |= {"login": ["x"] * count, **columns}
     return pa.table({name: pa.array(values, TYPES[name]) for name, values in filled.items()})
 
 
