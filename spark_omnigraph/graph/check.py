@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.keys import scan_columns, stored_among
 from spark_omnigraph.storage.staged import TableTarget
+from spark_omnigraph.validate.key_index import KeyIndex
 from spark_omnigraph.validate.probes import (
     CardinalityProbe,
     DanglingProbe,
@@ -75,6 +77,8 @@ class LoadChecker:
         self._targets = targets
         self._options = options
         self._superseded: dict[str, int] = {}
+        self._indexes: dict[str, KeyIndex] = {}
+        self._indexing = Lock()
         self._endpoint_types = {name for e in catalog.edges.values() for name in (e.from_type, e.to_type)}
 
     def run(self, mentioned: frozenset[str]) -> CheckResult:
@@ -186,13 +190,8 @@ class LoadChecker:
 
     def _known_nodes(self, values: pa.ChunkedArray, node_key: str, mentioned: frozenset[str]) -> npt.NDArray[np.bool_]:
         """Per value, whether it is the id of a node that will be there: staged, or stored and not replaced."""
-        new = self._staged.get(node_key)
-        known = np.zeros(len(values), dtype=bool)
-        if new is not None and new.given_ids:
-            ids = new.column("id")
-            if new.dropped.any():
-                ids = ids.filter(pa.array(~new.dropped))
-            known = np.asarray(pc.is_in(values, value_set=ids.combine_chunks()))
+        index = self._staged_ids(node_key)
+        known = index.contains(values) if index is not None else np.zeros(len(values), dtype=bool)
         replaced = self._mode is LoadMode.OVERWRITE and node_key in mentioned
         if known.all() or replaced or not self._targets[node_key].row_count:
             return known
@@ -200,6 +199,19 @@ class LoadChecker:
         stored = stored_among(self._targets[node_key].open(self._options), "id", open_values)
         found: npt.NDArray[np.bool_] = np.asarray(pc.is_in(values, value_set=stored))
         return known | found
+
+    def _staged_ids(self, node_key: str) -> KeyIndex | None:
+        """Index of the ids of a node table's staged rows, made once for all edge tables."""
+        table = self._staged.get(node_key)
+        if table is None or not table.given_ids:
+            return None
+        with self._indexing:
+            if node_key not in self._indexes:
+                ids = table.column("id")
+                if table.dropped.any():
+                    ids = ids.filter(pa.array(~table.dropped))
+                self._indexes[node_key] = KeyIndex(ids.combine_chunks())
+            return self._indexes[node_key]
 
     def _check_cardinality(self, table: StagedTable, edge: EdgeType, probe: CardinalityProbe) -> list[Finding]:
         live = np.flatnonzero(~table.dropped)

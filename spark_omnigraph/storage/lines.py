@@ -22,6 +22,7 @@ import obstore
 
 from spark_omnigraph.errors import NotFoundError, StorageError
 from spark_omnigraph.records.decode import LineChunk
+from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.objects import open_object_store
 from spark_omnigraph.storage.uri import Location, locate
@@ -144,7 +145,7 @@ def _chunk(text: bytes, offset: int, first_line: int) -> LineChunk:
     offsets = np.empty(len(breaks) + 1, dtype=np.int64)
     offsets[0] = offset
     offsets[1:] = breaks + (offset + 1)
-    return LineChunk(text.split(b"\n"), offsets, first_line)
+    return LineChunk(TextLines(text, offsets - offset), offsets, first_line)
 
 
 def _rest_of_line(stream: BinaryIO) -> bytes:

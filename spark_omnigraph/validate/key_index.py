@@ -1,0 +1,117 @@
+"""Exact look-up of strings among many: one hash table for all columns that ask for the same keys.
+
+Arrow's `is_in` builds its table anew for every call and costs half a second a million; endpoints of edges ask four
+times for the same ids. Here 64-bit hashes find one candidate for each value, and comparing the strings proves it;
+where a comparison fails (two keys of one hash), Arrow decides. So the answer never rests on a hash.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Positions = npt.NDArray[np.int64]
+_Hashes = npt.NDArray[np.uint64]
+
+_WORD = 8
+_FIRST, _NEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_SHIFT = np.uint64(32)
+_LEVELS = 24
+
+
+class KeyIndex:
+    """Positions of strings in an array of keys without nulls; of repeated keys, one."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+        self._hashes = hash_strings(keys)
+        self._levels: list[tuple[np.uint64, npt.NDArray[np.int32]]] = []
+        self._fill(np.arange(len(keys), dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def _fill(self, places: npt.NDArray[np.int32]) -> None:
+        """Tables of one key a slot; keys that lose their slot to one of another hash go to the next table."""
+        while len(places) and len(self._levels) < _LEVELS:
+            bits = max(4, int(2 * len(places) - 1).bit_length())
+            shift = np.uint64(64 - bits)
+            hashes = self._at_level(self._hashes[places], len(self._levels))
+            slots = (hashes >> shift).astype(np.int64)
+            table = np.full(1 << bits, -1, dtype=np.int32)
+            table[slots] = places
+            self._levels.append((shift, table))
+            winners = table[slots]
+            lost = (winners != places) & (self._hashes[winners] != self._hashes[places])
+            places = places[lost]
+
+    @staticmethod
+    def _at_level(hashes: _Hashes, level: int) -> _Hashes:
+        return hashes * np.uint64(2 * level + 1) if level else hashes
+
+    def find(self, values: pa.Array) -> Positions:
+        """Position of each value among the keys, -1 where it is none."""
+        found = self._candidates(hash_strings(values))
+        hit = np.flatnonzero(found >= 0)
+        if not len(hit):
+            return found
+        at = pa.array(hit)
+        wanted = values if len(hit) == len(values) else values.take(at)
+        same = np.asarray(pc.equal(self._keys.take(pa.array(found[hit])), wanted))
+        if not same.all():
+            doubtful = hit[~same]
+            exact = pc.index_in(values.take(pa.array(doubtful)), value_set=self._keys)
+            found[doubtful] = np.asarray(exact.fill_null(-1))
+        return found
+
+    def contains(self, values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """Whether each value is one of the keys."""
+        if isinstance(values, pa.ChunkedArray):
+            parts = [self.find(chunk) >= 0 for chunk in values.chunks]
+            return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+        return self.find(values) >= 0
+
+    def _candidates(self, hashes: _Hashes) -> Positions:
+        """Per hash the position of a key that has it, or -1."""
+        found = np.full(len(hashes), -1, dtype=np.int64)
+        open_rows: Positions | None = None
+        for level, (shift, table) in enumerate(self._levels):
+            wanted = hashes if open_rows is None else hashes[open_rows]
+            places = table[(self._at_level(wanted, level) >> shift).astype(np.int64)]
+            # A slot of -1 reads the last key; its hash decides like any other.
+            hit = (self._hashes[places] == wanted) & (places >= 0)
+            if open_rows is None:
+                found[hit] = places[hit]
+                open_rows = np.flatnonzero(~hit)
+            else:
+                found[open_rows[hit]] = places[hit]
+                open_rows = open_rows[~hit]
+            if not len(open_rows):
+                break
+        return found
+
+
+def hash_strings(values: pa.Array) -> _Hashes:
+    """A 64-bit hash of each string, eight bytes at a time; nulls hash like the empty string."""
+    count = len(values)
+    if not count:
+        return np.empty(0, dtype=np.uint64)
+    _, offset_buffer, data_buffer = values.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[values.offset : values.offset + count + 1]
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.empty(0, dtype=np.uint8)
+    first, last = int(offsets[0]), int(offsets[-1])
+    padded = np.zeros((last - first) // _WORD + 2, dtype=np.uint64)
+    padded.view(np.uint8)[: last - first] = data[first:last]
+    words = np.lib.stride_tricks.as_strided(padded, shape=(last - first + 1,), strides=(1,))
+    places = starts.astype(np.int64) - first
+    hashes = lengths.astype(np.uint64) * _FIRST
+    for done in range(0, int(lengths.max()), _WORD):
+        rows = np.flatnonzero(lengths > done) if done >= int(lengths.min()) else slice(None)
+        left = np.minimum(lengths[rows] - done, _WORD).astype(np.uint64)
+        word = words[places[rows] + done] << ((np.uint64(_WORD) - left) * np.uint64(8))
+        mixed = (hashes[rows] ^ word) * _NEXT
+        hashes[rows] = mixed ^ (mixed >> _SHIFT)
+    return hashes * _FIRST

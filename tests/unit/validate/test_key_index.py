@@ -1,0 +1,62 @@
+"""KeyIndex against a dictionary: whatever the strings, and even if all hashes were equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_omnigraph.validate import key_index
+from spark_omnigraph.validate.key_index import KeyIndex, hash_strings
+
+TEXT = st.text(max_size=30) | st.sampled_from(["", "a", "a\0", "aaaaaaaa", "aaaaaaaaa", "ä" * 9, "x" * 300])
+
+
+def check(keys: list[str], values: list[str]) -> None:
+    index = KeyIndex(pa.array(keys, pa.string()))
+    for value, place in zip(values, index.find(pa.array(values, pa.string())).tolist(), strict=True):
+        if value in keys:
+            assert keys[place] == value
+        else:
+            assert place == -1
+
+
+@given(st.lists(TEXT, max_size=40), st.lists(TEXT, max_size=40))
+def test_it_finds_what_a_dictionary_finds(keys: list[str], others: list[str]) -> None:
+    check(keys, [*others, *keys])
+
+
+@given(st.lists(TEXT, max_size=20), st.lists(TEXT, max_size=20))
+def test_the_answer_does_not_rest_on_hashes(keys: list[str], others: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_index, "hash_strings", lambda values: np.full(len(values), 7, dtype=np.uint64))
+        check(keys, [*others, *keys])
+
+
+@given(st.lists(st.none() | TEXT, min_size=1, max_size=30), st.integers(0, 5), st.integers(0, 5))
+def test_a_slice_hashes_like_a_copy(values: list[str | None], left: int, right: int) -> None:
+    whole = pa.array(values, pa.string())
+    part = whole[left : len(values) - right]
+    copy = pa.array(part.to_pylist(), pa.string())
+    assert hash_strings(part).tolist() == hash_strings(copy).tolist()
+
+
+def test_many_keys_fill_several_tables() -> None:
+    keys = [f"person-{i}" for i in range(50_000)]
+    index = KeyIndex(pa.array(keys))
+    assert len(index) == 50_000
+    assert index.find(pa.array(keys)).tolist() == list(range(50_000))
+    assert not index.contains(pa.array([f"person-{i}" for i in range(50_000, 60_000)])).any()
+
+
+def test_hashes_of_similar_keys_differ() -> None:
+    texts = [f"{i:026d}" for i in range(100_000)] + [f"k{i}" for i in range(100_000)]
+    assert len(np.unique(hash_strings(pa.array(texts)))) == 200_000
+
+
+def test_chunked_values() -> None:
+    index = KeyIndex(pa.array(["a", "b"]))
+    assert index.contains(pa.chunked_array([["a", "x"], ["b"]])).tolist() == [True, False, True]
+    assert index.contains(pa.chunked_array([], pa.string())).tolist() == []
