@@ -125,12 +125,12 @@ def commit(
     if not prepared.writes:
         raise InternalError("a write without tables was handed to the commit protocol")
     lease = Lease(store, prepared.identity.operation_id)
-    try:
-        armed = _take_turn(store, prepared, schema_hash, lease)
-    except OmnigraphError:
-        abandon()
-        raise
     with lease:
+        try:
+            armed = _take_turn(store, prepared, schema_hash, lease)
+        except OmnigraphError:
+            abandon()
+            raise
         landed = _land_all(store, armed, lease)
         version = _publish_or_undo(store, armed, landed, lease)
         reach(CrashPoint.PUBLISHED)
@@ -159,7 +159,12 @@ def _take_turn(
         bound = revalidate(store, prepared, schema_hash)
         reach(CrashPoint.BOUND)
         armed = arm(store, prepared, bound, lease)
-        if covering(store, prepared.branch, prepared.tables, other_than=own) is None:
+        try:
+            other = covering(store, prepared.branch, prepared.tables, other_than=own)
+        except OmnigraphError:
+            _act(RULES[Phase.ARM, Observation.UNKNOWN], store, armed, (), lease)
+            raise
+        if other is None:
             reach(CrashPoint.ARMED)
             return armed
         _act(RULES[Phase.ARM, Observation.LOST], store, armed, (), lease)
