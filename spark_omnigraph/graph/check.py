@@ -106,8 +106,7 @@ class LoadChecker:
         for unique in unique_probes(entity):
             found += self._check_unique(table, unique)
         if isinstance(entity, EdgeType):
-            for endpoint in endpoint_probes(entity):
-                found += self._check_endpoints(table, endpoint, mentioned)
+            found += self._check_endpoints(table, endpoint_probes(entity), mentioned)
             for cardinality in cardinality_probes(entity):
                 found += self._check_cardinality(table, entity, cardinality)
         elif entity.name in self._endpoint_types:
@@ -175,30 +174,50 @@ class LoadChecker:
         found = np.unique(np.concatenate(hits)) if hits else np.empty(0, dtype=np.int64)
         return found[np.argsort(table.input_rank[found])] if len(found) else found
 
-    def _check_endpoints(self, table: StagedTable, probe: EndpointProbe, mentioned: frozenset[str]) -> list[Finding]:
-        table.load(["src", "dst"])
-        values = table.column(probe.column)
-        missing = ~self._known_nodes(values, probe.node_key, mentioned) & ~table.dropped
-        rows = np.flatnonzero(missing)
+    def _check_endpoints(
+        self, table: StagedTable, probes: tuple[EndpointProbe, ...], mentioned: frozenset[str]
+    ) -> list[Finding]:
+        """Looks at one staged file at a time: edges are many, and two passes cost less than keeping their ends."""
+        unknown: dict[str, list[pa.Array]] = {probe.column: [] for probe in probes}
+        for _, ends in table.files(["src", "dst"]):
+            for probe in probes:
+                unknown[probe.column].append(self._not_staged(ends.column(probe.column), probe.node_key))
+        missing = {p.column: self._not_stored(unknown[p.column], p.node_key, mentioned) for p in probes}
+        if not any(len(values) for values in missing.values()):
+            return []
+        return [found for probe in probes for found in self._dangling(table, probe, missing[probe.column])]
+
+    def _not_staged(self, values: pa.ChunkedArray, node_key: str) -> pa.Array:
+        """The distinct values that are no id of a staged row."""
+        index = self._staged_ids(node_key)
+        return values.unique() if index is None else values.filter(pa.array(~index.contains(values))).unique()
+
+    def _not_stored(self, parts: list[pa.Array], node_key: str, mentioned: frozenset[str]) -> pa.Array:
+        """Those of the values that are no id of a stored row either, rows that are replaced not counted."""
+        values = pa.chunked_array(parts, pa.string()).unique()
+        replaced = self._mode is LoadMode.OVERWRITE and node_key in mentioned
+        if replaced or not len(values) or not self._targets[node_key].row_count:
+            return values
+        stored = stored_among(self._targets[node_key].open(self._options), "id", values)
+        return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
+
+    def _dangling(self, table: StagedTable, probe: EndpointProbe, missing: pa.Array) -> list[Finding]:
+        rows: list[Rows] = []
+        names: list[pa.Array] = []
+        for first, ends in table.files([probe.column]):
+            values = ends.column(probe.column)
+            live = ~table.dropped[first : first + len(values)]
+            bad = np.flatnonzero(np.asarray(pc.is_in(values, value_set=missing)) & live)
+            rows.append(bad + first)
+            names += values.take(pa.array(bad)).chunks
+        values = pa.chunked_array(names, pa.string())
         node = probe.node_key.partition(":")[2]
         field = "from" if probe.column == "src" else "to"
 
         def message(i: int) -> str:
-            return f"{probe.column} '{values[int(rows[i])].as_py()}' not found in {node}"
+            return f"{probe.column} '{values[i].as_py()}' not found in {node}"
 
-        return _found(Finding(table.table_key, field, Rule.ENDPOINT, rows, message), table)
-
-    def _known_nodes(self, values: pa.ChunkedArray, node_key: str, mentioned: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Per value, whether it is the id of a node that will be there: staged, or stored and not replaced."""
-        index = self._staged_ids(node_key)
-        known = index.contains(values) if index is not None else np.zeros(len(values), dtype=bool)
-        replaced = self._mode is LoadMode.OVERWRITE and node_key in mentioned
-        if known.all() or replaced or not self._targets[node_key].row_count:
-            return known
-        open_values = values.filter(pa.array(~known)).unique()
-        stored = stored_among(self._targets[node_key].open(self._options), "id", open_values)
-        found: npt.NDArray[np.bool_] = np.asarray(pc.is_in(values, value_set=stored))
-        return known | found
+        return _found(Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message), table)
 
     def _staged_ids(self, node_key: str) -> KeyIndex | None:
         """Index of the ids of a node table's staged rows, made once for all edge tables."""

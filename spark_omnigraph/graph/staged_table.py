@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,6 +63,13 @@ class StagedTable:
         if name not in self._columns:
             self.load([name])
         return self._columns[name]
+
+    def files(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Some columns file by file, with the number of the first row; nothing is kept."""
+        first = 0
+        for _, fragment in self.parts:
+            yield first, read_staged(self.target.uri, fragment.file.path, names, self._options)
+            first += fragment.file.rows
 
     def load(self, names: Iterable[str]) -> None:
         """Reads columns that are not read yet, all in one pass over the files."""
