@@ -25,7 +25,8 @@ from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
 from spark_omnigraph.storage.commit_log import newest_commit_id
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest_table import check_stamp, publish_rows, read_rows
+from spark_omnigraph.storage.manifest_table import publish_rows, read_rows
+from spark_omnigraph.storage.stamp import migrate
 
 ATTEMPTS = 12
 """Publishes tried while only tables that this write neither wrote nor read move underneath."""
@@ -55,8 +56,7 @@ class PublishedVersion:
 def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
     """Publishes, or raises ExpectedVersionMismatch (a definite loss) or RecoveryRequiredError (outcome unknown)."""
     for attempt in range(ATTEMPTS):
-        dataset = store.manifest(publication.branch)
-        check_stamp(dataset)
+        dataset = migrate(store.manifest(publication.branch))
         base = int(dataset.version)
         rows = store.manifest_rows(dataset)
         check_expectations(reduce_rows(publication.branch, base, rows), publication.expectations)

@@ -31,7 +31,7 @@ from spark_omnigraph.storage.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.lines import Source, list_inputs
-from spark_omnigraph.storage.manifest_table import check_stamp
+from spark_omnigraph.storage.stamp import migrate
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -93,8 +93,9 @@ class Graph:
     ) -> Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
-        Read-write probes the store and recovers interrupted writes (RecoveryRequiredError when one cannot be); a
-        read-only open always works. NotFoundError for a missing graph or branch.
+        Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
+        (RecoveryRequiredError when one cannot be); a read-only open always works. NotFoundError for a missing graph or
+        branch.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
@@ -104,8 +105,9 @@ class Graph:
             raise NotFoundError(f"branch '{branch}' not found in '{store.root}'")
         recovered: tuple[Recovered, ...] = ()
         if mode == "rw":
-            check_stamp(store.manifest(name))
             store.objects.probe(RECOVERY)
+            for each in {None, name}:
+                migrate(store.manifest(each))
             recovered = tuple(recover(store, lambda: current_hash(store)))
         read_contract(store)
         return cls(store, mode == "rw", ReadTarget(display(name)), recovered)

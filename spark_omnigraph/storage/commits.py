@@ -23,6 +23,8 @@ from spark_omnigraph.storage.layout import STORAGE_VERSION
 FENCE_KEY = "omnigraph:fence"
 CONTENT_KEY = "omnigraph:content"
 OPERATION_KEY = "omnigraph:operation"
+PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+"""Field metadata by which Lance knows the column that merges of manifest rows go by."""
 
 _LOG_RETRIES = 20
 """Appends to the commit log commute, so lost races for the file name may be retried."""
@@ -141,12 +143,27 @@ def restore(dataset: LanceDataset, version: int, properties: Mapping[str, str] |
 
 def bump(dataset: LanceDataset, token: str) -> LanceDataset:
     """New version that differs in schema metadata alone, so that every restore prepared before it is refused."""
-    with committing(f"fence {dataset.uri}"):
-        change = LanceOperation.UpdateMap({FENCE_KEY: token})
-        operation = LanceOperation.UpdateConfig(schema_metadata_updates=change)
-        properties = {FENCE_KEY: token}
-        transaction = Transaction(dataset.version, operation, transaction_properties=properties)
+    return set_schema_metadata(dataset, {FENCE_KEY: token}, {FENCE_KEY: token})
+
+
+def set_schema_metadata(
+    dataset: LanceDataset, values: Mapping[str, str], properties: Mapping[str, str] | None = None
+) -> LanceDataset:
+    """New version with these keys of schema-level metadata."""
+    with committing(f"set schema metadata of {dataset.uri}"):
+        operation = LanceOperation.UpdateConfig(schema_metadata_updates=LanceOperation.UpdateMap(dict(values)))
+        transaction = Transaction(dataset.version, operation, transaction_properties=dict(properties or {}))
         return LanceDataset.commit(dataset, transaction, max_retries=0)
+
+
+def set_primary_key(dataset: LanceDataset, column: str) -> LanceDataset:
+    """New version whose rows merge by this column. Lance lets the key be set once and never changed."""
+    with committing(f"set the primary key of {dataset.uri}"):
+        field = next(f for f in dataset.lance_schema.fields() if f.name() == column)
+        operation = LanceOperation.UpdateConfig(
+            field_metadata_updates={field.id(): LanceOperation.UpdateMap({PRIMARY_KEY: "true"})}
+        )
+        return LanceDataset.commit(dataset, Transaction(dataset.version, operation), max_retries=0)
 
 
 def read_properties(dataset: LanceDataset, version: int) -> Mapping[str, str]:
@@ -217,6 +234,7 @@ __all__ = [
     "CONTENT_KEY",
     "FENCE_KEY",
     "OPERATION_KEY",
+    "PRIMARY_KEY",
     "CommitFailed",
     "Outcome",
     "TableChange",
@@ -233,5 +251,7 @@ __all__ = [
     "prepare_change",
     "read_properties",
     "restore",
+    "set_primary_key",
+    "set_schema_metadata",
     "stamp_manifest",
 ]

@@ -9,16 +9,15 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import LanceFragment
 
-from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.manifest.rows import ManifestRow
-from spark_omnigraph.storage.commits import create_dataset, merge_manifest_rows, stamp_manifest
+from spark_omnigraph.storage.commits import PRIMARY_KEY, create_dataset, merge_manifest_rows, stamp_manifest
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.uri import Location
 
 SCHEMA = pa.schema(
     [
-        pa.field("object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
+        pa.field("object_id", pa.string(), nullable=False, metadata={PRIMARY_KEY: "true"}),
         pa.field("object_type", pa.string(), nullable=False),
         pa.field("location", pa.string()),
         pa.field("metadata", pa.string()),
@@ -85,27 +84,6 @@ class ManifestReader:
 def publish_rows(dataset: LanceDataset, rows: Sequence[ManifestRow]) -> int:
     """One compare-and-swap of full rows; the manifest version that shows them. Raises CommitFailed."""
     return merge_manifest_rows(dataset, to_arrow(rows))
-
-
-def schema_version(dataset: LanceDataset) -> int:
-    """Stamp of the internal format; absent or unparsable counts as 1."""
-    text = (dataset.schema.metadata or {}).get(SCHEMA_VERSION_KEY.encode(), b"1").decode()
-    return int(text) if text.isdigit() else 1
-
-
-def check_stamp(dataset: LanceDataset) -> None:
-    """Refuses a manifest that another format generation wrote."""
-    stamp = schema_version(dataset)
-    if stamp > SCHEMA_VERSION:
-        raise BadRequestError(
-            f"graph at '{dataset.uri}' has internal schema version {stamp}; this release reads and writes "
-            f"{SCHEMA_VERSION}. Upgrade spark_omnigraph, or export the graph with the release that wrote it."
-        )
-    if stamp < SCHEMA_VERSION:
-        raise StorageError(
-            f"storage: graph at '{dataset.uri}' has internal schema version {stamp}; writing needs {SCHEMA_VERSION}. "
-            "Open it once read-write with an engine that migrates it."
-        )
 
 
 def to_arrow(rows: Iterable[ManifestRow]) -> pa.Table:

@@ -1,0 +1,90 @@
+"""The stamp of the internal format on `__manifest`, and the way up from older ones (storage format, section 7).
+
+Each step may be repeated: it looks at what is there, so a step that died half-way, or that two processes make at the
+same time, ends in the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lance import LanceDataset
+
+from spark_omnigraph.errors import BadRequestError, InternalError, StorageError
+from spark_omnigraph.storage.commits import at_version, drop_branch, set_primary_key, set_schema_metadata
+from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.layout import SCHEMA_VERSION, SCHEMA_VERSION_KEY
+
+KEY_COLUMN = "object_id"
+RUN_PREFIX = "__run__"
+"""Branches of the manifest that releases before stamp 3 made for each write, and that nothing reads any more."""
+_ATTEMPTS = 10
+
+
+def read_stamp(dataset: LanceDataset) -> int:
+    """Stamp of an opened manifest; absent or unparsable counts as 1."""
+    text = (dataset.schema.metadata or {}).get(SCHEMA_VERSION_KEY.encode(), b"").decode(errors="replace")
+    return max(int(text), 1) if text.isascii() and text.isdigit() else 1
+
+
+def migrate(dataset: LanceDataset) -> LanceDataset:
+    """Brings an opened manifest to the current stamp; the handle to go on with, itself when nothing was to be done.
+
+    Refuses a newer stamp with BadRequestError, and a key other than `object_id` with InternalError.
+    """
+    failure: CommitFailed | None = None
+    for _ in range(_ATTEMPTS):
+        stamp = read_stamp(dataset)
+        if stamp > SCHEMA_VERSION:
+            raise BadRequestError(
+                f"graph at '{dataset.uri}' has internal schema version {stamp}; this release reads and writes "
+                f"{SCHEMA_VERSION}. Upgrade spark_omnigraph, or export the graph with the release that wrote it."
+            )
+        if stamp == SCHEMA_VERSION:
+            return dataset
+        try:
+            dataset = _STEPS[stamp](dataset)
+        except CommitFailed as failed:
+            failure = failed  # perhaps somebody else makes the same step: look again
+            dataset = _newest(dataset)
+    raise StorageError(
+        f"storage: '{dataset.uri}' could not be brought to internal schema version {SCHEMA_VERSION}: {failure}"
+    )
+
+
+def _newest(dataset: LanceDataset) -> LanceDataset:
+    with reading(f"open {dataset.uri}"):
+        newest = int(dataset.latest_version)
+    return at_version(dataset, newest)
+
+
+def _to_2(dataset: LanceDataset) -> LanceDataset:
+    """Rows of the manifest get their key."""
+    keys = [field.name() for field in dataset.lance_schema.fields() if field.is_unenforced_primary_key()]
+    if not keys:
+        dataset = set_primary_key(dataset, KEY_COLUMN)
+    elif keys != [KEY_COLUMN]:
+        raise InternalError(
+            f"'{dataset.uri}' has the primary key ({', '.join(keys)}) where a manifest has {KEY_COLUMN}: another "
+            "program changed it, and writing to this graph would duplicate its rows"
+        )
+    return set_schema_metadata(dataset, {SCHEMA_VERSION_KEY: "2"})
+
+
+def _to_3(dataset: LanceDataset) -> LanceDataset:
+    """Branches of runs go, those that lie inside or come from another one first."""
+    with reading(f"list branches of {dataset.uri}"):
+        names = [name for name in dataset.branches.list() if name.lstrip("/").startswith(RUN_PREFIX)]
+    failure: CommitFailed | None = None
+    for name in sorted(names, key=len, reverse=True):
+        try:
+            drop_branch(dataset, name)
+        except CommitFailed as failed:
+            failure = failed  # perhaps another run came from it: that one goes now, this one in the next round
+    if failure is not None:
+        raise failure
+    return set_schema_metadata(dataset, {SCHEMA_VERSION_KEY: "3"})
+
+
+_STEPS: dict[int, Callable[[LanceDataset], LanceDataset]] = {1: _to_2, 2: _to_3}
+"""Stamp → the step that leads away from it."""
