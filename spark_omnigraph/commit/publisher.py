@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_omnigraph.errors import ExpectedVersionMismatch, RecoveryRequiredError, StorageError
+from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import (
     ManifestRow,
     PublishFacts,
@@ -22,8 +23,8 @@ from spark_omnigraph.manifest.rows import (
     version_row,
 )
 from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
-from spark_omnigraph.storage.commit_log import newest_commit_id
-from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.commit_log import read_commits
+from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest_table import publish_rows, read_rows
 from spark_omnigraph.storage.stamp import migrate
@@ -66,11 +67,11 @@ def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
         new_rows = [version_row(update) for update in publication.updates] + [sentinel_row(facts)]
         try:
             landed = publish_rows(dataset, new_rows)
-        except CommitFailed as failure:
-            if failure.outcome is Outcome.UNKNOWN:
-                found = _read_back(store, publication, base)
-                if found is not None:
-                    return found
+        except CommitFailed:
+            # A client that asks again after a lost answer is refused by its own success: look, whatever it says.
+            found = _read_back(store, publication, base)
+            if found is not None:
+                return found
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))
             continue
         return PublishedVersion(landed, parent, _moved_between(store, publication, base, landed))
@@ -85,11 +86,17 @@ def check_expectations(snapshot: Snapshot, expectations: Mapping[str, int]) -> N
 
 
 def current_head(store: GraphStore, branch: str | None, version: int, rows: Sequence[ManifestRow]) -> str | None:
-    """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log."""
+    """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log.
+
+    Above our publish may also stand a compaction, and our commit row may still be missing from the log.
+    """
     facts = sentinel_facts(rows)
     if facts is not None and facts.commit is not None and facts.base + 1 == version:
         return facts.commit
-    return newest_commit_id(store.location, branch)
+    newest = head(read_commits(store.location, branch))
+    if facts is not None and facts.commit is not None and (newest is None or newest.manifest_version <= facts.base + 1):
+        return facts.commit
+    return newest.id if newest is not None else None
 
 
 def _read_back(store: GraphStore, publication: Publication, base: int) -> PublishedVersion | None:
