@@ -1,7 +1,9 @@
 """Claims: one process at a time does a step that Lance does not make safe under a race.
 
 A claim is an object in `__recovery/` that does not end in `.json`, created only if absent, and removed afterwards. One
-whose owner died stays; it is taken over once its term is past, which creating branches tolerates (it looks again).
+whose owner died stays until its term is past; then exactly one process takes it over, by swapping its content. What is
+done under a claim must still bear an owner that was stopped for longer than the term and goes on: recovery fences its
+tables and looks at its sidecar again before it moves any content.
 """
 
 from __future__ import annotations
@@ -10,55 +12,89 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from spark_omnigraph.errors import WriterBusyError
+from spark_omnigraph.errors import StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 
-TERM = 120.0
-"""Seconds after which a claim counts as abandoned; the claimed steps take milliseconds."""
+TERM = 60.0
+"""Seconds for which a claim is its owner's alone; the claimed steps take milliseconds."""
+SKEW = 60.0
+"""Seconds by which two machines' clocks may differ."""
 WAIT = 30.0
+RECOVERING, SETTLING = "recover~", "settle~"
+"""Beginnings of the claims under which tables are fenced."""
 _POLL = 0.05
+_PREFIX, _SUFFIX = "x_claim~", ".claim"
 
 
 @contextmanager
 def claimed(store: GraphStore, name: str, wait: float = WAIT) -> Iterator[None]:
     """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds."""
-    path = f"{RECOVERY}/x_claim~{name}.claim"
-    token = uuid.uuid4().hex
-    _take(store, path, token, wait)
+    path = _path(name)
+    content = _take(store, path, wait)
     try:
         yield
     finally:
-        _release(store, path, token)
+        _release(store, path, content)
 
 
-def _take(store: GraphStore, path: str, token: str, wait: float) -> None:
+def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:
+    """Names of claims that begin so and whose owners died with them."""
+    names = []
+    for file in store.objects.list(RECOVERY):
+        name = file.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+        if file == f"{_PREFIX}{name}{_SUFFIX}" and name.startswith(beginnings):
+            content = store.objects.get(_path(name))
+            if content is not None and _is_abandoned(content):
+                names.append(name)
+    return names
+
+
+def is_claimed(store: GraphStore, name: str) -> bool:
+    """Whether somebody holds the claim, or died with it."""
+    return store.objects.get(_path(name)) is not None
+
+
+def recovery_claim(operation_id: str) -> str:
+    """Name of the claim that whoever recovers a write holds."""
+    return f"{RECOVERING}{operation_id}"
+
+
+def _path(name: str) -> str:
+    return f"{RECOVERY}/{_PREFIX}{name}{_SUFFIX}"
+
+
+def _take(store: GraphStore, path: str, wait: float) -> bytes:
     deadline = time.monotonic() + wait
+    token = uuid.uuid4().hex
     while True:
         content = json.dumps({"token": token, "expires_at": time.time() + TERM}).encode()
         if store.objects.create(path, content):
-            return
-        if _is_abandoned(store, path):
-            store.objects.delete(path)
-            continue
+            return content
+        found = store.objects.get(path)
+        if found is not None:
+            if token.encode() in found:  # ours: the answer to its creation was lost
+                return found
+            if _is_abandoned(found) and store.objects.swap(path, found, content):
+                return content
         if time.monotonic() >= deadline:
             raise WriterBusyError(f"another process holds {path} for longer than {wait:g} s; try again later")
         time.sleep(_POLL)
 
 
-def _is_abandoned(store: GraphStore, path: str) -> bool:
-    content = store.objects.get(path)
-    if content is None:
-        return False
+def _is_abandoned(content: bytes) -> bool:
     try:
-        return time.time() > float(json.loads(content)["expires_at"])
+        return time.time() > float(json.loads(content)["expires_at"]) + SKEW
     except (ValueError, KeyError, TypeError):
         return True
 
 
-def _release(store: GraphStore, path: str, token: str) -> None:
-    content = store.objects.get(path)
-    if content is not None and token.encode() in content:
-        store.objects.delete(path)
+def _release(store: GraphStore, path: str, content: bytes) -> None:
+    """Removes the claim while it is certainly ours; one whose term is past may be somebody else's by now."""
+    with suppress(StorageError):  # what was done under it is done; the claim runs out by itself
+        if time.time() < float(json.loads(content)["expires_at"]):
+            store.objects.delete(path)
+        else:
+            store.objects.swap(path, content, json.dumps({"token": "released", "expires_at": 0}).encode())

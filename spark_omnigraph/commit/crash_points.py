@@ -27,16 +27,21 @@ class CrashPoint(Enum):
     PUBLISHED = "published"
     RECORDED = "recorded"
     DISARMED = "disarmed"
+    HEARTBEAT = "heartbeat"
     UNDO_STARTED = "undo_started"
     UNDO_RESTORED = "undo_restored"
     UNDO_PUBLISHED = "undo_published"
     RECOVERY_CLAIMED = "recovery_claimed"
+    RECOVERY_DECIDED = "recovery_decided"
+    RECOVERY_BUMPED = "recovery_bumped"
     RECOVERY_FENCED_FIRST = "recovery_fenced_first"
     RECOVERY_FENCED_ALL = "recovery_fenced_all"
     RECOVERY_RESTORED = "recovery_restored"
     RECOVERY_PUBLISHED = "recovery_published"
     RECOVERY_RECORDED = "recovery_recorded"
     RECOVERY_AUDITED = "recovery_audited"
+    SETTLE_FENCED = "settle_fenced"
+    SETTLE_PUT_BACK = "settle_put_back"
 
 
 class Crashed(BaseException):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.errors import ConflictError
-from spark_omnigraph.storage.commits import CONTENT_KEY, FENCE_KEY, bump, read_properties, restore
+from spark_omnigraph.storage.commits import CONTENT_KEY, FENCE_KEY, OPERATION_KEY, bump, read_properties, restore
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.handles import Dataset
@@ -43,6 +43,7 @@ def fence(store: GraphStore, path: str, pin: int, token: str) -> FencedTable:
         content = content_version(dataset, pin)
         try:
             bumped = bump(dataset, token)
+            reach(CrashPoint.RECOVERY_BUMPED)
             fenced = restore(bumped, content, {FENCE_KEY: token, CONTENT_KEY: str(content)})
         except CommitFailed:
             continue
@@ -64,13 +65,22 @@ def put_back(table: FencedTable, version: int, token: str) -> FencedTable:
 
 
 def content_version(dataset: Dataset, pin: int) -> int:
-    """Version whose content HEAD has: HEAD itself, or what fences above the published `pin` have kept."""
+    """Version whose content HEAD has: HEAD itself, or what fences and undone writes above the published `pin` have
+    kept. Below the pin only when a recovery that was given up for dead went on and put back what it remembered.
+    """
     version = int(dataset.version)
     while version > pin:
         properties = read_properties(dataset, version)
         if CONTENT_KEY in properties:
-            return int(properties[CONTENT_KEY])
-        if FENCE_KEY not in properties:
+            version = int(properties[CONTENT_KEY])
+        elif FENCE_KEY in properties:
+            version -= 1  # a bump without its restore: the content is that of the version below
+        else:
             break
-        version -= 1  # a bump without its restore: the content is that of the version below
     return version
+
+
+def is_ours_above(dataset: Dataset, pin: int) -> bool:
+    """Whether every version above the published one is a step of a write, an undo or a recovery of this library."""
+    versions = range(pin + 1, int(dataset.version) + 1)
+    return all({FENCE_KEY, OPERATION_KEY} & read_properties(dataset, version).keys() for version in versions)

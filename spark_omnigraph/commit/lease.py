@@ -11,9 +11,11 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
 from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -49,7 +51,8 @@ def lease_path(operation_id: str) -> str:
 class Lease:
     """The lease of one write: acquired before its sidecar, renewed in the background, released after it.
 
-    As a context it stops the heartbeat on the way out, whatever happened: a lease that is left behind runs out.
+    As a context it stops the heartbeat on the way out, whatever happened. A lease that its owner leaves behind on
+    purpose, because an error or a warning left the sidecar, is given up: recovery need not wait for its term.
     """
 
     def __init__(self, store: GraphStore, operation_id: str) -> None:
@@ -58,11 +61,14 @@ class Lease:
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._renewed: tuple[float, float] | None = None
 
     def acquire(self) -> None:
         """Creates the lease object and starts the heartbeat."""
-        if not self._store.objects.create(self._path, self._content()):
+        now, content = _clocks(), self._content(TERM)
+        if not self._store.objects.create(self._path, content) and self._store.objects.get(self._path) != content:
             raise WriterBusyError(f"lease {self._path} exists already; an operation id was used twice")
+        self._renewed = now
         self._stop.clear()
         self._thread = threading.Thread(target=self._beat, name="omnigraph-lease", daemon=True)
         self._thread.start()
@@ -71,6 +77,13 @@ class Lease:
         """Stops the heartbeat and removes the lease object; the sidecar must be gone already."""
         self._halt()
         self._store.objects.delete(self._path)
+        self._renewed = None
+
+    def may_be_taken(self) -> bool:
+        """Whether others may count this lease as run out by now, as after a machine that slept or a store that hung."""
+        if self._renewed is None:
+            return True
+        return any(now - then > TERM for now, then in zip(_clocks(), self._renewed, strict=True))
 
     def __enter__(self) -> Lease:
         return self
@@ -79,6 +92,10 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._halt()
+        if self._renewed is not None and (kind is None or issubclass(kind, (Exception, KeyboardInterrupt))):
+            with suppress(StorageError):  # then it runs out by itself
+                if self._store.objects.get(self._path) is not None:
+                    self._store.objects.put(self._path, self._content(-SKEW))
 
     def _halt(self) -> None:
         self._stop.set()
@@ -88,14 +105,22 @@ class Lease:
 
     def _beat(self) -> None:
         while not self._stop.wait(TERM / 3):
+            now = _clocks()
+            reach(CrashPoint.HEARTBEAT)
             try:
-                self._store.objects.put(self._path, self._content())
+                self._store.objects.put(self._path, self._content(TERM))
             except StorageError:
                 continue  # the next beat tries again; a lease that runs out makes others stop, never go on
+            self._renewed = now
 
-    def _content(self) -> bytes:
-        facts = {"owner": self._owner, "expires_at": time.time() + TERM}
+    def _content(self, term: float) -> bytes:
+        facts = {"owner": self._owner, "expires_at": time.time() + term}
         return json.dumps(facts).encode()
+
+
+def _clocks() -> tuple[float, float]:
+    """One clock that nobody sets and one that goes on while the machine sleeps."""
+    return time.monotonic(), time.time()
 
 
 def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:

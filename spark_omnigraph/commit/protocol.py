@@ -24,10 +24,12 @@ from collections.abc import Callable
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease, await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
+from spark_omnigraph.commit.settle import settle
 from spark_omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
@@ -42,6 +44,8 @@ from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import reduce_rows
 from spark_omnigraph.storage.commit_log import append_commit
 from spark_omnigraph.storage.commits import (
+    CONTENT_KEY,
+    FENCE_KEY,
     OPERATION_KEY,
     at_version,
     commit_strict,
@@ -201,6 +205,10 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
             raise ExpectedVersionMismatch(write.table_key, expected, head)
         # A writer that published and removed its sidecar since the snapshot was read shows as a moved pin.
         check_expectations(store.snapshot(prepared.branch), {write.table_key: expected})
+        if settle(store, prepared.branch, write.table_key):
+            raise ExpectedVersionMismatch(
+                write.table_key, expected, store.snapshot(prepared.branch).pin(write.table_key)
+            )
         raise ConflictError(
             f"'{write.table_key}' is at version {head} but version {expected} is published, and no running write "
             "covers it: another program committed to it past the manifest. Inspect the dataset and re-publish or "
@@ -224,12 +232,13 @@ def arm(store: GraphStore, prepared: PreparedCommit, bound: tuple[BoundWrite, ..
 
 
 def land(bound: BoundWrite) -> LandedTable:
-    """Phase B for one table: its transaction lands at exactly pin + 1, or CommitFailed says what is known."""
+    """Phase B for one table: its transaction lands at exactly pin + 1, or CommitFailed says that it did not.
+
+    Every failure is read back: a client that asks again after a lost answer is refused by its own success.
+    """
     try:
         dataset = commit_strict(bound.dataset, bound.transaction)
     except CommitFailed as failure:
-        if failure.outcome is Outcome.LOST:
-            raise
         version = landed_version(bound.dataset, bound.transaction)
         if version is None:
             raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
@@ -272,10 +281,13 @@ def _publish_or_undo(
     )
     try:
         return publish(store, publication)
+    except RecoveryRequiredError:
+        _act(RULES[Phase.PUBLISH, Observation.UNKNOWN], store, armed, landed, lease)
+        raise
     except ConflictError:
         _act(RULES[Phase.PUBLISH, Observation.LOST], store, armed, landed, lease)
         raise
-    except StorageError:
+    except OmnigraphError:
         _act(RULES[Phase.PUBLISH, Observation.FAILED], store, armed, landed, lease)
         raise
 
@@ -303,8 +315,12 @@ def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion) -> 
 
 
 def _clean(store: GraphStore, armed: ArmedCommit, lease: Lease, version: PublishedVersion) -> tuple[str, ...]:
+    operation_id = armed.prepared.identity.operation_id
     try:
-        sidecar.disarm(store, armed.prepared.identity.operation_id)
+        if lease.may_be_taken() and is_claimed(store, recovery_claim(operation_id)):
+            # Its fences must not stay behind without the sidecar that says whose they are.
+            return ("published, while another process took this write for dead; recovery removes its sidecar",)
+        sidecar.disarm(store, operation_id)
         reach(CrashPoint.DISARMED)
         lease.release()
     except StorageError as failure:
@@ -330,7 +346,8 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
         for table in landed:
             # Our change may have landed over somebody's commit: then the version below ours is theirs to keep.
             below = table.version - 1
-            restored = restore(table.dataset, below)
+            properties = {FENCE_KEY: armed.prepared.identity.operation_id, CONTENT_KEY: str(below)}
+            restored = restore(table.dataset, below, properties)
             if int(restored.version) != table.version + 1:
                 overtaken = StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken")
                 raise _unknown(armed, overtaken)
@@ -344,7 +361,9 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
             expected = {k: v for k, v in pins.items() if k in keys}
             undoing = f"undo:{identity.operation_id}"
             publish(store, Publication(armed.prepared.branch, tuple(updates), expected, undoing, None, identity.actor))
-    except (CommitFailed, ConflictError, StorageError) as failure:
+    except RecoveryRequiredError:
+        raise
+    except (CommitFailed, OmnigraphError) as failure:
         raise _unknown(armed, failure) from failure
     reach(CrashPoint.UNDO_PUBLISHED)
 

@@ -4,7 +4,8 @@
 
 A writer that only seems gone cannot land, publish or undo anything afterwards: its datasets are behind a fence before
 anything is decided, and the manifest no longer shows the versions that it expects. A recovery that dies is recovered in
-the same way, from the same sidecar. Sidecars of other engines are treated alike; where they carry no expectations of
+the same way, from the same sidecar; one that only seems dead finds the sidecar gone, or its publish refused, and
+settles what it moved. Sidecars of other engines are treated alike; where they carry no expectations of
 ours, the versions alone decide, as the storage format says (section 6).
 """
 
@@ -17,17 +18,18 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar as sidecars
-from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.claim import RECOVERING, SETTLING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
+from spark_omnigraph.commit.settle import ACTOR, settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, sentinel_facts
-from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
     RecoveryAudit,
@@ -41,7 +43,6 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 from spark_omnigraph.storage.manifest_table import read_rows
 
-ACTOR = "omnigraph:recovery"
 _ROUNDS = 5
 """Times a recovery looks again because the writer it gave up published meanwhile."""
 
@@ -96,20 +97,43 @@ def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Sc
             if result is not None:
                 done.append(result)
     if scope is Scope.FULL:
+        _sweep_claims(store)
         remove_orphans(store)
     return done
+
+
+def _sweep_claims(store: GraphStore) -> None:
+    """Claims whose owners died may stand for tables that were fenced and never published, with no sidecar any more."""
+    traces = abandoned(store, (RECOVERING, SETTLING))
+    if traces:
+        settle_all(store)
+    for name in traces:
+        with claimed(store, name):
+            pass  # taken over and removed
 
 
 def _recover_claimed(
     store: GraphStore, operation_id: str, schema_hash: Callable[[], str], scope: Scope
 ) -> Recovered | None:
     """One write, under a claim that exactly one process holds; None when it is gone, alive or left for later."""
-    with claimed(store, f"recover~{operation_id}"):
+    with claimed(store, recovery_claim(operation_id)):
         reach(CrashPoint.RECOVERY_CLAIMED)
         sidecar = sidecars.read(store, operation_id)
         if sidecar is None or is_live(store, sidecar):
             return None
         return _Recovery(store, sidecar, schema_hash).run(scope)
+
+
+class _TakenOver(Exception):  # noqa: N818 - a turn of events inside this module, not an error for callers
+    """Another process recovers, or has recovered, the same write."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The publish that ended a write, and whether the writer made it."""
+
+    at: PublishedVersion
+    by_writer: bool
 
 
 class _Recovery:
@@ -131,9 +155,12 @@ class _Recovery:
                 f"{self._where()} belongs to a schema change, which this release cannot finish: open the graph once "
                 "read-write with the engine that started it"
             )
-        for _ in range(_ROUNDS):
+        for attempt in range(_ROUNDS):
+            if attempt and self._is_gone():
+                break
             snapshot = self._store.snapshot(branch)
             decision = self._decide(snapshot, self._contents(snapshot))
+            reach(CrashPoint.RECOVERY_DECIDED)
             if decision is Decision.ABORT:
                 raise RecoveryRequiredError(
                     f"{self._where()} covers a table whose HEAD is behind its published version"
@@ -142,15 +169,28 @@ class _Recovery:
                 return None
             try:
                 return self._stale(snapshot) if decision is Decision.STALE else self._finish(snapshot)
+            except _TakenOver:
+                break
             except ExpectedVersionMismatch:
                 continue  # the writer published before its tables were fenced; what it did stands
-        raise ConflictError(f"{self._where()} kept changing while it was recovered; try again")
+        else:
+            raise ConflictError(f"{self._where()} kept changing while it was recovered; try again")
+        self._leave()
+        return None
 
     def _contents(self, snapshot: Snapshot) -> dict[str, int]:
         return {
             pin.table_key: content_version(self._store.open_dataset(self._path(pin)), snapshot.pin(pin.table_key))
             for pin in self._sidecar.pins
         }
+
+    def _is_gone(self) -> bool:
+        return sidecars.read(self._store, self._sidecar.operation_id) is None
+
+    def _leave(self) -> None:
+        """Somebody else brought the write to its end while this process stood still: only our own traces are left."""
+        for pin in self._sidecar.pins:
+            settle(self._store, self._sidecar.branch, pin.table_key)
 
     def _finish(self, snapshot: Snapshot) -> Recovered:
         """Fences all tables, decides on what they then hold, and publishes."""
@@ -160,10 +200,12 @@ class _Recovery:
             fenced[pin.table_key] = fence(self._store, path, snapshot.pin(pin.table_key), self._token)
             reach(CrashPoint.RECOVERY_FENCED_FIRST)
         reach(CrashPoint.RECOVERY_FENCED_ALL)
+        if self._is_gone():
+            raise _TakenOver
         contents = {key: table.content for key, table in fenced.items()}
         forward = self._decide(snapshot, contents) is Decision.ROLL_FORWARD
         if not forward:
-            fenced = {k: put_back(t, snapshot.pin(k), self._token) for k, t in fenced.items()}
+            fenced = self._put_back(snapshot, fenced)
         version = self._publish(snapshot, fenced, forward)
         reach(CrashPoint.RECOVERY_PUBLISHED)
         outcomes = tuple(
@@ -177,6 +219,12 @@ class _Recovery:
         )
         return self._close(RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK, version, outcomes)
 
+    def _put_back(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable]) -> dict[str, FencedTable]:
+        try:
+            return {key: put_back(table, snapshot.pin(key), self._token) for key, table in fenced.items()}
+        except ConflictError as error:
+            raise _TakenOver from error
+
     def _decide(self, snapshot: Snapshot, contents: Mapping[str, int]) -> Decision:
         mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
         states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._sidecar.pins]
@@ -187,10 +235,15 @@ class _Recovery:
         return Decision.STALE if states and all_published else decision
 
     def _state(self, pin: SidecarPin, snapshot: Snapshot, content: int) -> PinState:
-        post = pin.post
+        shown, post = snapshot.pin(pin.table_key), pin.post
         if self._sidecar.commit_id is not None and content == pin.post and not self._is_ours(pin):
             post = 0  # somebody else's commit stands where this write's should
-        return PinState(content, snapshot.pin(pin.table_key), pin.expected, post, pin.confirmed)
+        if content < shown <= self._head(pin):
+            content = shown  # older content was put back over the published one: nothing of this write is above it
+        return PinState(content, shown, pin.expected, post, pin.confirmed)
+
+    def _head(self, pin: SidecarPin) -> int:
+        return int(self._store.open_dataset(self._path(pin)).version)
 
     def _is_ours(self, pin: SidecarPin) -> bool:
         dataset = self._store.open_dataset(self._path(pin))
@@ -208,10 +261,10 @@ class _Recovery:
         expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._sidecar.pins}
         if forward:
             expectations |= self._sidecar.reads or {}
-        commit_id = self._commit_id(forward)
-        operation = f"recover:{self._sidecar.operation_id}:{self._token}"
+        kind = RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK
+        operation = f"{_recovering(self._sidecar.operation_id, kind)}:{self._token}"
         return publish(
-            self._store, Publication(self._sidecar.branch, updates, expectations, operation, commit_id, ACTOR)
+            self._store, Publication(self._sidecar.branch, updates, expectations, operation, self._row_id(kind), ACTOR)
         )
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:
@@ -219,29 +272,44 @@ class _Recovery:
         rows = int(table.dataset.count_rows())
         return TableUpdate(pin.table_key, table.head, pin.branch, rows, path)
 
-    def _commit_id(self, forward: bool) -> str:
-        """A write that is finished keeps the id that its caller may know; an undone one gets a commit of recovery."""
-        return self._sidecar.commit_id if forward and self._sidecar.commit_id is not None else self._token
+    def _row_id(self, kind: RecoveryKind) -> str:
+        """Id of the commit row. A write that is finished keeps the id that its caller may know; everything else gets
+        one that every recovery of this sidecar would choose, so that none adds a second row.
+        """
+        own = self._sidecar.commit_id
+        return own if kind is RecoveryKind.ROLLED_FORWARD and own is not None else self._sidecar.operation_id
 
     def _stale(self, snapshot: Snapshot) -> Recovered:
-        """The write was published; only its commit row or its sidecar is left to see to."""
-        published = self._find_publish(snapshot)
-        version = published if published is not None else PublishedVersion(snapshot.version, None)
-        own = self._sidecar.commit_id if published is not None else None
+        """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""
+        for pin in self._sidecar.pins:
+            settle(self._store, self._sidecar.branch, pin.table_key, self._sidecar.operation_id)
+        kind, ending = self._find_publish(snapshot)
         outcomes = tuple(TableOutcome(p.table_key, p.expected, snapshot.pin(p.table_key)) for p in self._sidecar.pins)
-        return self._close(RecoveryKind.ROLLED_FORWARD, version, outcomes, own)
+        own = ending.by_writer and self._sidecar.commit_id is not None
+        return self._close(kind, ending.at, outcomes, self._sidecar.actor if own else ACTOR)
 
-    def _find_publish(self, snapshot: Snapshot) -> PublishedVersion | None:
-        """The manifest version at which the writer itself published, found by its operation id."""
+    def _find_publish(self, snapshot: Snapshot) -> tuple[RecoveryKind, _Ending]:
+        """How the write ended, from the publish that names it: its own, that of its undo, or a recovery's.
+
+        One of ours that no publish names ended without any. Another engine names none; there the versions alone count.
+        """
+        names = _endings(self._sidecar.operation_id)
         version = snapshot.version
         while version > 0:
-            facts = sentinel_facts(read_rows(self._store.manifest(self._sidecar.branch, version)))
-            if facts is None:
-                return None
-            if facts.operation == self._sidecar.operation_id:
-                return PublishedVersion(facts.base + 1, facts.parent)
+            dataset = self._store.manifest(self._sidecar.branch, version)
+            rows = read_rows(dataset)
+            facts = sentinel_facts(rows)
+            shown = reduce_rows(self._sidecar.branch, version, rows)
+            if facts is None or all(shown.pin(p.table_key) <= p.expected for p in self._sidecar.pins):
+                break
+            for name, kind in names.items():
+                if facts.operation == name or facts.operation.startswith(f"{name}:"):
+                    by_writer = name == self._sidecar.operation_id
+                    return kind, _Ending(PublishedVersion(facts.base + 1, facts.parent), by_writer)
             version = facts.base  # what stood before the publish that this version shows
-        return None
+        ours = self._sidecar.schema_hash is not None
+        kind = RecoveryKind.ROLLED_BACK if ours else RecoveryKind.ROLLED_FORWARD
+        return kind, _Ending(PublishedVersion(snapshot.version, None), False)
 
     def _discard_orphan(self) -> Recovered:
         """The graph branch is gone: so is whatever the write did on it."""
@@ -253,14 +321,13 @@ class _Recovery:
         kind: RecoveryKind,
         version: PublishedVersion,
         outcomes: tuple[TableOutcome, ...],
-        commit_id: str | None = None,
+        actor: str | None = ACTOR,
     ) -> Recovered:
         """Commit row, audit row, then sidecar and lease. Each is looked for first, since a recovery may be repeated."""
         sidecar, location = self._sidecar, self._store.location
         branch = None if kind is RecoveryKind.BRANCH_DISCARDED else sidecar.branch
-        row_id = commit_id if commit_id is not None else self._row_id(kind)
+        row_id = self._row_id(kind)
         if not has_commit(location, branch, row_id):
-            actor = sidecar.actor if commit_id is not None else ACTOR
             merged = sidecar.merge_source if kind is RecoveryKind.ROLLED_FORWARD else None
             row = Commit(row_id, branch, version.manifest_version, version.parent, merged, _now(), actor)
             append_commit(location, row)
@@ -284,9 +351,6 @@ class _Recovery:
         self._store.objects.delete(lease_path(sidecar.operation_id))
         return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, version.manifest_version, outcomes)
 
-    def _row_id(self, kind: RecoveryKind) -> str:
-        return self._commit_id(kind is RecoveryKind.ROLLED_FORWARD)
-
     def _path(self, pin: SidecarPin) -> str:
         """Path of the dataset below the root. Sidecars name it by URI, which does not survive a move of the graph."""
         location = "/".join(pin.path.rstrip("/").rsplit("/", 2)[-2:])
@@ -294,6 +358,21 @@ class _Recovery:
 
     def _where(self) -> str:
         return f"sidecar {self._store.root}/{sidecars.sidecar_path(self._sidecar.operation_id)}"
+
+
+def _recovering(operation_id: str, kind: RecoveryKind) -> str:
+    """What the publish of a recovery is called, up to its token."""
+    return f"recover:{operation_id}:{kind.value}"
+
+
+def _endings(operation_id: str) -> dict[str, RecoveryKind]:
+    """Names of the publishes that end a write, and how each ends it."""
+    recoveries = {_recovering(operation_id, kind): kind for kind in RecoveryKind}
+    return {
+        operation_id: RecoveryKind.ROLLED_FORWARD,
+        f"undo:{operation_id}": RecoveryKind.ROLLED_BACK,
+        **recoveries,
+    }
 
 
 def _now() -> int:

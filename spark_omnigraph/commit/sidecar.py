@@ -59,9 +59,10 @@ def sidecar_path(operation_id: str) -> str:
 
 
 def arm(store: GraphStore, prepared: PreparedCommit) -> None:
-    """Makes the sidecar durable, only if none of that name exists."""
+    """Makes the sidecar durable, only if none of that name exists (but ours, when an answer was lost)."""
     path = sidecar_path(prepared.identity.operation_id)
-    if not store.objects.create(path, _to_json(store, prepared).encode()):
+    content = _to_json(store, prepared).encode()
+    if not store.objects.create(path, content) and store.objects.get(path) != content:
         raise ConflictError(f"sidecar {path} exists already; an operation id was used twice")
 
 

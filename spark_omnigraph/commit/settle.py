@@ -1,0 +1,77 @@
+"""Settling: a table whose HEAD left its published version by our own steps alone is brought back to it.
+
+A process that was stopped, given up for dead and then went on can still fence a table or put content back, and nothing
+that it leaves is ever published. Readers do not notice; writers find HEAD past its pin, and settle it. What another
+program committed past the manifest is left where it is.
+"""
+
+from __future__ import annotations
+
+from ulid_transform import ulid_now
+
+from spark_omnigraph.commit.claim import SETTLING, claimed
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.fence import fence, is_ours_above, put_back
+from spark_omnigraph.commit.lease import covering
+from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.errors import ExpectedVersionMismatch
+from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path, manifest_file
+
+ACTOR = "omnigraph:recovery"
+"""Actor of everything that recovery publishes."""
+
+
+def settle_all(store: GraphStore) -> list[str]:
+    """Settles every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
+    moved = []
+    for branch in (None, *sorted(store.branch_names())):
+        for key, entry in store.snapshot(branch).entries.items():
+            if entry.branch == branch and settle(store, branch, key):
+                moved.append(f"{key}@{branch or 'main'}")
+    return moved
+
+
+def settle(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None = None) -> bool:
+    """Makes HEAD of a table its published version again; False when it is, or when that is not for us to do.
+
+    Not for us are tables that a sidecar covers (but that of `operation_id`), forks that nothing published yet, and
+    what other programs committed.
+    """
+    if _adrift(store, branch, table_key, operation_id) is None:
+        return False
+    with claimed(store, f"{SETTLING}{table_key.replace(':', '~')}~{(branch or 'main').replace('/', '~')}"):
+        entry = _adrift(store, branch, table_key, operation_id)
+        if entry is None:
+            return False
+        token = ulid_now()
+        fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
+        reach(CrashPoint.SETTLE_FENCED)
+        if not is_ours_above(fenced.dataset, entry.version):
+            return False
+        settled = put_back(fenced, entry.version, token)
+        reach(CrashPoint.SETTLE_PUT_BACK)
+        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
+        update = TableUpdate(table_key, settled.head, branch, entry.row_count, path)
+        expected = {table_key: entry.version}
+        try:
+            publish(store, Publication(branch, (update,), expected, f"settle:{token}", None, ACTOR))
+        except ExpectedVersionMismatch:
+            return False  # a write that had landed before was published meanwhile: it stands, look again
+    return True
+
+
+def _adrift(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None) -> TableEntry | None:
+    """The published entry of a table whose HEAD is past it by steps of ours that nobody answers for."""
+    entry = store.snapshot(branch).entries.get(table_key)
+    if entry is None or entry.branch != branch:
+        return None
+    dataset = store.open_dataset(branch_path(entry.location, branch))
+    if int(dataset.version) <= entry.version or not is_ours_above(dataset, entry.version):
+        return None
+    # A sidecar is there from before a table lands until after it is published: look for it last, then at the pin.
+    if covering(store, branch, frozenset({table_key}), other_than=operation_id) is not None:
+        return None
+    return entry if store.snapshot(branch).pin(table_key) == entry.version else None
