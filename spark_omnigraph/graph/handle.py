@@ -24,6 +24,7 @@ from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, 
 from spark_omnigraph.graph.index import ensure_indices
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
+from spark_omnigraph.graph.report import check_report_path
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode
@@ -163,8 +164,10 @@ class Graph:
         self.refresh()
         files = tuple(list_inputs(source, self.store.storage_options))
         load_mode = _load_mode(mode)
+        chosen = options or LoadOptions()
+        check_report_path(chosen.bad_rows, files)
         name, created = self._ensure_branch(branch, base)
-        request = LoadRequest(files, name, load_mode, actor, options or LoadOptions(), base, created)
+        request = LoadRequest(files, name, load_mode, actor, chosen, base, created)
         try:
             report = self._load(request)
         except (InputError, ConflictError):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
-import tempfile
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from spark_omnigraph.errors import BadRow, BadRowSummary, StorageError
+from spark_omnigraph.errors import BadRequestError, BadRow, BadRowSummary, StorageError
 from spark_omnigraph.graph.check import Finding
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.decode import Rejected
 from spark_omnigraph.staging import LocatedRow, RangeReceipt, StageContext, locate_rows
-from spark_omnigraph.storage.lines import InputRange
+from spark_omnigraph.storage.lines import InputFile, InputRange
 
 SAMPLE = 20
 """Bad rows kept in the error and the summary; the report has all."""
@@ -38,6 +37,19 @@ class LineNumbers:
 
     def line(self, range_index: int, line: int) -> int:
         return self._first[range_index] + line + 1
+
+
+def check_report_path(path: str | None, inputs: Iterable[InputFile]) -> None:
+    """BadRequestError when a report could not be written, or would replace an input of the load."""
+    if path is None:
+        return
+    target = Path(path).absolute()
+    if target.is_dir():
+        raise BadRequestError(f"the bad-row report '{path}' is a folder: name a file in it")
+    if any(target.exists() and Path(f.name).exists() and target.samefile(f.name) for f in inputs):
+        raise BadRequestError(
+            f"the bad-row report '{path}' is an input of this load and would replace it: name another file"
+        )
 
 
 def write_report(
@@ -146,14 +158,17 @@ def _write(rows: Iterable[BadRow], path: str | None) -> list[BadRow]:
                 break
         return sample
     target = Path(path).absolute()
+    part = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, delete=False) as out:
+        with part.open("w", encoding="utf-8") as out:
             for row in rows:
                 if len(sample) < SAMPLE:
                     sample.append(row)
                 out.write(json.dumps(row.to_dict(), ensure_ascii=False) + "\n")
-        os.replace(out.name, target)
+        part.replace(target)
     except OSError as error:
         raise StorageError(f"storage: the bad-row report {path} cannot be written: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
     return sample

@@ -284,6 +284,22 @@ def test_good_rows_get_in_when_bad_ones_are_allowed(graph: Graph, tmp_path: Path
     assert graph.count("node:Person") == 2
 
 
+def test_a_report_never_replaces_an_input_and_is_readable_by_others(graph: Graph, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text("{nonsense\n")
+    for report in (source, tmp_path):
+        with pytest.raises(BadRequestError, match="bad-row report"):
+            graph.load(source, options=LoadOptions(bad_rows=str(report)))
+    assert source.read_text() == "{nonsense\n"
+    report = tmp_path / "report.jsonl"
+    with pytest.raises(BadRowsError):
+        graph.load(source, options=LoadOptions(bad_rows=str(report)))
+    other = tmp_path / "other"
+    other.touch()
+    assert report.stat().st_mode == other.stat().st_mode
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["g", "in.jsonl", "other", "report.jsonl"]
+
+
 def test_one_more_bad_row_than_allowed_refuses_everything(graph: Graph) -> None:
     assert len(refused(graph, [person("a"), "x", "y"], max_bad_rows=1)) == 2
     assert len(refused(graph, [person("a"), person("b"), "x", "y"], max_bad_rows=0.49)) == 2
