@@ -211,8 +211,8 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
             )
         raise ConflictError(
             f"'{write.table_key}' is at version {head} but version {expected} is published, and no running write "
-            "covers it: another program committed to it past the manifest. Inspect the dataset and re-publish or "
-            "restore it before writing."
+            "covers it: another program committed to it past the manifest. Run repair: it says what happened and how "
+            "to go on."
         )
     properties = {OPERATION_KEY: prepared.identity.operation_id}
     return BoundWrite(write, dataset, prepare_change(dataset, write.change, properties))

@@ -24,6 +24,7 @@ from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, 
 from spark_omnigraph.graph.index import ensure_indices
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
+from spark_omnigraph.graph.repair import RepairReport, repair
 from spark_omnigraph.graph.report import check_report_path
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -241,6 +242,16 @@ class Graph:
         """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
         self._require_writable()
         return recover(self.store, lambda: current_hash(self.store))
+
+    def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
+        """Finds tables of a branch that another program committed to past the manifest, and says how to go on.
+
+        With `confirm` those that were only compacted are published, with `force` besides also what nobody checked.
+        Refused while a write is pending.
+        """
+        if confirm:
+            self._require_writable()
+        return repair(self.store, parse_branch(branch or self.branch), confirm, force)
 
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
