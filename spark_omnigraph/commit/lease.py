@@ -162,7 +162,7 @@ def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
     """The error for a sidecar whose writer is gone."""
     return RecoveryRequiredError(
         f"an interrupted {sidecar.writer_kind} ({sidecar.operation_id}) left {store.root}/"
-        f"{sidecar_path(sidecar.operation_id)} covering {_names(sidecar.tables)}; the graph is readable "
+        f"{sidecar_path(sidecar.name)} covering {_names(sidecar.tables)}; the graph is readable "
         "(open with mode='r') but must be recovered before it is written: open it read-write anew, or run recover"
     )
 
@@ -188,7 +188,7 @@ def is_live(store: GraphStore, sidecar: Sidecar) -> bool:
         return lease.is_live(time.time())
     if sidecar.commit_id is None and time.time() < sidecar.started_at / 1e6 + TERM + SKEW:
         return True
-    return store.objects.get(sidecar_path(sidecar.operation_id)) is None
+    return store.objects.get(sidecar_path(sidecar.name)) is None
 
 
 def covering(

@@ -37,6 +37,7 @@ from spark_omnigraph.storage.commit_log import (
     append_recovery,
     has_commit,
     has_recovery,
+    newest_commit_id,
 )
 from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -88,14 +89,21 @@ class Recovered:
 def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Scope.FULL) -> list[Recovered]:
     """Recovers every pending write without a live lease, in name order. Live writers are left alone.
 
-    RecoveryRequiredError names a sidecar that cannot be read, or one whose table is behind its pin.
+    RecoveryRequiredError names every sidecar that cannot be read or brought to an end, once all others are done.
     """
     done = []
-    for sidecar in sidecars.pending(store):
+    found = sidecars.look(store)
+    problems = list(found.problems)
+    for sidecar in found.sidecars:
         if not is_live(store, sidecar):
-            result = _recover_claimed(store, sidecar.operation_id, schema_hash, scope)
-            if result is not None:
-                done.append(result)
+            try:
+                result = _recover_claimed(store, sidecar, schema_hash, scope)
+            except RecoveryRequiredError as error:
+                problems.append(error.message)
+            else:
+                done += [result] if result is not None else []
+    if problems:
+        raise RecoveryRequiredError("; ".join(problems))
     if scope is Scope.FULL:
         _sweep_claims(store)
         remove_orphans(store)
@@ -113,12 +121,12 @@ def _sweep_claims(store: GraphStore) -> None:
 
 
 def _recover_claimed(
-    store: GraphStore, operation_id: str, schema_hash: Callable[[], str], scope: Scope
+    store: GraphStore, found: Sidecar, schema_hash: Callable[[], str], scope: Scope
 ) -> Recovered | None:
     """One write, under a claim that exactly one process holds; None when it is gone, alive or left for later."""
-    with claimed(store, recovery_claim(operation_id)):
+    with claimed(store, recovery_claim(found.operation_id)):
         reach(CrashPoint.RECOVERY_CLAIMED)
-        sidecar = sidecars.read(store, operation_id)
+        sidecar = sidecars.read(store, found.name)
         if sidecar is None or is_live(store, sidecar):
             return None
         return _Recovery(store, sidecar, schema_hash).run(scope)
@@ -151,22 +159,25 @@ class _Recovery:
         if branch is not None and branch not in self._store.branch_names():
             return self._discard_orphan()
         if self._sidecar.schema_tables or self._sidecar.writer_kind == "SchemaApply":
+            if scope is Scope.FORWARD_ONLY:
+                return None
             raise RecoveryRequiredError(
                 f"{self._where()} belongs to a schema change, which this release cannot finish: open the graph once "
                 "read-write with the engine that started it"
             )
+        self._refuse_missing()
         for attempt in range(_ROUNDS):
             if attempt and self._is_gone():
                 break
             snapshot = self._store.snapshot(branch)
             decision = self._decide(snapshot, self._contents(snapshot))
             reach(CrashPoint.RECOVERY_DECIDED)
+            if scope is Scope.FORWARD_ONLY and decision in (Decision.ABORT, Decision.ROLL_BACK):
+                return None
             if decision is Decision.ABORT:
                 raise RecoveryRequiredError(
                     f"{self._where()} covers a table whose HEAD is behind its published version"
                 )
-            if decision is Decision.ROLL_BACK and scope is Scope.FORWARD_ONLY:
-                return None
             try:
                 return self._stale(snapshot) if decision is Decision.STALE else self._finish(snapshot)
             except _TakenOver:
@@ -178,6 +189,14 @@ class _Recovery:
         self._leave()
         return None
 
+    def _refuse_missing(self) -> None:
+        for pin in self._sidecar.pins:
+            if not self._store.objects.has_prefix(f"{self._path(pin)}/_versions"):
+                raise RecoveryRequiredError(
+                    f"{self._where()} covers '{pin.table_key}' at '{pin.path}', but the graph has no dataset "
+                    f"{self._path(pin)}; put it back, or move the sidecar away when it belongs to another graph"
+                )
+
     def _contents(self, snapshot: Snapshot) -> dict[str, int]:
         return {
             pin.table_key: content_version(self._store.open_dataset(self._path(pin)), snapshot.pin(pin.table_key))
@@ -185,7 +204,7 @@ class _Recovery:
         }
 
     def _is_gone(self) -> bool:
-        return sidecars.read(self._store, self._sidecar.operation_id) is None
+        return sidecars.read(self._store, self._sidecar.name) is None
 
     def _leave(self) -> None:
         """Somebody else brought the write to its end while this process stood still: only our own traces are left."""
@@ -309,12 +328,15 @@ class _Recovery:
             version = facts.base  # what stood before the publish that this version shows
         ours = self._sidecar.schema_hash is not None
         kind = RecoveryKind.ROLLED_BACK if ours else RecoveryKind.ROLLED_FORWARD
-        return kind, _Ending(PublishedVersion(snapshot.version, None), False)
+        return kind, _Ending(self._newest(snapshot), False)
+
+    def _newest(self, snapshot: Snapshot) -> PublishedVersion:
+        """Stands for a publish that nothing names: a commit that records it follows the head of the branch."""
+        return PublishedVersion(snapshot.version, newest_commit_id(self._store.location, snapshot.branch))
 
     def _discard_orphan(self) -> Recovered:
         """The graph branch is gone: so is whatever the write did on it."""
-        version = PublishedVersion(self._store.snapshot(None).version, None)
-        return self._close(RecoveryKind.BRANCH_DISCARDED, version, ())
+        return self._close(RecoveryKind.BRANCH_DISCARDED, self._newest(self._store.snapshot(None)), ())
 
     def _close(
         self,
@@ -347,7 +369,7 @@ class _Recovery:
             )
             append_recovery(location, audit)
         reach(CrashPoint.RECOVERY_AUDITED)
-        sidecars.disarm(self._store, sidecar.operation_id)
+        sidecars.disarm(self._store, sidecar.name)
         self._store.objects.delete(lease_path(sidecar.operation_id))
         return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, version.manifest_version, outcomes)
 
@@ -357,7 +379,7 @@ class _Recovery:
         return branch_path(location, pin.branch)
 
     def _where(self) -> str:
-        return f"sidecar {self._store.root}/{sidecars.sidecar_path(self._sidecar.operation_id)}"
+        return f"sidecar {self._store.root}/{sidecars.sidecar_path(self._sidecar.name)}"
 
 
 def _recovering(operation_id: str, kind: RecoveryKind) -> str:

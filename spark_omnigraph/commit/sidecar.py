@@ -1,21 +1,24 @@
 """Sidecars: `__recovery/<operation id>.json`, version 2 of the storage format (section 6.1).
 
-Version 1 is read too; a newer one, or one that cannot be read, is refused loudly and kept.
+Version 1 is read too; a newer one, or one that cannot be read, is refused loudly and kept. One whose file has another
+name than its operation, as a copy has, counts like any other.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.commit.plan import PreparedCommit
-from spark_omnigraph.errors import ConflictError, RecoveryRequiredError
+from spark_omnigraph.errors import ConflictError, InternalError, RecoveryRequiredError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 
 SIDECAR_VERSION = 2
+_OPERATION_ID = re.compile(r"[0-9A-Za-z._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,12 @@ class SidecarPin:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What an armed write intends. The last three fields are ours and absent in those of other engines."""
+    """What an armed write intends. The last three fields are ours and absent in those of other engines.
 
+    `name` is that of the file, without its ending.
+    """
+
+    name: str
     operation_id: str
     version: int
     started_at: int
@@ -53,9 +60,17 @@ class Sidecar:
         return frozenset(pin.table_key for pin in self.pins) | self.schema_tables
 
 
-def sidecar_path(operation_id: str) -> str:
-    """Path of the sidecar of a write."""
-    return f"{RECOVERY}/{operation_id}.json"
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What stands in `__recovery/`: sidecars in the order of their names, and why others cannot be read."""
+
+    sidecars: tuple[Sidecar, ...]
+    problems: tuple[str, ...]
+
+
+def sidecar_path(name: str) -> str:
+    """Path of a sidecar by the name of its file, which is the operation id of the write."""
+    return f"{RECOVERY}/{name}.json"
 
 
 def arm(store: GraphStore, prepared: PreparedCommit) -> None:
@@ -66,43 +81,87 @@ def arm(store: GraphStore, prepared: PreparedCommit) -> None:
         raise ConflictError(f"sidecar {path} exists already; an operation id was used twice")
 
 
-def disarm(store: GraphStore, operation_id: str) -> None:
+def confirm(store: GraphStore, operation_id: str, versions: Mapping[str, int]) -> None:
+    """Phase B-confirm of a write with several commits per table: stamps the version that each table has reached.
+
+    Without it recovery undoes the write. Raises RecoveryRequiredError when the sidecar is gone or was changed by
+    somebody else: then recovery has taken the write over.
+    """
+    path = sidecar_path(operation_id)
+    content = store.objects.get(path)
+    if content is not None:
+        raw = json.loads(content)
+        keys = {pin["table_key"] for pin in raw["tables"]}
+        if keys != set(versions):
+            raise InternalError(f"{path} covers {sorted(keys)}, but {sorted(versions)} were confirmed")
+        for pin in raw["tables"]:
+            pin["confirmed_version"] = versions[pin["table_key"]]
+        confirmed = json.dumps(raw, indent=2, ensure_ascii=False).encode()
+        if store.objects.swap(path, content, confirmed) or store.objects.get(path) == confirmed:
+            return
+    raise RecoveryRequiredError(f"write {operation_id} was taken over by a recovery before it was confirmed")
+
+
+def disarm(store: GraphStore, name: str) -> None:
     """Removes a sidecar; a missing one is fine."""
-    store.objects.delete(sidecar_path(operation_id))
+    store.objects.delete(sidecar_path(name))
+
+
+def look(store: GraphStore) -> Pending:
+    """All sidecars, readable or not. Files that do not end in `.json` are no sidecars."""
+    sidecars: list[Sidecar] = []
+    problems: list[str] = []
+    for file in store.objects.list(RECOVERY):
+        if file.endswith(".json"):
+            try:
+                sidecar = read(store, file.removesuffix(".json"))
+            except RecoveryRequiredError as error:
+                problems.append(error.message)
+            else:
+                sidecars += [sidecar] if sidecar is not None else []
+    return Pending(tuple(sidecars), tuple(problems))
 
 
 def pending(store: GraphStore) -> list[Sidecar]:
-    """All sidecars in name order. One that cannot be read raises RecoveryRequiredError and stays where it is."""
-    names = (name for name in store.objects.list(RECOVERY) if name.endswith(".json"))
-    found = (read(store, name.removesuffix(".json")) for name in names)
-    return [sidecar for sidecar in found if sidecar is not None]
+    """All sidecars in name order. RecoveryRequiredError names every one that cannot be read; nobody knows which
+    tables it covers.
+    """
+    found = look(store)
+    if found.problems:
+        raise RecoveryRequiredError("; ".join(found.problems))
+    return list(found.sidecars)
 
 
-def read(store: GraphStore, operation_id: str) -> Sidecar | None:
+def read(store: GraphStore, name: str) -> Sidecar | None:
     """One sidecar, or None when it is not there (any more)."""
-    content = store.objects.get(sidecar_path(operation_id))
+    content = store.objects.get(sidecar_path(name))
     if content is None:
         return None
-    where = f"{store.root}/{sidecar_path(operation_id)}"
+    where = f"{store.root}/{sidecar_path(name)}"
+    way_out = f"It was kept; if no engine wrote it, move it out of {RECOVERY}/"
     try:
         raw = json.loads(content)
         version = int(raw["schema_version"])
     except (ValueError, KeyError, TypeError) as error:
-        raise RecoveryRequiredError(f"sidecar {where} cannot be read ({error}); it was kept") from error
+        raise RecoveryRequiredError(f"sidecar {where} cannot be read ({error}). {way_out}") from error
     if version > SIDECAR_VERSION:
         raise RecoveryRequiredError(
             f"sidecar {where} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
         )
     try:
-        return _parse(operation_id, version, raw)
+        return _parse(name, version, raw)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecoveryRequiredError(f"sidecar {where} lacks or garbles {error}; it was kept") from error
+        raise RecoveryRequiredError(f"sidecar {where} lacks or garbles {error}. {way_out}") from error
 
 
-def _parse(operation_id: str, version: int, raw: Mapping[str, object]) -> Sidecar:
+def _parse(name: str, version: int, raw: Mapping[str, object]) -> Sidecar:
     reads = raw.get("x_read_expectations")
+    operation_id = str(raw.get("operation_id", name))
+    if not _OPERATION_ID.fullmatch(operation_id):
+        raise ValueError("operation_id")
     schema_tables = [*_records(raw.get("additional_registrations")), *_records(raw.get("tombstones"))]
     return Sidecar(
+        name=name,
         operation_id=operation_id,
         version=version,
         started_at=int(str(raw["started_at"])),

@@ -1,0 +1,469 @@
+"""Sidecars as the reference engine leaves them: what each kind of writer is brought to, and what the audit says.
+
+No member of ours (`x_…`) is in them; tables are named by absolute or relative URI, with and without a last slash.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph.branch.control import create_branch
+from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.lease import covering
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover
+from spark_omnigraph.errors import InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.storage.commit_log import RecoveryAudit, read_commits, read_recoveries
+from spark_omnigraph.storage.graph_store import GraphStore
+
+from .builders import SCHEMA, TABLES, heads_equal_pins, leftovers, make_store
+
+A, B = "node:A", "node:B"
+OPERATION = "01J0000000000000000000000A"
+SOURCE = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+PATHS = {
+    "absolute": "{root}/{location}",
+    "absolute with a last slash": "{root}/{location}/",
+    "relative": "g/{location}",
+    "relative with a last slash": "./g/{location}/",
+    "of another place": "s3://elsewhere/moved/{location}",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GraphStore:
+    """Two tables with a row each, published at version 2 by a publish of ours."""
+    store = make_store(tmp_path / "g")
+    from_pylance(store, A)
+    from_pylance(store, B)
+    sidecar_of(store, "Mutation", pin(store, A), pin(store, B), operation="00000000000000000000000001")
+    settle(store)
+    assert heads_equal_pins(store)
+    return store
+
+
+def from_pylance(store: GraphStore, key: str, branch: str | None = None, row_id: str = "new") -> int:
+    """An append by another program; the version that it makes."""
+    uri = store.table_uri(TABLES[key], branch)
+    lance.write_dataset(pa.table({"id": [row_id], "x": [0]}, schema=SCHEMA), uri, mode="append")
+    return store.head_version(TABLES[key], branch)
+
+
+def index(store: GraphStore, key: str) -> int:
+    store.open_dataset(TABLES[key]).create_scalar_index("id", "BTREE")
+    return store.head_version(TABLES[key], None)
+
+
+def pin(
+    store: GraphStore,
+    key: str,
+    *,
+    expected: int | None = None,
+    post: int | None = None,
+    confirmed: int | None = None,
+    branch: str | None = None,
+    path: str = "absolute",
+) -> dict[str, Any]:
+    """A pin in the order of members that the reference writes; by default of a write of one commit on what is shown."""
+    shown = store.snapshot(branch).pin(key) if expected is None else expected
+    body: dict[str, Any] = {
+        "table_key": key,
+        "table_path": PATHS[path].format(root=store.root, location=TABLES[key]),
+        "expected_version": shown,
+        "post_commit_pin": post if post is not None else shown + 1,
+    }
+    if confirmed is not None:
+        body["confirmed_version"] = confirmed
+    if branch is not None:
+        body["table_branch"] = branch
+    return body
+
+
+def sidecar_of(
+    store: GraphStore,
+    kind: str,
+    *pins: dict[str, Any],
+    version: int = 2,
+    branch: str | None = None,
+    operation: str = OPERATION,
+    name: str | None = None,
+    **more: object,
+) -> None:
+    body = {
+        "schema_version": version,
+        "operation_id": operation,
+        "started_at": "1750000000000000",
+        "branch": branch,
+        "actor_id": "act-1",
+        "writer_kind": kind,
+        "tables": list(pins),
+        **more,
+    }
+    store.objects.put(f"__recovery/{name or operation}.json", json.dumps(body, indent=2).encode())
+
+
+def settle(store: GraphStore, scope: Scope = Scope.FULL) -> list[Recovered]:
+    return recover(store, lambda: "sha256:whatever", scope)
+
+
+def audit(store: GraphStore) -> tuple[RecoveryAudit, list[dict[str, Any]]]:
+    found = [row for row in read_recoveries(store.location) if row.operation_id == OPERATION]
+    assert len(found) == 1
+    return found[0], json.loads(found[0].outcomes)
+
+
+def commit_of(store: GraphStore, row: RecoveryAudit, branch: str | None = None) -> Commit:
+    (found,) = [c for c in read_commits(store.location, branch) if c.id == row.commit_id]
+    return found
+
+
+def check(store: GraphStore, kind: str, writer: str, branch: str | None = None) -> list[dict[str, Any]]:
+    """What every recovery leaves: one audit row, its commit, nothing pending; the outcomes are returned."""
+    row, outcomes = audit(store)
+    assert (row.kind, row.for_actor, row.writer_kind) == (kind, "act-1", writer)
+    commit = commit_of(store, row, branch)
+    assert (commit.actor, commit.branch) == ("omnigraph:recovery", branch)
+    assert commit.manifest_version == store.snapshot(branch).version
+    assert commit.parent is not None
+    assert [name for name in leftovers(store) if name.endswith((".json", ".lease", ".claim"))] == []
+    return outcomes
+
+
+def rows(store: GraphStore, key: str, branch: str | None = None) -> int:
+    entry = store.snapshot(branch).entries[key]
+    count = int(store.open_table(entry).count_rows())
+    assert count == entry.row_count
+    return count
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_mutation_that_landed_on_all_tables_is_finished(store: GraphStore, path: str) -> None:
+    pins = [pin(store, A, path=path), pin(store, B, path=path)]
+    from_pylance(store, A)
+    from_pylance(store, B)
+    sidecar_of(store, "Mutation", *pins)
+    (done,) = settle(store)
+    assert (done.operation_id, done.kind.value, done.writer_kind) == (OPERATION, "RolledForward", "Mutation")
+    outcomes = check(store, "RolledForward", "Mutation")
+    shown = {key: store.snapshot(None).pin(key) for key in (A, B)}
+    assert outcomes == [
+        {"table_key": p["table_key"], "from_version": p["expected_version"], "to_version": shown[p["table_key"]]}
+        for p in pins
+    ]
+    assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (2, 2, True)
+
+
+def test_a_mutation_that_landed_on_one_table_is_undone(store: GraphStore) -> None:
+    pins = [pin(store, A), pin(store, B)]
+    head = from_pylance(store, A)
+    sidecar_of(store, "Mutation", *pins)
+    (done,) = settle(store)
+    assert done.kind.value == "RolledBack"
+    outcomes = check(store, "RolledBack", "Mutation")
+    assert outcomes == [{"table_key": A, "from_version": head, "to_version": pins[0]["expected_version"]}]
+    assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (1, 1, True)
+
+
+def test_a_delete_names_the_version_that_it_reached(store: GraphStore) -> None:
+    store.open_dataset(TABLES[A]).delete("id = 'new'")
+    head = store.head_version(TABLES[A], None)
+    sidecar_of(store, "Mutation", pin(store, A, post=head))
+    settle(store)
+    check(store, "RolledForward", "Mutation")
+    assert rows(store, A) == 0
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_load_that_built_an_index_after_its_rows_is_undone(store: GraphStore, version: int) -> None:
+    """Head is past pin + 1: strict writers are not finished on what they did not name."""
+    pins = [pin(store, A)]
+    from_pylance(store, A)
+    head = index(store, A)
+    sidecar_of(store, "Load", *pins, version=version)
+    settle(store)
+    outcomes = check(store, "RolledBack", "Load")
+    assert outcomes == [{"table_key": A, "from_version": head, "to_version": pins[0]["expected_version"]}]
+    assert rows(store, A) == 1
+
+
+@pytest.mark.parametrize("kind", ["Mutation", "Load", "EnsureIndices", "Optimize"])
+def test_a_write_that_was_published_only_loses_its_sidecar(store: GraphStore, kind: str) -> None:
+    shown = store.snapshot(None)
+    sidecar_of(store, kind, pin(store, A, expected=shown.pin(A) - 1), pin(store, B, expected=shown.pin(B) - 1))
+    (done,) = settle(store)
+    assert done.kind.value == "RolledForward"
+    outcomes = check(store, "RolledForward", kind)
+    assert [(o["table_key"], o["to_version"]) for o in outcomes] == [(A, shown.pin(A)), (B, shown.pin(B))]
+    assert (store.snapshot(None).entries, heads_equal_pins(store)) == (shown.entries, True)
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("EnsureIndices", 1), ("EnsureIndices", 2), ("Optimize", 3)])
+def test_maintenance_of_any_number_of_commits_is_finished(store: GraphStore, kind: str, steps: int) -> None:
+    before = pin(store, A)
+    store.open_dataset(TABLES[A]).create_scalar_index("id", "BTREE")
+    for _ in range(steps - 1):
+        store.open_dataset(TABLES[A]).create_scalar_index("id", "BTREE", replace=True)
+    sidecar_of(store, kind, before)
+    settle(store)
+    (outcome,) = check(store, "RolledForward", kind)
+    assert (outcome["from_version"], outcome["to_version"]) == (before["expected_version"], store.snapshot(None).pin(A))
+    entry = store.snapshot(None).entries[A]
+    assert [i.name for i in store.open_table(entry).describe_indices()] == ["id_idx"]
+    assert (rows(store, A), heads_equal_pins(store)) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["EnsureIndices", "Optimize"])
+def test_maintenance_beside_an_unmoved_table_is_undone(store: GraphStore, kind: str) -> None:
+    pins = [pin(store, A), pin(store, B)]
+    head = index(store, A)
+    sidecar_of(store, kind, *pins)
+    settle(store)
+    outcomes = check(store, "RolledBack", kind)
+    assert outcomes == [{"table_key": A, "from_version": head, "to_version": pins[0]["expected_version"]}]
+    assert store.open_table(store.snapshot(None).entries[A]).describe_indices() == []
+
+
+@pytest.mark.parametrize("kind", ["EnsureIndices", "Optimize"])
+def test_maintenance_planned_on_another_version_is_undone(store: GraphStore, kind: str) -> None:
+    pins = [pin(store, A, expected=store.snapshot(None).pin(A) - 1)]
+    index(store, A)
+    sidecar_of(store, kind, *pins)
+    settle(store)
+    check(store, "RolledBack", kind)
+    assert heads_equal_pins(store)
+
+
+def merge(store: GraphStore, confirmed: tuple[int, int] | None, version: int = 2) -> list[int]:
+    """A merge of two tables in two commits each, and its sidecar; the versions reached."""
+    expected = [store.snapshot(None).pin(key) for key in (A, B)]
+    heads = [from_pylance(store, key) and from_pylance(store, key) for key in (A, B)]
+    stamps = (None, None) if confirmed is None else confirmed
+    pins = [
+        pin(store, key, expected=e, confirmed=None if stamp is None else head + stamp)
+        for key, e, head, stamp in zip((A, B), expected, heads, stamps, strict=True)
+    ]
+    sidecar_of(store, "BranchMerge", *pins, version=version, merge_source_commit_id=SOURCE)
+    return heads
+
+
+@pytest.mark.parametrize(("confirmed", "version"), [((0, 0), 2), (None, 1)], ids=["confirmed", "version 1"])
+def test_a_merge_that_is_complete_is_finished(
+    store: GraphStore, confirmed: tuple[int, int] | None, version: int
+) -> None:
+    before = store.snapshot(None)
+    merge(store, confirmed, version)
+    settle(store)
+    outcomes = check(store, "RolledForward", "BranchMerge")
+    assert outcomes == [
+        {"table_key": key, "from_version": before.pin(key), "to_version": store.snapshot(None).pin(key)}
+        for key in (A, B)
+    ]
+    row, _ = audit(store)
+    assert commit_of(store, row).merged_parent == SOURCE
+    assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (3, 3, True)
+
+
+@pytest.mark.parametrize("confirmed", [None, (0, -1), (0, 1)], ids=["unconfirmed", "beyond", "short"])
+def test_a_merge_that_is_not_known_to_be_complete_is_undone(
+    store: GraphStore, confirmed: tuple[int, int] | None
+) -> None:
+    before = store.snapshot(None)
+    heads = merge(store, confirmed)
+    settle(store)
+    outcomes = check(store, "RolledBack", "BranchMerge")
+    assert outcomes == [
+        {"table_key": key, "from_version": head, "to_version": before.pin(key)}
+        for key, head in zip((A, B), heads, strict=True)
+    ]
+    row, _ = audit(store)
+    assert commit_of(store, row).merged_parent is None
+    assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (1, 1, True)
+
+
+def test_a_merge_that_was_published_is_recorded_as_one(store: GraphStore) -> None:
+    shown = store.snapshot(None)
+    sidecar_of(
+        store, "BranchMerge", pin(store, A, expected=shown.pin(A) - 1, confirmed=shown.pin(A)),
+        merge_source_commit_id=SOURCE,
+    )  # fmt: skip
+    settle(store)
+    check(store, "RolledForward", "BranchMerge")
+    row, _ = audit(store)
+    assert commit_of(store, row).merged_parent == SOURCE
+
+
+def test_a_write_on_a_branch_is_finished_there(store: GraphStore) -> None:
+    create_branch(store, "draft")
+    before = store.snapshot("draft").pin(A)
+    store.open_dataset(TABLES[A]).create_branch("draft", (None, before))
+    from_pylance(store, A, "draft")
+    sidecar_of(store, "Mutation", pin(store, A, expected=before, branch="draft"), branch="draft")
+    main = store.snapshot(None)
+    settle(store)
+    (outcome,) = check(store, "RolledForward", "Mutation", "draft")
+    entry = store.snapshot("draft").entries[A]
+    assert (entry.branch, entry.version) == ("draft", outcome["to_version"])
+    assert (rows(store, A, "draft"), store.snapshot(None)) == (2, main)
+
+
+@pytest.mark.parametrize("kind", ["Mutation", "Load", "EnsureIndices", "BranchMerge"])
+def test_a_write_on_a_branch_that_is_gone_is_dropped(store: GraphStore, kind: str) -> None:
+    before = store.snapshot(None)
+    sidecar_of(store, kind, pin(store, A, expected=2, branch=None), branch="gone", merge_source_commit_id=SOURCE)
+    (done,) = settle(store)
+    assert (done.kind.value, done.outcomes) == ("OrphanedBranchDiscarded", ())
+    assert check(store, "OrphanedBranchDiscarded", kind) == []
+    row, _ = audit(store)
+    assert commit_of(store, row).merged_parent is None
+    assert store.snapshot(None) == before
+
+
+def test_a_recovery_of_what_was_recovered_adds_no_row(store: GraphStore) -> None:
+    pins = [pin(store, A)]
+    from_pylance(store, A)
+    sidecar_of(store, "Mutation", *pins)
+    settle(store)
+    sidecar_of(store, "Mutation", *pins)  # as if its removal had failed
+    commits = len(read_commits(store.location, None))
+    settle(store)
+    assert check(store, "RolledForward", "Mutation")
+    assert (len(read_commits(store.location, None)), rows(store, A)) == (commits, 2)
+
+
+def test_a_schema_change_is_refused_kept_and_bars_no_reader(store: GraphStore) -> None:
+    sidecar_of(
+        store, "SchemaApply", pin(store, A),
+        additional_registrations=[{"table_key": "node:C", "table_path": "nodes/c"}],
+        tombstones=[{"table_key": B, "tombstone_version": 9}],
+    )  # fmt: skip
+    with pytest.raises(RecoveryRequiredError, match=rf"{OPERATION}\.json belongs to a schema change.*the engine"):
+        settle(store)
+    assert leftovers(store) == [f"{OPERATION}.json"]
+    assert (rows(store, A), rows(store, B)) == (1, 1)
+    assert read_commits(store.location, None)
+    assert settle(store, Scope.FORWARD_ONLY) == [], "it is left to a read-write open"
+    for key in (A, B, "node:C"):
+        assert covering(store, None, frozenset({key})) is not None
+    assert covering(store, None, frozenset({"node:D"})) is None
+
+
+def test_a_table_behind_its_version_is_refused_and_left_by_writers(store: GraphStore) -> None:
+    folder = Path(store.root) / TABLES[A] / "_versions"
+    (folder / f"{2**64 - 1 - store.snapshot(None).pin(A):020d}.manifest").unlink()
+    (folder / "latest_version_hint.json").unlink()
+    sidecar_of(store, "Mutation", pin(store, A))
+    with pytest.raises(RecoveryRequiredError, match="behind its published version"):
+        settle(store)
+    assert settle(store, Scope.FORWARD_ONLY) == []
+    assert leftovers(store) == [f"{OPERATION}.json"]
+
+
+GARBLED = {
+    "01J0000000000000000000000B.json": b"not json",
+    "01J0000000000000000000000C.json": b'{"schema_version": 3, "operation_id": "01J0000000000000000000000C"}',
+    "01J0000000000000000000000D.json": b'{"schema_version": 2}',
+    "list.json": b"[1, 2]",
+    "bytes.json": b"\xff\xfe",
+    "empty.json": b"",
+    "text.json": b'"schema_version"',
+    "notes.json": b'{"todo": "ask somebody"}',
+}
+
+
+def test_unreadable_sidecars_are_all_named_once_the_others_are_done(store: GraphStore) -> None:
+    pins = [pin(store, A)]
+    from_pylance(store, A)
+    sidecar_of(store, "Mutation", *pins, operation="01J0000000000000000000000E")
+    for name, content in GARBLED.items():
+        store.objects.put(f"__recovery/{name}", content)
+    with pytest.raises(RecoveryRequiredError) as refused:
+        settle(store)
+    assert all(f"__recovery/{name}" in refused.value.message for name in GARBLED)
+    assert "version 3, newer than 2: upgrade" in refused.value.message
+    assert "move it out of __recovery/" in refused.value.message
+    assert leftovers(store) == sorted(GARBLED), "the readable one is recovered, the others stay"
+    assert rows(store, A) == 2
+    with pytest.raises(RecoveryRequiredError, match=r"notes\.json"):
+        covering(store, None, frozenset({B}))
+
+
+def test_files_that_are_no_sidecars_bar_nobody(store: GraphStore) -> None:
+    for name in ("README", "01J0000000000000000000000B.json.bak", "01J0000000000000000000000B.json#3", "x.JSON"):
+        (Path(store.root) / "__recovery" / name).write_bytes(b"not json")
+    store.objects.put("__recovery/old/01J0000000000000000000000B.json", b"not json")
+    assert settle(store) == []
+    assert covering(store, None, frozenset({A, B})) is None
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_sidecar_under_another_name_counts_like_any_other(store: GraphStore, landed: bool) -> None:
+    pins = [pin(store, A)]
+    if landed:
+        from_pylance(store, A)
+    sidecar_of(store, "Mutation", *pins, name="copy of a sidecar")
+    held = covering(store, None, frozenset({A}))
+    assert held is not None
+    assert (held.name, held.operation_id) == ("copy of a sidecar", OPERATION)
+    assert covering(store, None, frozenset({B})) is None
+    (done,) = settle(store)
+    assert done.operation_id == OPERATION
+    check(store, "RolledForward" if landed else "RolledBack", "Mutation")
+
+
+def test_a_sidecar_and_its_copy_are_one_write(store: GraphStore) -> None:
+    pins = [pin(store, A)]
+    from_pylance(store, A)
+    sidecar_of(store, "Mutation", *pins)
+    sidecar_of(store, "Mutation", *pins, name="01J0000000000000000000000A (1)")
+    settle(store)
+    check(store, "RolledForward", "Mutation")
+    assert (rows(store, A), heads_equal_pins(store)) == (2, True)
+
+
+def test_a_sidecar_of_another_graph_is_named(store: GraphStore) -> None:
+    body = {**pin(store, A), "table_key": "node:Z", "table_path": "/other/graph/nodes/0123456789abcdef"}
+    sidecar_of(store, "Mutation", body)
+    with pytest.raises(RecoveryRequiredError, match=r"'node:Z' at '/other/graph/nodes/0123456789abcdef'.*no dataset"):
+        settle(store)
+    assert leftovers(store) == [f"{OPERATION}.json"]
+
+
+def test_an_operation_id_that_is_a_path_is_refused(store: GraphStore) -> None:
+    sidecar_of(store, "Mutation", pin(store, A), operation="../../_schema", name="x")
+    with pytest.raises(RecoveryRequiredError, match="operation_id"):
+        settle(store)
+
+
+def test_a_confirmed_write_is_finished(store: GraphStore) -> None:
+    heads = merge(store, None)
+    before = json.loads(store.objects.get(f"__recovery/{OPERATION}.json") or b"")
+    sidecar.confirm(store, OPERATION, dict(zip((A, B), heads, strict=True)))
+    after = json.loads(store.objects.get(f"__recovery/{OPERATION}.json") or b"")
+    assert [p.pop("confirmed_version") for p in after["tables"]] == heads
+    assert (after, list(after)) == (before, list(before)), "the rest of the sidecar stays as it was"
+    settle(store)
+    check(store, "RolledForward", "BranchMerge")
+    assert (rows(store, A), rows(store, B)) == (3, 3)
+
+
+@pytest.mark.parametrize("versions", [{A: 5}, {A: 5, B: 5, "node:C": 5}, {}])
+def test_every_table_must_be_confirmed(store: GraphStore, versions: dict[str, int]) -> None:
+    merge(store, None)
+    content = store.objects.get(f"__recovery/{OPERATION}.json")
+    with pytest.raises(InternalError, match="confirmed"):
+        sidecar.confirm(store, OPERATION, versions)
+    assert store.objects.get(f"__recovery/{OPERATION}.json") == content
+
+
+def test_a_write_that_recovery_took_over_cannot_be_confirmed(store: GraphStore) -> None:
+    heads = merge(store, None)
+    settle(store)
+    with pytest.raises(RecoveryRequiredError, match="taken over"):
+        sidecar.confirm(store, OPERATION, dict(zip((A, B), heads, strict=True)))
+    assert [name for name in leftovers(store) if name.endswith(".json")] == []
