@@ -26,6 +26,7 @@ from enum import Enum
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.ending import undoing
 from spark_omnigraph.commit.lease import Lease, await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
@@ -359,8 +360,10 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
             keys = {u.table_key for u in updates}
             identity = armed.prepared.identity
             expected = {k: v for k, v in pins.items() if k in keys}
-            undoing = f"undo:{identity.operation_id}"
-            publish(store, Publication(armed.prepared.branch, tuple(updates), expected, undoing, None, identity.actor))
+            operation = undoing(identity.operation_id)
+            publish(
+                store, Publication(armed.prepared.branch, tuple(updates), expected, operation, None, identity.actor)
+            )
     except RecoveryRequiredError:
         raise
     except (CommitFailed, OmnigraphError) as failure:

@@ -21,15 +21,24 @@ from spark_omnigraph.commit import sidecar as sidecars
 from spark_omnigraph.commit.claim import RECOVERING, SETTLING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.ending import (
+    ACTOR,
+    Ending,
+    RecoveryKind,
+    commit_id,
+    find_ending,
+    recovering,
+    without_publish,
+)
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
-from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
-from spark_omnigraph.commit.settle import ACTOR, settle, settle_all
+from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import TableUpdate, sentinel_facts
-from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
+from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
     RecoveryAudit,
@@ -37,23 +46,13 @@ from spark_omnigraph.storage.commit_log import (
     append_recovery,
     has_commit,
     has_recovery,
-    newest_commit_id,
 )
 from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
-from spark_omnigraph.storage.manifest_table import read_rows
 
 _ROUNDS = 5
 """Times a recovery looks again because the writer it gave up published meanwhile."""
-
-
-class RecoveryKind(Enum):
-    """How an interrupted write ended; the values are those of the recoveries dataset."""
-
-    ROLLED_FORWARD = "RolledForward"
-    ROLLED_BACK = "RolledBack"
-    BRANCH_DISCARDED = "OrphanedBranchDiscarded"
 
 
 class Scope(Enum):
@@ -134,14 +133,6 @@ def _recover_claimed(
 
 class _TakenOver(Exception):  # noqa: N818 - a turn of events inside this module, not an error for callers
     """Another process recovers, or has recovered, the same write."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """The publish that ended a write, and whether the writer made it."""
-
-    at: PublishedVersion
-    by_writer: bool
 
 
 class _Recovery:
@@ -225,7 +216,8 @@ class _Recovery:
         forward = self._decide(snapshot, contents) is Decision.ROLL_FORWARD
         if not forward:
             fenced = self._put_back(snapshot, fenced)
-        version = self._publish(snapshot, fenced, forward)
+        kind = RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK
+        ending = self._publish(snapshot, fenced, kind)
         reach(CrashPoint.RECOVERY_PUBLISHED)
         outcomes = tuple(
             TableOutcome(
@@ -236,7 +228,7 @@ class _Recovery:
             for pin in self._sidecar.pins
             if forward or contents[pin.table_key] != snapshot.pin(pin.table_key)
         )
-        return self._close(RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK, version, outcomes)
+        return self._close(ending, outcomes)
 
     def _put_back(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable]) -> dict[str, FencedTable]:
         try:
@@ -275,83 +267,40 @@ class _Recovery:
         known = self._sidecar.schema_hash
         return unmoved and (known is None or known == self._schema_hash())
 
-    def _publish(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable], forward: bool) -> PublishedVersion:
-        updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in self._sidecar.pins)
-        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._sidecar.pins}
-        if forward:
-            expectations |= self._sidecar.reads or {}
-        kind = RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK
-        operation = f"{_recovering(self._sidecar.operation_id, kind)}:{self._token}"
-        return publish(
-            self._store, Publication(self._sidecar.branch, updates, expectations, operation, self._row_id(kind), ACTOR)
-        )
+    def _publish(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable], kind: RecoveryKind) -> Ending:
+        sidecar = self._sidecar
+        updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in sidecar.pins)
+        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in sidecar.pins}
+        if kind is RecoveryKind.ROLLED_FORWARD:
+            expectations |= sidecar.reads or {}
+        operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
+        found = publish(self._store, Publication(sidecar.branch, updates, expectations, operation, commit, ACTOR))
+        return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:
         path = self._store.manifest_path(self._store.location.join(table.path), manifest_file(table.head))
         rows = int(table.dataset.count_rows())
         return TableUpdate(pin.table_key, table.head, pin.branch, rows, path)
 
-    def _row_id(self, kind: RecoveryKind) -> str:
-        """Id of the commit row. A write that is finished keeps the id that its caller may know; everything else gets
-        one that every recovery of this sidecar would choose, so that none adds a second row.
-        """
-        own = self._sidecar.commit_id
-        return own if kind is RecoveryKind.ROLLED_FORWARD and own is not None else self._sidecar.operation_id
-
     def _stale(self, snapshot: Snapshot) -> Recovered:
         """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""
         for pin in self._sidecar.pins:
             settle(self._store, self._sidecar.branch, pin.table_key, self._sidecar.operation_id)
-        kind, ending = self._find_publish(snapshot)
         outcomes = tuple(TableOutcome(p.table_key, p.expected, snapshot.pin(p.table_key)) for p in self._sidecar.pins)
-        own = ending.by_writer and self._sidecar.commit_id is not None
-        return self._close(kind, ending.at, outcomes, self._sidecar.actor if own else ACTOR)
-
-    def _find_publish(self, snapshot: Snapshot) -> tuple[RecoveryKind, _Ending]:
-        """How the write ended, from the publish that names it: its own, that of its undo, or a recovery's.
-
-        One of ours that no publish names ended without any. Another engine names none; there the versions alone count.
-        """
-        names = _endings(self._sidecar.operation_id)
-        version = snapshot.version
-        while version > 0:
-            dataset = self._store.manifest(self._sidecar.branch, version)
-            rows = read_rows(dataset)
-            facts = sentinel_facts(rows)
-            shown = reduce_rows(self._sidecar.branch, version, rows)
-            if facts is None or all(shown.pin(p.table_key) <= p.expected for p in self._sidecar.pins):
-                break
-            for name, kind in names.items():
-                if facts.operation == name or facts.operation.startswith(f"{name}:"):
-                    by_writer = name == self._sidecar.operation_id
-                    return kind, _Ending(PublishedVersion(facts.base + 1, facts.parent), by_writer)
-            version = facts.base  # what stood before the publish that this version shows
-        ours = self._sidecar.schema_hash is not None
-        kind = RecoveryKind.ROLLED_BACK if ours else RecoveryKind.ROLLED_FORWARD
-        return kind, _Ending(self._newest(snapshot), False)
-
-    def _newest(self, snapshot: Snapshot) -> PublishedVersion:
-        """Stands for a publish that nothing names: a commit that records it follows the head of the branch."""
-        return PublishedVersion(snapshot.version, newest_commit_id(self._store.location, snapshot.branch))
+        return self._close(find_ending(self._store, self._sidecar), outcomes)
 
     def _discard_orphan(self) -> Recovered:
-        """The graph branch is gone: so is whatever the write did on it."""
-        return self._close(RecoveryKind.BRANCH_DISCARDED, self._newest(self._store.snapshot(None)), ())
+        """The graph branch is gone: so is whatever the write did on it. Main's newest commit tells of it."""
+        return self._close(without_publish(self._store, self._sidecar, RecoveryKind.BRANCH_DISCARDED, None), ())
 
-    def _close(
-        self,
-        kind: RecoveryKind,
-        version: PublishedVersion,
-        outcomes: tuple[TableOutcome, ...],
-        actor: str | None = ACTOR,
-    ) -> Recovered:
+    def _close(self, ending: Ending, outcomes: tuple[TableOutcome, ...]) -> Recovered:
         """Commit row, audit row, then sidecar and lease. Each is looked for first, since a recovery may be repeated."""
-        sidecar, location = self._sidecar, self._store.location
+        sidecar, location, kind = self._sidecar, self._store.location, ending.kind
         branch = None if kind is RecoveryKind.BRANCH_DISCARDED else sidecar.branch
-        row_id = self._row_id(kind)
-        if not has_commit(location, branch, row_id):
+        if ending.is_new and not has_commit(location, branch, ending.commit_id):
             merged = sidecar.merge_source if kind is RecoveryKind.ROLLED_FORWARD else None
-            row = Commit(row_id, branch, version.manifest_version, version.parent, merged, _now(), actor)
+            version = ending.manifest_version
+            row = Commit(ending.commit_id, branch, version, ending.parent, merged, _now(), ending.actor)
             append_commit(location, row)
         reach(CrashPoint.RECOVERY_RECORDED)
         if not has_recovery(location, sidecar.operation_id):
@@ -359,7 +308,7 @@ class _Recovery:
                 {"table_key": o.table_key, "from_version": o.from_version, "to_version": o.to_version} for o in outcomes
             ]
             audit = RecoveryAudit(
-                row_id,
+                ending.commit_id,
                 kind.value,
                 sidecar.actor,
                 sidecar.operation_id,
@@ -371,7 +320,7 @@ class _Recovery:
         reach(CrashPoint.RECOVERY_AUDITED)
         sidecars.disarm(self._store, sidecar.name)
         self._store.objects.delete(lease_path(sidecar.operation_id))
-        return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, version.manifest_version, outcomes)
+        return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, ending.manifest_version, outcomes)
 
     def _path(self, pin: SidecarPin) -> str:
         """Path of the dataset below the root. Sidecars name it by URI, which does not survive a move of the graph."""
@@ -380,21 +329,6 @@ class _Recovery:
 
     def _where(self) -> str:
         return f"sidecar {self._store.root}/{sidecars.sidecar_path(self._sidecar.name)}"
-
-
-def _recovering(operation_id: str, kind: RecoveryKind) -> str:
-    """What the publish of a recovery is called, up to its token."""
-    return f"recover:{operation_id}:{kind.value}"
-
-
-def _endings(operation_id: str) -> dict[str, RecoveryKind]:
-    """Names of the publishes that end a write, and how each ends it."""
-    recoveries = {_recovering(operation_id, kind): kind for kind in RecoveryKind}
-    return {
-        operation_id: RecoveryKind.ROLLED_FORWARD,
-        f"undo:{operation_id}": RecoveryKind.ROLLED_BACK,
-        **recoveries,
-    }
 
 
 def _now() -> int:

@@ -7,21 +7,23 @@ program committed past the manifest is left where it is.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ulid_transform import ulid_now
 
 from spark_omnigraph.commit.claim import SETTLING, claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.ending import ACTOR
 from spark_omnigraph.commit.fence import fence, is_ours_above, put_back
 from spark_omnigraph.commit.lease import covering
 from spark_omnigraph.commit.publisher import Publication, publish
-from spark_omnigraph.errors import ExpectedVersionMismatch
+from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 
-ACTOR = "omnigraph:recovery"
-"""Actor of everything that recovery publishes."""
+_ATTEMPTS = 10
 
 
 def settle_all(store: GraphStore) -> list[str]:
@@ -43,24 +45,28 @@ def settle(store: GraphStore, branch: str | None, table_key: str, operation_id: 
     if _adrift(store, branch, table_key, operation_id) is None:
         return False
     with claimed(store, f"{SETTLING}{table_key.replace(':', '~')}~{(branch or 'main').replace('/', '~')}"):
-        entry = _adrift(store, branch, table_key, operation_id)
-        if entry is None:
-            return False
-        token = ulid_now()
-        fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
-        reach(CrashPoint.SETTLE_FENCED)
-        if not is_ours_above(fenced.dataset, entry.version):
-            return False
+        for _ in range(_ATTEMPTS):
+            entry = _adrift(store, branch, table_key, operation_id)
+            if entry is None:
+                return True
+            _put_back_and_publish(store, branch, entry)
+    raise ConflictError(f"'{table_key}' kept moving while it was brought back to its published version; try again")
+
+
+def _put_back_and_publish(store: GraphStore, branch: str | None, entry: TableEntry) -> None:
+    """One attempt; whoever calls looks again, since a process that stood still here knows nothing of the present."""
+    token = ulid_now()
+    fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
+    reach(CrashPoint.SETTLE_FENCED)
+    if store.snapshot(branch).pin(entry.table_key) != entry.version or not is_ours_above(fenced.dataset, entry.version):
+        return
+    with suppress(ConflictError):  # somebody else settles it, or published what had landed before
         settled = put_back(fenced, entry.version, token)
         reach(CrashPoint.SETTLE_PUT_BACK)
         path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
-        update = TableUpdate(table_key, settled.head, branch, entry.row_count, path)
-        expected = {table_key: entry.version}
-        try:
-            publish(store, Publication(branch, (update,), expected, f"settle:{token}", None, ACTOR))
-        except ExpectedVersionMismatch:
-            return False  # a write that had landed before was published meanwhile: it stands, look again
-    return True
+        update = TableUpdate(entry.table_key, settled.head, branch, entry.row_count, path)
+        expected = {entry.table_key: entry.version}
+        publish(store, Publication(branch, (update,), expected, f"settle:{token}", None, ACTOR))
 
 
 def _adrift(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None) -> TableEntry | None:

@@ -1,0 +1,111 @@
+"""How an armed write ended when its tables stand at their published versions: read from the publish that ended it.
+
+Every publish of ours names its operation in the sentinel row: the write itself, the undo of it, or a recovery and what
+that decided. So a recovery that is repeated says the same again, and an undone write never gets a commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from spark_omnigraph.commit.publisher import current_head
+from spark_omnigraph.commit.sidecar import Sidecar
+from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
+from spark_omnigraph.manifest.snapshot import reduce_rows
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest_table import read_rows
+
+ACTOR = "omnigraph:recovery"
+"""Actor of everything that recovery publishes."""
+
+
+class RecoveryKind(Enum):
+    """How an interrupted write ended; the values are those of the recoveries dataset."""
+
+    ROLLED_FORWARD = "RolledForward"
+    ROLLED_BACK = "RolledBack"
+    BRANCH_DISCARDED = "OrphanedBranchDiscarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a write ended, at which manifest version, and which commit tells of it.
+
+    `is_new` says that this commit came with the ending and may still lack its row; otherwise it stood there before.
+    """
+
+    kind: RecoveryKind
+    manifest_version: int
+    commit_id: str
+    parent: str | None
+    actor: str | None
+    is_new: bool = True
+
+
+def undoing(operation_id: str) -> str:
+    """Operation of the publish by which a writer takes back what it landed."""
+    return f"undo:{operation_id}"
+
+
+def recovering(operation_id: str, kind: RecoveryKind, token: str = "") -> str:
+    """Operation of the publish of a recovery."""
+    return f"recover:{operation_id}:{kind.value}:{token}"
+
+
+def commit_id(sidecar: Sidecar, kind: RecoveryKind) -> str:
+    """Commit that a recovery publishes. A write that is finished keeps the id that its caller may know; everything else
+    gets one that every recovery of this sidecar would choose, so that none adds a second row.
+    """
+    own = sidecar.commit_id
+    return own if kind is RecoveryKind.ROLLED_FORWARD and own is not None else sidecar.operation_id
+
+
+def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, branch: str | None) -> Ending:
+    """The ending of a write that nothing was published for. One of ours is told of by the newest commit of the branch;
+    one of another engine by a commit of its own, as that engine expects.
+    """
+    snapshot, rows = store.snapshot_with_rows(branch)
+    newest = current_head(store, branch, snapshot.version, rows)
+    if newest is None or not _is_ours(sidecar):
+        return Ending(kind, snapshot.version, sidecar.operation_id, newest, ACTOR)
+    return Ending(kind, snapshot.version, newest, None, ACTOR, is_new=False)
+
+
+def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
+    """The ending of a write whose tables were published since it began, by whomever.
+
+    One of ours that no publish names ended without any. Other engines name none; there the versions alone count.
+    """
+    version = store.snapshot(sidecar.branch).version
+    while version > 0:
+        rows = read_rows(store.manifest(sidecar.branch, version))
+        facts, shown = sentinel_facts(rows), reduce_rows(sidecar.branch, version, rows)
+        if facts is None or all(shown.pin(pin.table_key) <= pin.expected for pin in sidecar.pins):
+            break
+        found = _ending(sidecar, facts)
+        if found is not None:
+            return found
+        version = facts.base  # what stood before the publish that this version shows
+    kind = RecoveryKind.ROLLED_BACK if _is_ours(sidecar) else RecoveryKind.ROLLED_FORWARD
+    return without_publish(store, sidecar, kind, sidecar.branch)
+
+
+def _is_ours(sidecar: Sidecar) -> bool:
+    """Whether this library wrote the sidecar: no other engine records the schema hash."""
+    return sidecar.schema_hash is not None
+
+
+def _ending(sidecar: Sidecar, facts: PublishFacts) -> Ending | None:
+    """The ending that a publish stands for, or None when it belongs to another write."""
+    operation, version = sidecar.operation_id, facts.base + 1
+    if facts.operation == operation and sidecar.commit_id is not None:
+        kind = RecoveryKind.ROLLED_FORWARD
+        return Ending(kind, version, sidecar.commit_id, facts.parent, sidecar.actor)
+    if facts.operation in (operation, undoing(operation)):  # neither maintenance nor an undo makes a commit
+        kind = RecoveryKind.ROLLED_FORWARD if facts.operation == operation else RecoveryKind.ROLLED_BACK
+        return Ending(kind, version, facts.commit or operation, facts.parent, ACTOR, facts.commit is None)
+    for kind in RecoveryKind:
+        if facts.operation.startswith(recovering(operation, kind)):
+            return Ending(kind, version, commit_id(sidecar, kind), facts.parent, ACTOR)
+    return None
