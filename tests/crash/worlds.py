@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph import Graph, LoadOptions, LoadReport
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -75,8 +75,8 @@ def make_graph(root: Path) -> Graph:
     return graph
 
 
-def run(graph: Graph, writer: Writer) -> None:
-    graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=LoadOptions(build_indexes=False))
+def run(graph: Graph, writer: Writer) -> LoadReport:
+    return graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=LoadOptions(build_indexes=False))
 
 
 def state(graph: Graph, branch: str | None = None) -> frozenset[str]:

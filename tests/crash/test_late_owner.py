@@ -1,0 +1,215 @@
+"""A process that was given up for dead goes on: it is refused, or what it still does has no effect.
+
+Owners of a write and recoverers stand still for real at every step that is left to them, another process recovers and
+writes, then they are let go. Once a test is the default; `pytest tests/crash/test_late_owner.py --late-rounds 100` runs
+each a hundred times.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph
+from spark_omnigraph.commit.crash_points import CrashPoint
+from tests.crash.actor import Actor
+from tests.crash.test_crash_points import FINISHED_AFTER, VISIBLE_AFTER, expire_leases
+from tests.crash.worlds import BEFORE, WRITERS, assert_whole, knows, make_graph, person, state
+from tests.support.cases import Json
+
+OWNER_POINTS = [
+    CrashPoint.LEASED,
+    CrashPoint.ARMED,
+    CrashPoint.LANDED_FIRST,
+    CrashPoint.LANDED_ALL,
+    CrashPoint.HEARTBEAT,
+    CrashPoint.PUBLISHED,
+    CrashPoint.RECORDED,
+    CrashPoint.DISARMED,
+]
+UNDO_POINTS = [CrashPoint.UNDO_STARTED, CrashPoint.UNDO_RESTORED, CrashPoint.UNDO_PUBLISHED]
+RECOVERY_POINTS = [p for p in CrashPoint if p.name.startswith("RECOVERY_")]
+SETTLE_POINTS = [CrashPoint.RECOVERY_BUMPED, CrashPoint.SETTLE_FENCED, CrashPoint.SETTLE_PUT_BACK]
+REFUSED = {"expected_version_mismatch", "conflict", "recovery_required"}
+LATER = {"Person:later=7", "Knows:kl"}
+
+
+def ids(point: CrashPoint) -> str:
+    return point.value
+
+
+def expire_claims(graph: Graph) -> None:
+    """Claims of processes that stand still or are gone run out."""
+    for name in graph.store.objects.list("__recovery"):
+        if name.endswith(".claim"):
+            graph.store.objects.put(f"__recovery/{name}", json.dumps({"token": "gone", "expires_at": 0}).encode())
+
+
+def give_up(graph: Graph) -> None:
+    expire_leases(graph)
+    expire_claims(graph)
+
+
+def write_later(root: Path, branch: str | None = None) -> None:
+    """What somebody else writes after the recovery, on every table that the late process may still touch."""
+    graph = Graph.open(root)
+    assert_whole(graph)
+    graph.load([person("later", 7), knows("later", "later", "kl")], "merge", branch=branch)
+
+
+def check(root: Path, expected: set[str] | frozenset[str], answer: Json, branch: str | None = None) -> None:
+    """The graph as everybody must find it after the late process is through."""
+    reader = Graph.open(root, mode="r")
+    assert state(reader, branch) == expected, answer
+    give_up(reader)
+    graph = Graph.open(root)
+    assert_whole(graph)
+    assert state(graph, branch) == expected, answer
+    commits = graph.commits(branch=branch)
+    assert len({c.id for c in commits}) == len(commits)
+    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert len({c.manifest_version for c in commits}) == len(commits)
+    operations = [r.operation_id for r in graph.recoveries()]
+    assert len(set(operations)) == len(operations)
+    if answer["outcome"] == "returned" and answer.get("commit"):
+        assert answer["commit"] in {c.id for c in commits}
+    graph.load([person("last", 8)], "merge", branch=branch)
+    assert state(graph, branch) == expected | {"Person:last=8"}
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize("point", OWNER_POINTS, ids=ids)
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_a_late_owner(tmp_path: Path, owner: Actor, late_round: int, name: str, point: CrashPoint) -> None:
+    root, writer = tmp_path / "g", WRITERS[name]
+    graph = make_graph(root)
+    owner.start(root, name, point)
+    assert owner.stopped()
+    give_up(graph)
+    write_later(root, writer.branch)
+    answer = owner.resume()
+    done = point in FINISHED_AFTER or point is CrashPoint.HEARTBEAT
+    assert answer["outcome"] == "returned" if point in VISIBLE_AFTER else answer["outcome"] in REFUSED, answer
+    check(root, (writer.after if done else BEFORE) | LATER, answer, writer.branch)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.LEASED, CrashPoint.ARMED, CrashPoint.LANDED_FIRST], ids=ids)
+def test_a_late_owner_that_may_plan_again_writes_after_the_others(
+    tmp_path: Path, owner: Actor, late_round: int, point: CrashPoint
+) -> None:
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    graph = make_graph(root)
+    owner.start(root, "merge", point, replan=True)
+    assert owner.stopped()
+    give_up(graph)
+    write_later(root)
+    answer = owner.resume()
+    undone = answer["outcome"] == "recovery_required"
+    assert undone or answer["outcome"] == "returned"
+    check(root, (BEFORE if undone else writer.after) | LATER, answer)
+
+
+@pytest.mark.parametrize("point", UNDO_POINTS, ids=ids)
+def test_a_late_undo(tmp_path: Path, owner: Actor, late_round: int, point: CrashPoint) -> None:
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    graph = make_graph(root)
+    owner.start(root, "merge", point)
+    assert owner.stopped()
+    give_up(graph)
+    write_later(root)
+    answer = owner.resume()
+    assert answer["outcome"] in {"storage", "recovery_required"}, answer
+    check(root, (writer.after if point is CrashPoint.UNDO_STARTED else BEFORE) | LATER, answer)
+
+
+@pytest.mark.parametrize("point", [p for p in OWNER_POINTS if p is not CrashPoint.RECORDED], ids=ids)
+def test_a_late_builder_of_indexes(tmp_path: Path, owner: Actor, late_round: int, point: CrashPoint) -> None:
+    root = tmp_path / "g"
+    graph = make_graph(root)
+    owner.start(root, "index", point)
+    assert owner.stopped()
+    give_up(graph)
+    write_later(root)
+    answer = owner.resume()
+    assert answer["outcome"] in REFUSED | {"returned"}, answer
+    check(root, BEFORE | LATER, answer)
+
+
+@pytest.mark.parametrize("point", RECOVERY_POINTS, ids=ids)
+@pytest.mark.parametrize("died_at", [CrashPoint.ARMED, CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL], ids=ids)
+def test_a_late_recoverer(
+    tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, died_at: CrashPoint, point: CrashPoint
+) -> None:
+    """The owner stands still too, and goes on last."""
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    graph = make_graph(root)
+    owner.start(root, "merge", died_at)
+    assert owner.stopped()
+    give_up(graph)
+    recoverer.start(root, "recover", point)
+    stopped = recoverer.stopped()
+    assert stopped or point is CrashPoint.RECOVERY_RESTORED, "only a write that is undone restores"
+    give_up(graph)
+    write_later(root)
+    answer = recoverer.resume() if stopped else recoverer.answer()
+    assert answer["outcome"] == "returned", answer
+    late = owner.resume()
+    assert late["outcome"] in REFUSED, late
+    check(root, (writer.after if died_at is CrashPoint.LANDED_ALL else BEFORE) | LATER, late)
+
+
+@pytest.mark.parametrize("fate", ["goes on", "is killed"])
+@pytest.mark.parametrize("point", RECOVERY_POINTS, ids=ids)
+@pytest.mark.parametrize("stood_at", [CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED], ids=ids)
+def test_an_owner_that_goes_on_before_its_recovery_is_through(
+    tmp_path: Path,
+    owner: Actor,
+    recoverer: Actor,
+    late_round: int,
+    stood_at: CrashPoint,
+    point: CrashPoint,
+    fate: str,
+) -> None:
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    graph = make_graph(root)
+    owner.start(root, "merge", stood_at)
+    assert owner.stopped()
+    give_up(graph)
+    recoverer.start(root, "recover", point)
+    stopped = recoverer.stopped()
+    answer = owner.resume()
+    if stopped and fate == "goes on":
+        assert recoverer.resume()["outcome"] == "returned"
+    elif stopped:
+        recoverer.kill()
+    give_up(graph)
+    seen = state(Graph.open(root, mode="r"))
+    whole = Graph.open(root)
+    assert state(whole) in (BEFORE, writer.after)
+    assert seen in (state(whole), BEFORE), "what was visible is never undone"
+    if answer["outcome"] == "returned":
+        assert state(whole) == writer.after
+    check(root, state(whole), answer)
+
+
+@pytest.mark.parametrize("point", SETTLE_POINTS, ids=ids)
+def test_a_late_settler(tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, point: CrashPoint) -> None:
+    """A table was fenced by a recovery that died; who brings its HEAD back stands still on the way."""
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    graph = make_graph(root)
+    owner.start(root, "merge", CrashPoint.LANDED_ALL)
+    assert owner.stopped()
+    give_up(graph)
+    recoverer.start(root, "recover", CrashPoint.RECOVERY_FENCED_ALL)
+    assert recoverer.stopped()
+    recoverer.kill()
+    assert owner.resume()["outcome"] == "returned"
+    owner.start(root, "settle", point)
+    assert owner.stopped()
+    give_up(graph)
+    write_later(root)
+    answer = owner.resume()
+    assert answer["outcome"] == "returned"
+    check(root, writer.after | LATER, answer)
