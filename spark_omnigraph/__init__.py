@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.lineage import Commit
     from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
     from spark_omnigraph.spark.executor import SparkExecutor
+    from spark_omnigraph.spark.session import local_session
 
 __version__ = "0.1.0"
 
@@ -82,6 +83,7 @@ _HOMES = {
     "manifest.lineage": ("Commit",),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
+    "spark.session": ("local_session",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -120,6 +122,7 @@ __all__ = [
     "WriterBusyError",
     "compile_schema",
     "create_views",
+    "local_session",
     "read_edges",
     "read_nodes",
     "register",

@@ -127,7 +127,7 @@ def tables_mentioned(context: StageContext, range_: InputRange) -> set[str]:
         for line in chunk.lines:
             try:
                 kind = decode(line.removeprefix(_BYTE_ORDER_MARK))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             if isinstance(kind.type, str):
                 named.add((kind.type, False))
@@ -275,7 +275,7 @@ class _RangeStager:
         ordinals = np.arange(first, first + rows.num_rows, dtype=np.int64)
         target = self._context.targets[key]
         keep = self._kept(key, ordinals)
-        matches = self._matches(key, target, rows)
+        matches = self._matches(key, target, rows, keep)
         if matches is not None and self._context.mode is LoadMode.APPEND:
             self._add_conflicts(key, waiting, rows, matches, keep)
             keep &= ~matches.hit
@@ -290,8 +290,8 @@ class _RangeStager:
             return np.ones(len(ordinals), dtype=bool)
         return ~np.isin(ordinals, self._skip[key])
 
-    def _matches(self, key: str, target: TableTarget, rows: pa.Table) -> Matches | None:
-        """Stored rows with the same ids; None when there can be none."""
+    def _matches(self, key: str, target: TableTarget, rows: pa.Table, keep: npt.NDArray[np.bool_]) -> Matches | None:
+        """Stored rows with the same ids as rows that are kept; None when there can be none."""
         if self._context.mode is LoadMode.OVERWRITE or not target.row_count or not self._context.validate:
             return None
         if key not in self._given_ids:
@@ -299,7 +299,7 @@ class _RangeStager:
         matches = find_rows(target.open(self._context.storage_options), rows.column("id"))
         if not matches.hit.any():
             return None
-        return matches if self._context.mode is LoadMode.APPEND else _last_of_each(matches)
+        return matches if self._context.mode is LoadMode.APPEND else _last_of_each(_only(matches, keep))
 
     def _add_conflicts(
         self, key: str, waiting: list[DecodedTable], rows: pa.Table, matches: Matches, keep: npt.NDArray[np.bool_]
@@ -352,6 +352,12 @@ def _write(
         _packed(ordinals[order].astype(np.int32)),
         _packed(matches.addresses[kept_hits]),
     )
+
+
+def _only(matches: Matches, keep: npt.NDArray[np.bool_]) -> Matches:
+    """Matches of the rows that are kept; a row that is left out claims no stored row."""
+    kept = keep[matches.hit]
+    return Matches(matches.hit & keep, matches.row_ids[kept], matches.addresses[kept])
 
 
 def _last_of_each(matches: Matches) -> Matches:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from spark_omnigraph.branch.fork import drop_forks
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
@@ -68,28 +67,6 @@ def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
     return branch
 
 
-def discard_branch(store: GraphStore, branch: str) -> bool:
-    """Removes a branch that was created for a write which then changed nothing; False when it has a publish of its own.
-
-    The manifest's branch goes first, since it says that the branch exists; forks of tables that stay are reclaimed by
-    whoever creates the branch again.
-    """
-    with claimed(store, f"branch~{branch.replace('/', '~')}"):
-        refs = store.branch_refs()
-        if branch not in refs:
-            return True
-        snapshot = store.snapshot(branch)
-        if snapshot.version != refs[branch].parent_version:
-            return False
-        try:
-            drop_branch(store.open_dataset(MANIFEST), branch)
-            drop_branch(store.open_dataset(COMMITS), branch)
-        except CommitFailed as failure:
-            raise ConflictError(f"branch '{branch}' could not be removed: {failure}") from failure
-        drop_forks(store, branch, snapshot)
-    return True
-
-
 def _refuse_collision(branch: str, names: set[str]) -> None:
     if branch in names:
         raise ConflictError(f"branch '{branch}' exists already")
@@ -100,14 +77,13 @@ def _refuse_collision(branch: str, names: set[str]) -> None:
 
 
 def _create(store: GraphStore, branch: str, parent: str | None) -> None:
-    manifest = store.open_dataset(branch_path(MANIFEST, parent))
+    """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none."""
     log = store.open_dataset(branch_path(COMMITS, parent))
+    manifest = store.open_dataset(branch_path(MANIFEST, parent))
     try:
+        if store.has_lance_branch(COMMITS, branch):
+            drop_branch(log, branch)
+        create_lance_branch(log, branch, parent, int(log.version))
         create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
-        raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
-    try:
-        create_lance_branch(log, branch, parent, int(log.version))
-    except CommitFailed as failure:
-        drop_branch(store.open_dataset(MANIFEST), branch)
         raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.lease import await_turn, covering
@@ -29,36 +28,20 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
             _fork(store, snapshot.branch, entry)
 
 
-def drop_forks(store: GraphStore, branch: str, snapshot: Snapshot) -> None:
-    """Removes the Lance branches that tables have for a graph branch which is gone, best effort."""
-    for entry in snapshot.entries.values():
-        if not store.objects.has_prefix(f"{entry.location}/_refs/branches"):
-            continue
-        dataset = store.open_dataset(entry.location)
-        with reading(f"list branches of {entry.location}"):
-            present = branch in dataset.branches.list()
-        if present:
-            with suppress(CommitFailed):
-                drop_branch(dataset, branch)
-
-
 def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
     name = f"fork~{entry.location.replace('/', '~')}~{branch.replace('/', '~')}"
     with claimed(store, name):
-        # A sidecar is there from before a table lands until after it is published: look for it first, then at what is
-        # published. A fork that is neither covered nor published holds nothing of anybody.
-        if covering(store, branch, frozenset({entry.table_key})) is not None:
-            raise ExpectedVersionMismatch(entry.table_key, entry.version, store.head_version(entry.location, branch))
-        live = store.snapshot(branch).entries[entry.table_key]
-        if live.branch == branch or live.version != entry.version:
-            raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)
+        _refuse_used(store, branch, entry)
         source = store.open_dataset(branch_path(entry.location, entry.branch))
         with reading(f"list branches of {entry.location}"):
             existing = source.branches.list()
         try:
             if branch in existing:
-                if store.head_version(entry.location, branch) == entry.version:
+                if _is_unused(store, branch, entry, existing[branch]):
                     return
+                # It has moved or comes from elsewhere. Its owner may have armed and landed since we looked; a sidecar
+                # stays until after the publish, so looking again tells that apart from a left-over of the dead.
+                _refuse_used(store, branch, entry)
                 drop_branch(source, branch)
             created = create_branch(source, branch, entry.branch, entry.version)
         except CommitFailed as failure:
@@ -66,3 +49,19 @@ def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
             raise ConflictError(f"{what}: {failure}") from failure
         if int(created.version) != entry.version:
             raise ConflictError(f"the fork of '{entry.table_key}' for branch '{branch}' starts at a wrong version")
+
+
+def _refuse_used(store: GraphStore, branch: str, entry: TableEntry) -> None:
+    """Raises ExpectedVersionMismatch when somebody writes the table on this branch, or has published it there."""
+    if covering(store, branch, frozenset({entry.table_key})) is not None:
+        raise ExpectedVersionMismatch(entry.table_key, entry.version, store.head_version(entry.location, branch))
+    live = store.snapshot(branch).entries[entry.table_key]
+    if live.branch == branch or live.version != entry.version:
+        raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)
+
+
+def _is_unused(store: GraphStore, branch: str, entry: TableEntry, ref: Mapping[str, object]) -> bool:
+    """Whether a fork is the one that we would make: from the same version of the same line, with nothing on it."""
+    parent = ref.get("parent_branch")
+    same = (parent if parent != "main" else None) == entry.branch and ref.get("parent_version") == entry.version
+    return same and store.head_version(entry.location, branch) == entry.version

@@ -254,7 +254,10 @@ def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[Land
             table = land(bound)
         except CommitFailed as failure:
             _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
-            raise _loss(store, armed, bound) from failure
+            loss = _loss(store, armed, bound)
+            if isinstance(loss, ExpectedVersionMismatch) and loss.actual == loss.expected:
+                raise StorageError(f"storage: {failure}") from failure  # nobody won: the store refused
+            raise loss from failure
         except StorageError as failure:
             _act(RULES[Phase.LAND, Observation.UNKNOWN], store, armed, tuple(landed), lease)
             raise _unknown(armed, failure) from failure

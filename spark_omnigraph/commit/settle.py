@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ulid_transform import ulid_now
-
 from spark_omnigraph.commit.claim import SETTLING, claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import ACTOR
@@ -20,6 +18,7 @@ from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 
@@ -55,7 +54,7 @@ def settle(store: GraphStore, branch: str | None, table_key: str, operation_id: 
 
 def _put_back_and_publish(store: GraphStore, branch: str | None, entry: TableEntry) -> None:
     """One attempt; whoever calls looks again, since a process that stood still here knows nothing of the present."""
-    token = ulid_now()
+    token = new_ulid()
     fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
     reach(CrashPoint.SETTLE_FENCED)
     if store.snapshot(branch).pin(entry.table_key) != entry.version or not is_ours_above(fenced.dataset, entry.version):

@@ -103,14 +103,23 @@ class LoadChecker:
         """Findings of one table. Touches no other table but to read node ids, which are final by then."""
         entity = self._entity(table)
         found = self._check_ids(table, entity)
+        while more := self._check_rules(table, entity, mentioned):
+            found += more
+            if self._mode is not LoadMode.MERGE:
+                break
+            # A refused row gives back the stored row that it would have replaced, and with it what that row holds.
+        if entity.name in self._endpoint_types and not isinstance(entity, EdgeType):
+            table.load(["id"])
+        return found
+
+    def _check_rules(self, table: StagedTable, entity: EntityType, mentioned: frozenset[str]) -> list[Finding]:
+        found: list[Finding] = []
         for unique in unique_probes(entity):
             found += self._check_unique(table, unique)
         if isinstance(entity, EdgeType):
             found += self._check_endpoints(table, endpoint_probes(entity), mentioned)
             for cardinality in cardinality_probes(entity):
                 found += self._check_cardinality(table, entity, cardinality)
-        elif entity.name in self._endpoint_types:
-            table.load(["id"])
         return found
 
     def _entity(self, table: StagedTable) -> EntityType:
@@ -165,7 +174,7 @@ class LoadChecker:
         names = list(probe.columns)
         live = np.flatnonzero(~table.dropped)
         new = pa.table({n: table.column(n).take(pa.array(live)) for n in names} | {"row": pa.array(live)})
-        replaced = table.column("id").filter(pa.array(table.replaces & ~table.dropped)).combine_chunks()
+        replaced = _live_ids(table)
         hits: list[npt.NDArray[np.int64]] = []
         for batch in scan_columns(table.target.open(self._options), ["id", *names]):
             kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
@@ -274,7 +283,7 @@ class LoadChecker:
         counts = np.zeros(len(sources), dtype=np.int64)
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return counts
-        replaced = table.column("id").filter(pa.array(table.replaces & ~table.dropped)).combine_chunks()
+        replaced = _live_ids(table)
         for batch in scan_columns(table.target.open(self._options), ["id", "src"], "src", sources):
             kept = batch.column("src").filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
             place = pc.index_in(kept, value_set=sources).drop_null()
@@ -304,6 +313,11 @@ class LoadChecker:
                 f"{node} ({named}{'; …' if total > len(dangling) else ''}). Load {edge} in the same overwrite, or keep "
                 "those nodes."
             )
+
+
+def _live_ids(table: StagedTable) -> pa.Array:
+    """Ids of the rows that will be committed: stored rows that have them are replaced."""
+    return table.column("id").filter(pa.array(~table.dropped)).combine_chunks()
 
 
 def _found(finding: Finding, table: StagedTable) -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 
@@ -16,6 +16,8 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.rows import id_filter, rows_in_id_order
 
 Row = dict[str, object]
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the stored instants are UTC, and so is this
 
 
 def export_records(
@@ -106,7 +108,7 @@ def _mapped(column: pa.Array, stored: pa.DataType, plain: pa.DataType, render: C
 def _datetime_text(millis: int) -> str:
     seconds, rest = divmod(millis, 1000)
     try:
-        text = datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        text = (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError) as error:
         raise BadRequestError(f"a DateTime of {millis} ms lies outside the years 1 to 9999 and has no text") from error
     return f"{text}.{rest:03d}" if rest else text

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from spark_omnigraph.branch.control import create_branch, discard_branch, display, list_branches, parse_branch
+from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import is_live
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import pending
-from spark_omnigraph.errors import BadRequestError, ConflictError, InputError, NotFoundError, OmnigraphError
+from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph
@@ -167,17 +167,9 @@ class Graph:
         load_mode = _load_mode(mode)
         chosen = options or LoadOptions()
         check_report_path(chosen.bad_rows, files)
-        name, created = self._ensure_branch(branch, base)
+        name, created = self._target_branch(branch, base, chosen.dry_run)
         request = LoadRequest(files, name, load_mode, actor, chosen, base, created)
-        try:
-            report = self._load(request)
-        except (InputError, ConflictError):
-            if created and name is not None:
-                discard_branch(self.store, name)
-            raise
-        if request.options.dry_run and created and name is not None:
-            discard_branch(self.store, name)
-        return report
+        return self._load(request)
 
     def ingest(
         self,
@@ -291,14 +283,24 @@ class Graph:
         phases = {**report.phases, "index": round(time.perf_counter() - started, 4)}
         return replace(report, phases=phases, warnings=warnings)
 
-    def _ensure_branch(self, branch: str | None, base: str | None) -> tuple[str | None, bool]:
-        """Checked name of the branch to write, and whether it was created from `base` just now."""
+    def _target_branch(self, branch: str | None, base: str | None, dry_run: bool) -> tuple[str | None, bool]:
+        """Checked name of the branch to write, and whether it was created from `base` just now.
+
+        A dry run creates none: it is checked against the base, which the new branch would show.
+        """
         name = parse_branch(branch if branch is not None else self.branch)
         if name is None or name in self.store.branch_names():
             return name, False
         if base is None:
             raise NotFoundError(f"branch '{name}' not found; name a base branch to create it from")
-        create_branch(self.store, name, base)
+        if dry_run:
+            return parse_branch(base), False
+        try:
+            create_branch(self.store, name, base)
+        except ConflictError:
+            if name not in self.store.branch_names():
+                raise
+            return name, False  # another load made it meanwhile
         return name, True
 
     def _require_writable(self) -> None:

@@ -95,16 +95,6 @@ class StagedTable:
         rank[order] = np.arange(len(order), dtype=np.int64)
         return rank
 
-    @cached_property
-    def replaces(self) -> npt.NDArray[np.bool_]:
-        """Per row, whether it replaces a stored row."""
-        flags = []
-        for _, fragment in self.parts:
-            part = np.zeros(fragment.file.rows, dtype=bool)
-            part[: fragment.hits] = True
-            flags.append(part)
-        return np.concatenate(flags) if flags else np.zeros(0, dtype=bool)
-
     def drop(self, rows: Rows) -> None:
         self.dropped[rows] = True
 

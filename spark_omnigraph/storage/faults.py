@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -49,7 +50,7 @@ def reading(what: str) -> Iterator[None]:
     """Turns failures of reads, staging and small objects into StorageError."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, EOFError, zlib.error) as error:
         raise StorageError(f"storage: {what}: {_first_line(error)}") from error
 
 

@@ -136,6 +136,12 @@ class GraphStore:
             name: BranchRef(facts.get("parent_branch"), int(facts["parent_version"])) for name, facts in listed.items()
         }
 
+    def has_lance_branch(self, path: str, branch: str) -> bool:
+        """Whether a dataset has a Lance branch of this name."""
+        dataset = self.open_dataset(path)
+        with reading(f"list branches of {path}"):
+            return branch in dataset.branches.list()
+
     def has_schema_lock(self) -> bool:
         """True while a schema change runs, or one died."""
         return any(name.lstrip("/") == SCHEMA_APPLY_LOCK for name in self.branch_names())

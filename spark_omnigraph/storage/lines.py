@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import obstore
 
-from spark_omnigraph.errors import NotFoundError, StorageError
+from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
 from spark_omnigraph.records.decode import LineChunk
 from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.storage.faults import reading
@@ -63,13 +63,16 @@ def list_inputs(source: Source | Sequence[str | os.PathLike[str]], options: dict
     """Inputs of a load in order: paths, globs, folders (hidden and `_` files left out), `s3://` URIs, or lines.
 
     A list whose items are all existing paths, globs or URIs counts as paths; any other iterable of text as lines.
-    NotFoundError names a path that matches nothing.
+    A file that is named twice is read once. NotFoundError names a path that matches nothing.
     """
     if isinstance(source, (str, os.PathLike)):
+        if not os.fspath(source).strip():
+            raise BadRequestError("the input is an empty path; name a file, a folder, a glob or a URI")
         return _expand(os.fspath(source), options)
     items = list(source)
     if items and all(_looks_like_path(item) for item in items):
-        return [found for item in items for found in _expand(os.fspath(item), options)]
+        found = [file for item in items for file in _expand(os.fspath(item), options)]
+        return list({os.path.abspath(f.name) if "://" not in f.name else f.name: f for f in found}.values())
     content = "\n".join(os.fspath(item) for item in items).encode()
     return [InputFile(MEMORY_NAME, len(content), "memory", content)]
 

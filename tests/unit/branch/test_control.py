@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import BadRequestError, ConflictError, Graph, NotFoundError
+from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, NotFoundError
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.storage.layout import RECOVERY
 
 SCHEMA = "node Room { name: String @key }"
+NO_INDEX = LoadOptions(build_indexes=False)
 
 
 def room(name: str) -> str:
@@ -98,3 +99,26 @@ def test_commits_of_a_branch_know_their_branch_and_parent(graph: Graph) -> None:
     newest = graph.commits(branch="draft")[-1]
     assert (newest.id, newest.branch, newest.parent, newest.actor) == (second.commit, "draft", first.commit, "ada")
     assert [c.id for c in graph.commits()][-1] == first.commit
+
+
+def test_a_left_over_fork_of_another_line_is_not_taken_for_ours(graph: Graph) -> None:
+    graph.load([room("m1")], options=NO_INDEX)
+    graph.create_branch("b1")
+    graph.load([room("b")], branch="b1", options=NO_INDEX)
+    graph.load([room("m2")], options=NO_INDEX)
+    main, line = (graph.snapshot(branch=b).entries["node:Room"] for b in ("main", "b1"))
+    assert main.version == line.version, "the case is about equal numbers"
+    graph.store.open_table(main).create_branch("x", (None, main.version))
+    graph.create_branch("x", base="b1")
+    graph.load([room("new")], branch="x", options=NO_INDEX)
+    names = sorted(line.split('"name": "')[1].split('"')[0] for line in graph.export(branch="x"))
+    assert names == ["b", "m1", "new"]
+
+
+def test_a_creation_that_died_half_way_can_be_repeated(graph: Graph) -> None:
+    log = graph.store.open_dataset("_graph_commits.lance")
+    log.create_branch("draft", (None, log.version))
+    assert graph.branches() == ["main"]
+    graph.create_branch("draft")
+    graph.load([room("a")], branch="draft")
+    assert graph.count("node:Room", branch="draft") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from spark_omnigraph import (
     LoadOptions,
     LocalExecutor,
     NotFoundError,
+    StorageError,
     TableCounts,
 )
 from spark_omnigraph.errors import BadRow
@@ -225,6 +227,60 @@ def test_a_merge_may_move_a_unique_value_between_rows_it_replaces(graph: Graph) 
     assert facts(refused(graph, [person("a", mail="one")], "merge")) == [(1, "unique", "mail")]
 
 
+def test_what_a_refused_row_would_have_replaced_still_holds_its_values(graph: Graph) -> None:
+    graph.load([person("a", mail="1"), person("b", mail="2"), person("c", mail="3")])
+    lines = [person("a", mail="2"), person("b", mail="3")]
+    report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=5))
+    assert (report.bad_rows.total, report.tables["node:Person"].updated) == (2, 0)
+    assert [graph.entity("node:Person", name)["mail"] for name in "abc"] == ["1", "2", "3"]  # type: ignore[index]
+
+
+def test_the_first_of_refused_repeats_replaces_the_stored_row(graph: Graph) -> None:
+    graph.load([person("a", age=0, mail="m")])
+    lines = [person("a", age=1, mail="m"), person("a", age=2)]
+    report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=5, on_duplicate="error"))
+    assert report.tables["node:Person"] == TableCounts(read=2, valid=1, bad=1, updated=1)
+    assert (people(graph), graph.count("node:Person")) == ({"a": 1}, 1)
+
+
+def test_a_fraction_means_what_it_says(graph: Graph) -> None:
+    lines = [person(f"p{i}") for i in range(71)] + ["{"] * 29
+    graph.load(lines, options=LoadOptions(max_bad_rows=0.29))
+    assert graph.count("node:Person") == 71
+
+
+def test_damaged_input_is_a_typed_error_that_names_the_file(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(person(f"p{i}") for i in range(500)).encode())[:-200])
+    with pytest.raises(StorageError, match=r"cut\.jsonl\.gz"):
+        graph.load(path)
+    with pytest.raises(BadRequestError, match="empty path"):
+        graph.load("")
+
+
+def test_a_deeply_nested_record_is_a_bad_row_on_a_branch_too(graph: Graph) -> None:
+    graph.create_branch("draft")
+    line = '{"type": "Person", "data": {"name": ' + "[" * 2000 + "]" * 2000 + "}}"
+    with pytest.raises(BadRowsError):
+        graph.load([line, person("a")], branch="draft")
+
+
+def test_a_file_that_is_named_twice_is_read_once(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(person("a"))
+    graph.load([path, tmp_path / "." / "in.jsonl"])
+    assert graph.count("node:Person") == 1
+
+
+def test_old_date_times_survive_an_export(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node E { k: String @key  at: DateTime }")
+    graph.load(['{"type": "E", "data": {"k": "a", "at": "0999-06-01T00:00:00Z"}}'])
+    lines = list(graph.export())
+    assert json.loads(lines[0])["data"]["at"] == "0999-06-01T00:00:00"
+    graph.load(lines, "overwrite")
+    assert list(graph.export()) == lines
+
+
 def test_cardinality_counts_stored_edges_and_refuses_the_last_ones(graph: Graph) -> None:
     graph.load([person("a"), note("n"), edge("Wrote", "a", "n")])
     rows = refused(graph, [edge("Wrote", "a", "n"), edge("Wrote", "a", "n"), edge("Wrote", "a", "n")])
@@ -349,18 +405,21 @@ def test_ingest_creates_the_branch_from_its_base(graph: Graph) -> None:
     assert (graph.count("node:Person"), graph.count("node:Person", branch="draft")) == (1, 3)
 
 
-def test_a_branch_made_for_a_load_that_is_refused_or_dry_goes_again(graph: Graph) -> None:
+def test_a_dry_run_into_a_missing_branch_checks_against_its_base_and_makes_none(graph: Graph) -> None:
     graph.load([person("a")])
     with pytest.raises(BadRowsError):
-        graph.ingest([person("b"), "nonsense"], branch="draft")
+        graph.ingest([person("a")], branch="draft", options=LoadOptions(dry_run=True))
+    report = graph.ingest([person("b")], branch="draft", options=LoadOptions(dry_run=True))
+    assert (report.nodes_loaded, report.branch_created) == ({"Person": 1}, False)
     assert graph.branches() == ["main"]
-    graph.ingest([person("b")], branch="draft", options=LoadOptions(dry_run=True))
-    assert graph.branches() == ["main"]
-    graph.ingest([person("b")], branch="draft")
-    assert graph.count("node:Person", branch="draft") == 2
+
+
+def test_a_refused_load_leaves_the_branch_that_was_made_for_it_at_its_base(graph: Graph) -> None:
+    graph.load([person("a")])
     with pytest.raises(BadRowsError):
-        graph.ingest(["{nonsense"], branch="draft")
-    assert graph.branches() == ["main", "draft"]
+        graph.ingest([person("b"), "{nonsense"], branch="draft")
+    assert graph.count("node:Person", branch="draft") == 1
+    assert graph.ingest([person("b")], branch="draft").branch_created is False
 
 
 def test_load_into_a_missing_branch_is_not_found(graph: Graph) -> None:
