@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +33,7 @@ from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.report import locate_findings, write_report
+from spark_omnigraph.graph.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
@@ -71,6 +72,8 @@ class LoadPlan:
     context: StageContext
     ranges: tuple[InputRange, ...]
     physical_uris: Mapping[str, str]
+    named: frozenset[str] = frozenset()
+    """Tables that the caller named, whether the input has records of them or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,12 @@ class StagedLoad:
     plan: LoadPlan
     receipts: tuple[RangeReceipt, ...]
     tables: Mapping[str, StagedTable]
+    again: SecondPass
 
     @property
     def mentioned(self) -> frozenset[str]:
-        """Tables that the input has records of, bad ones included."""
-        return frozenset(key for r in self.receipts for key, count in r.read.items() if key and count)
+        """Tables that the input has records of, bad ones included, and those that the caller named."""
+        return self.plan.named.union(key for r in self.receipts for key, count in r.read.items() if key and count)
 
     @property
     def records(self) -> int:
@@ -131,7 +135,7 @@ def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadRep
         try:
             staged = stage_load(store, request, executor, clock)
             mentioned = staged.mentioned
-            return check_and_finish(store, request, executor, staged, clock)
+            return check_and_finish(store, request, staged, clock)
         except ExpectedVersionMismatch as moved:
             replaced = request.mode is LoadMode.OVERWRITE and moved.table_key in mentioned
             if attempt == REPLANS or replaced:
@@ -151,16 +155,15 @@ def stage_load(store: GraphStore, request: LoadRequest, executor: Executor, cloc
             if request.options.progress is not None:
                 request.options.progress("stage", len(receipts), len(plan.ranges))
     reach(CrashPoint.STAGED)
-    return StagedLoad(plan, tuple(receipts), gather(receipts, plan.context.targets, plan.context.storage_options))
+    tables = gather(receipts, plan.context.targets, plan.context.storage_options)
+    return StagedLoad(plan, tuple(receipts), tables, InputAgain(plan.context, executor, plan.ranges))
 
 
-def check_and_finish(
-    store: GraphStore, request: LoadRequest, executor: Executor, staged: StagedLoad, clock: Clock
-) -> LoadReport:
+def check_and_finish(store: GraphStore, request: LoadRequest, staged: StagedLoad, clock: Clock) -> LoadReport:
     """The second half of an attempt. Staged files are removed when it ends before anything was armed."""
     try:
         with clock.phase("check"):
-            checked = check_load(request, executor, staged)
+            checked = check_load(request, staged)
     except OmnigraphError:
         _discard(store, staged)
         raise
@@ -176,11 +179,25 @@ def check_and_finish(
 
 
 def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadPlan:
-    """Captures what the attempt is planned on. On a branch, the tables that the input mentions are forked first."""
+    """Plans an attempt at loading files. On a branch, the tables that the input mentions are forked first."""
+    ranges = tuple(cut(request.files, executor.parallelism))
+
+    def mentioned(context: StageContext) -> set[str]:
+        return set().union(*executor.map(partial(tables_mentioned, context), ranges))
+
+    return plan_attempt(store, request, ranges, mentioned)
+
+
+def plan_attempt(
+    store: GraphStore,
+    request: LoadRequest,
+    ranges: tuple[InputRange, ...],
+    mentioned: Callable[[StageContext], Set[str]],
+) -> LoadPlan:
+    """Captures what an attempt is planned on, and forks tables of a branch; `mentioned` is only asked where any may."""
     contract = read_contract(store)
     snapshot, rows = store.snapshot_with_rows(request.branch)
     base_commit = current_head(store, request.branch, snapshot.version, rows)
-    ranges = tuple(cut(request.files, executor.parallelism))
     context = StageContext(
         contract.catalog,
         request.mode,
@@ -190,8 +207,7 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
     )
     forked: set[str] = set()
     if any(entry.branch != snapshot.branch for entry in snapshot.entries.values()):
-        for keys in executor.map(partial(tables_mentioned, context), ranges):
-            forked |= keys
+        forked |= mentioned(context)
         fork_tables(store, snapshot, forked)
         reach(CrashPoint.FORKED)
     targets = {key: _target(store, snapshot, key, forked) for key in snapshot.entries}
@@ -205,7 +221,7 @@ def _target(store: GraphStore, snapshot: Snapshot, key: str, forked: set[str]) -
     return TableTarget(key, store.table_uri(entry.location, branch), entry.version, entry.row_count)
 
 
-def check_load(request: LoadRequest, executor: Executor, staged: StagedLoad) -> CheckedLoad:
+def check_load(request: LoadRequest, staged: StagedLoad) -> CheckedLoad:
     """Asks the probes, writes the bad-row report, and takes bad and superseded rows out of the staged files.
 
     Raises BadRowsError when there are more bad rows than the options allow.
@@ -220,7 +236,7 @@ def check_load(request: LoadRequest, executor: Executor, staged: StagedLoad) -> 
         context.storage_options,
     )
     result = checker.run(staged.mentioned)
-    summary = _report_bad_rows(request, executor, staged, result)
+    summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.records):
         raise BadRowsError(_refusal(summary), summary)
     bad: Counter[str] = Counter()
@@ -228,14 +244,12 @@ def check_load(request: LoadRequest, executor: Executor, staged: StagedLoad) -> 
         bad.update(receipt.bad)
     for finding in result.findings:
         bad[finding.table_key] += len(finding.rows)
-    return CheckedLoad(_restage(executor, staged), summary, bad, result.superseded)
+    return CheckedLoad(_restage(staged), summary, bad, result.superseded)
 
 
-def _report_bad_rows(
-    request: LoadRequest, executor: Executor, staged: StagedLoad, result: CheckResult
-) -> BadRowSummary:
+def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:
     ranges, receipts = staged.plan.ranges, staged.receipts
-    found = locate_findings(staged.plan.context, executor, ranges, receipts, staged.tables, result.findings)
+    found = locate_findings(staged.again, ranges, receipts, staged.tables, result.findings)
     return write_report(ranges, receipts, found, request.options.bad_rows)
 
 
@@ -249,7 +263,7 @@ def _refusal(summary: BadRowSummary) -> str:
     )
 
 
-def _restage(executor: Executor, staged: StagedLoad) -> StagedLoad:
+def _restage(staged: StagedLoad) -> StagedLoad:
     """Writes the files anew from which rows were dropped, without those rows."""
     plan = staged.plan
     skips: dict[int, dict[str, Rows]] = {}
@@ -258,24 +272,17 @@ def _restage(executor: Executor, staged: StagedLoad) -> StagedLoad:
             skips.setdefault(index, {})[key] = ordinals
     if not skips:
         return staged
-    indexes = sorted(skips)
-    work = partial(_stage_again, plan.context)
-    again = executor.map(work, [(plan.ranges[i], skips[i]) for i in indexes])
-    renewed = {receipt.index: receipt for receipt in again}
-    receipts = tuple(
-        replace(r, staged={**{k: v for k, v in r.staged.items() if k not in skips.get(r.index, {})}, **_of(renewed, r)})
-        for r in staged.receipts
-    )
-    return StagedLoad(plan, receipts, gather(receipts, plan.context.targets, plan.context.storage_options))
+    renewed = staged.again.stage(skips)
+    receipts = tuple(_renewed(r, skips.get(r.index, {}), renewed.get(r.index, {})) for r in staged.receipts)
+    tables = gather(receipts, plan.context.targets, plan.context.storage_options)
+    return replace(staged, receipts=receipts, tables=tables)
 
 
-def _stage_again(context: StageContext, item: tuple[InputRange, Mapping[str, Rows]]) -> RangeReceipt:
-    return stage_range(context, item[0], item[1])
-
-
-def _of(renewed: Mapping[int, RangeReceipt], receipt: RangeReceipt) -> Mapping[str, tuple[StagedFragment, ...]]:
-    found = renewed.get(receipt.index)
-    return found.staged if found is not None else {}
+def _renewed(
+    receipt: RangeReceipt, replaced: Mapping[str, Rows], fragments: Mapping[str, tuple[StagedFragment, ...]]
+) -> RangeReceipt:
+    kept = {key: staged for key, staged in receipt.staged.items() if key not in replaced}
+    return replace(receipt, staged={**kept, **fragments})
 
 
 def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:

@@ -7,17 +7,16 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from spark_omnigraph.errors import BadRequestError, BadRow, BadRowSummary, StorageError
 from spark_omnigraph.graph.check import Finding
-from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.graph.second_pass import SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.decode import Rejected
-from spark_omnigraph.staging import LocatedRow, RangeReceipt, StageContext, locate_rows
+from spark_omnigraph.staging import LocatedRow, RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
 
 SAMPLE = 20
@@ -79,21 +78,18 @@ def write_report(
 
 
 def locate_findings(
-    context: StageContext,
-    executor: Executor,
+    again: SecondPass,
     ranges: Sequence[InputRange],
     receipts: Sequence[RangeReceipt],
     staged: Mapping[str, StagedTable],
     findings: Sequence[Finding],
 ) -> dict[int, list[BadRow]]:
-    """Findings as bad rows by range, from a second pass over the ranges that have any."""
+    """Findings as bad rows by range, from a second pass over what has any."""
     wanted = _wanted(staged, findings)
     if not wanted:
         return {}
     indexes = sorted(wanted)
-    work = partial(_locate, context)
-    items = [(ranges[i], wanted[i]) for i in indexes]
-    located = dict(zip(indexes, executor.map(work, items), strict=True))
+    located = again.locate(wanted)
     numbers = LineNumbers(ranges, receipts)
     rows: dict[int, list[BadRow]] = {i: [] for i in indexes}
     for finding in findings:
@@ -127,10 +123,6 @@ def _wanted(staged: Mapping[str, StagedTable], findings: Sequence[Finding]) -> d
 
 def _array(values: list[int]) -> Rows:
     return np.array(values, dtype=np.int64)
-
-
-def _locate(context: StageContext, item: tuple[InputRange, Mapping[str, Rows]]) -> dict[str, dict[int, LocatedRow]]:
-    return locate_rows(context, item[0], item[1])
 
 
 def _in_order(

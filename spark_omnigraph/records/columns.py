@@ -39,7 +39,7 @@ def python_column(ptype: PropType, values: Sequence[object]) -> pa.Array:
     if not ptype.is_list:
         return pa.array(values, storage).view(target)
     lists = pa.array(values, pa.list_(storage))
-    return _with_items(lists, lists.values.view(target.value_type), target)
+    return with_items(lists, lists.values.view(target.value_type), target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Reading:
             return _vectors(column, target)
         if ptype.is_list:
             items, doubtful = self._convert_scalars(column.values, target.value_type)
-            return _with_items(column, items, target), _rows_of_items(column, doubtful)
+            return with_items(column, items, target), rows_of_items(column, doubtful)
         return self._convert_scalars(column, target)
 
     def _convert_scalars(self, column: pa.Array, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
@@ -173,7 +173,7 @@ def _vectors(column: pa.Array, target: pa.FixedSizeListType) -> tuple[pa.Array, 
     if column.values.null_count:
         missing = ~_valid(column.values)
         doubtful_items = missing if doubtful_items is None else doubtful_items | missing
-    doubtful = _rows_of_items(column, doubtful_items)
+    doubtful = rows_of_items(column, doubtful_items)
     if wrong.any():
         doubtful = wrong if doubtful is None else doubtful | wrong
     if doubtful is None and not column.null_count:
@@ -199,13 +199,13 @@ def _padded_vectors(
     return pa.FixedSizeListArray.from_arrays(children, type=target, mask=pa.array(~present))
 
 
-def _with_items(lists: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
+def with_items(lists: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
     """The same lists with other items. `items` runs along `lists.values`."""
     mask = lists.is_null() if lists.null_count else None
     return pa.ListArray.from_arrays(lists.offsets, items, type=target, mask=mask)
 
 
-def _rows_of_items(lists: pa.Array, doubtful: Bools | None) -> Bools | None:
+def rows_of_items(lists: pa.Array, doubtful: Bools | None) -> Bools | None:
     """Rows that hold a doubtful item."""
     if doubtful is None:
         return None

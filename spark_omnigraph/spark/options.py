@@ -60,14 +60,13 @@ class ReadOptions:
 
 def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     """Checks names, values and combinations. Keys are case-insensitive, as Spark hands them over."""
-    storage = {k[len(STORAGE_PREFIX) :]: v for k, v in given.items() if k.lower().startswith(STORAGE_PREFIX)}
-    named = {k: v for k, v in given.items() if not k.lower().startswith(STORAGE_PREFIX)}
-    text = _canonical(named, READ_OPTIONS)
+    named, storage = split_storage(given)
+    text = canonical(named, READ_OPTIONS)
     meta = _choice("table", text["table"], MetaTable) if "table" in text else None
     _check_combination(text)
     return ReadOptions(
-        uri=_uri(text),
-        table_key=_table_key(text),
+        uri=graph_uri(text),
+        table_key=type_key(text),
         meta=meta,
         count="aggregate" in text,
         branch=text.get("branch"),
@@ -82,6 +81,12 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     )
 
 
+def split_storage(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Options of the source, and those of the object store without their prefix."""
+    storage = {k[len(STORAGE_PREFIX) :]: v for k, v in given.items() if k.lower().startswith(STORAGE_PREFIX)}
+    return {k: v for k, v in given.items() if not k.lower().startswith(STORAGE_PREFIX)}, storage
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the nearest known name; empty when none is near."""
     by_folded = {k.lower(): k for k in known}
@@ -89,7 +94,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{by_folded[near[0]]}'?" if near else ""
 
 
-def _canonical(given: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
+def canonical(given: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
+    """The options under their own spelling. BadRequestError for an unknown one names the nearest."""
     by_folded = {k.lower(): k for k in known}
     unknown = [k for k in given if k.lower() not in by_folded]
     if unknown:
@@ -131,14 +137,16 @@ def _refuse_with(text: Mapping[str, str], name: str, others: tuple[str, ...], re
             raise BadRequestError(f"option '{other}' does not go with '{name}': {reason}")
 
 
-def _uri(text: Mapping[str, str]) -> str:
+def graph_uri(text: Mapping[str, str]) -> str:
+    """Root of the graph. BadRequestError when none is given."""
     uri = text.get("path", "").strip()
     if not uri:
-        raise BadRequestError("no graph is named: give its root to load(uri), or as option 'path'")
+        raise BadRequestError("no graph is named: give its root to load(uri) or save(uri), or as option 'path'")
     return uri
 
 
-def _table_key(text: Mapping[str, str]) -> str | None:
+def type_key(text: Mapping[str, str]) -> str | None:
+    """Table key of the type that the options name, None when they name none."""
     for kind in ("node", "edge"):
         if kind in text:
             if not text[kind].strip():

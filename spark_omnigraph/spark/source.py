@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.reader import GraphReader
+from spark_omnigraph.spark.writer import plan_write
 
 
 class OmnigraphDataSource(DataSource):
@@ -34,3 +35,8 @@ class OmnigraphDataSource(DataSource):
         with coded():
             plan = self._plan or plan_read(self.options)
             return GraphReader(plan.for_schema(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Writer for a frame; options and columns are checked here, before its tasks run."""
+        with coded():
+            return plan_write(self.options, schema, overwrite)

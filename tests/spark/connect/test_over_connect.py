@@ -64,6 +64,18 @@ def test_errors_are_typed(spark: SparkSession, graph: str) -> None:
         frame.collect()
 
 
+def test_writing(spark: SparkSession, tmp_path: Path) -> None:
+    store, _ = branched_graph(tmp_path / "g")
+    frame = spark.createDataFrame([("x", 2**32 - 1, "x"), ("y", None, "y")], "id string, u32 bigint, e string")
+    writer = frame.write.format("omnigraph").mode("append").option("node", "Thing")
+    with typed_errors():
+        writer.save(store.root)
+    assert read_nodes(spark, store.root, "Thing", where=[("u32", "=", 2**32 - 1), ("id", "=", "x")]).count() == 1
+    with pytest.raises(BadRowsError) as caught, typed_errors():
+        writer.save(store.root)
+    assert caught.value.summary.per_rule == {"key_conflict": 2}
+
+
 def test_tasks(spark: SparkSession) -> None:
     executor = SparkExecutor(spark)
     assert executor.parallelism == 2

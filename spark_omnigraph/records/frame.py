@@ -1,0 +1,266 @@
+"""Rows of a frame → the chunks that decoding makes of lines: same tables, same rules, same messages.
+
+A frame holds rows of one type with a column for each property, or records of any types: `type`, `edge`, `from`, `to`
+and `data` as JSON text. The line of a row is its place in its partition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
+from spark_omnigraph.errors import RAW_LIMIT, BadRequestError, Rule
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.columns import Bools
+from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
+from spark_omnigraph.records.endpoints import end_ids
+from spark_omnigraph.records.frame_columns import convert, takes
+from spark_omnigraph.records.keys import key_columns, key_ids
+from spark_omnigraph.records.mode import DecodeOptions
+from spark_omnigraph.records.plan import EndForm
+from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.records.ulid import new_ulids
+
+ENVELOPE = ("type", "edge", "from", "to", "data")
+_END_NAMES = {"src": "from", "dst": "to"}
+
+Decoded = tuple[DecodedChunk, Callable[[int], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FramePlan:
+    """How a frame is read: `table_key` of its type, None for records; `sources` gives the frame's column of each
+    stored one. Picklable.
+    """
+
+    table_key: str | None
+    sources: tuple[tuple[str, str], ...] = ()
+
+
+def plan_frame(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> FramePlan:
+    """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type."""
+    repeated = [name for name, count in Counter(columns.names).items() if count > 1]
+    if repeated:
+        raise BadRequestError(f"column '{repeated[0]}' is there twice")
+    if table_key is None:
+        _check_envelope(columns)
+        return FramePlan(None)
+    entity = catalog.table(table_key)
+    if entity is None:
+        kind, _, name = table_key.partition(":")
+        raise BadRequestError(f"the graph has no {kind} type '{name}'{_nearest(name, _names(catalog, kind))}")
+    return FramePlan(table_key, tuple(_sources(catalog, entity, columns)))
+
+
+def _names(catalog: Catalog, kind: str) -> list[str]:
+    return list(catalog.nodes if kind == "node" else catalog.edges)
+
+
+def _check_envelope(columns: pa.Schema) -> None:
+    for field in columns:
+        if field.name not in ENVELOPE:
+            raise BadRequestError(
+                f"a frame of records has no column '{field.name}'{_nearest(field.name, ENVELOPE)} (it has "
+                f"{', '.join(ENVELOPE)}); for rows of one type name it with the option 'node' or 'edge'"
+            )
+        if not (_is_text(field.type) or pa.types.is_null(field.type)):
+            raise BadRequestError(f"column '{field.name}' of a frame of records must be string, not {field.type}")
+    if "type" not in columns.names and "edge" not in columns.names:
+        raise BadRequestError("a frame of records needs a column 'type' or 'edge'")
+
+
+def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[tuple[str, str]]:
+    left = dict(zip(columns.names, columns.types, strict=True))
+    sources = []
+    for name in physical_schema(entity).names:
+        prop = entity.property(name) if name not in _leading(entity) else None
+        source = _source_of(entity, name, left)
+        if source is None:
+            _check_absent(entity, name, prop)
+            continue
+        found = left.pop(source)
+        fits = takes(prop, found) if prop is not None else _takes_id(catalog, entity, name, found)
+        if not fits:
+            wanted = _shown(prop) if prop is not None else "string"
+            raise BadRequestError(
+                f"column '{source}' is {found}, which '{entity.name}.{name}' ({wanted}) does not take"
+            )
+        sources.append((name, source))
+    for name in left:
+        raise BadRequestError(f"'{entity.name}' has no column '{name}'{_nearest(name, physical_schema(entity).names)}")
+    return sources
+
+
+def _leading(entity: EntityType) -> tuple[str, ...]:
+    return ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
+
+
+def _source_of(entity: EntityType, name: str, columns: dict[str, pa.DataType]) -> str | None:
+    other = _END_NAMES.get(name) if isinstance(entity, EdgeType) else None
+    if other is not None and entity.property(other) is None and other in columns:
+        if name in columns:
+            raise BadRequestError(f"columns '{name}' and '{other}' of '{entity.name}' mean the same; give one of them")
+        return other
+    return name if name in columns else None
+
+
+def _check_absent(entity: EntityType, name: str, prop: Property | None) -> None:
+    if name == "id" or (prop is not None and prop.type.nullable):
+        return
+    raise BadRequestError(f"column '{name}' is missing: '{entity.name}' must have it")
+
+
+def _takes_id(catalog: Catalog, entity: EntityType, name: str, found: pa.DataType) -> bool:
+    if _is_text(found) or (pa.types.is_null(found) and name == "id"):
+        return True
+    if name == "id" or not isinstance(entity, EdgeType) or not pa.types.is_integer(found):
+        return False
+    key = key_columns(catalog.nodes[entity.from_type if name == "src" else entity.to_type])
+    return len(key) == 1 and key[0][1].is_integer
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _shown(prop: Property) -> str:
+    if prop.type.is_vector:
+        return f"Vector({prop.type.dimension})"
+    return f"[{prop.type.scalar}]" if prop.type.is_list else str(prop.type.scalar)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+class FrameDecoder:
+    """Decodes the batches of a partition in order."""
+
+    def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
+        self._catalog = catalog
+        self._records = RecordDecoder(catalog, options)
+        entity = catalog.table(plan.table_key) if plan.table_key is not None else None
+        self._entity: EntityType | None = entity
+        self._plan = plan
+
+    def decode(self, batch: pa.RecordBatch, first: int) -> Decoded:
+        """What the rows are, the first of which is line `first`, and a function that gives the text of a line."""
+        if self._entity is None:
+            return self._decode_records(batch, first)
+        renamed = pa.RecordBatch.from_arrays(
+            [batch.column(source) for _, source in self._plan.sources], names=[name for name, _ in self._plan.sources]
+        )
+        return self._decode_rows(self._entity, renamed, first)
+
+    def _decode_records(self, batch: pa.RecordBatch, first: int) -> Decoded:
+        lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
+        chunk = self._records.decode(_chunk(lines, first))
+        return chunk, lambda line: lines[line - first].decode()[:RAW_LIMIT]
+
+    def _decode_rows(self, entity: EntityType, rows: pa.RecordBatch, first: int) -> Decoded:
+        columns, doubtful = self._columns(entity, rows)
+        given = columns.get("id")
+        explicit = given is not None and given.null_count < len(given)
+        columns["id"] = _completed_ids(given, rows.num_rows)
+        schema = physical_schema(entity)
+        missing = {n: pa.nulls(rows.num_rows, schema.field(n).type) for n in schema.names if n not in columns}
+        table = pa.Table.from_arrays([(columns | missing)[name] for name in schema.names], schema=schema)
+        lines = np.arange(first, first + rows.num_rows, dtype=np.int64)
+        if not doubtful.any():
+            whole = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, explicit)
+            chunk = DecodedChunk((whole,), (), {entity.table_key: len(lines)})
+        else:
+            table, lines = table.filter(pa.array(~doubtful)), lines[~doubtful]
+            sure = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, explicit)
+            chunk = self._with_doubtful(entity, rows, doubtful, sure, first)
+        return chunk, lambda line: record_text(entity, rows.slice(line - first, 1))[0]
+
+    def _columns(self, entity: EntityType, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
+        """Stored columns by name, `id` as it is given or follows from the key, and the doubtful rows."""
+        columns: dict[str, pa.Array] = {}
+        doubtful = np.zeros(rows.num_rows, dtype=bool)
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            prop = entity.property(name) if name not in _leading(entity) else None
+            if prop is not None:
+                columns[name], unsure = convert(prop, column)
+                if not prop.type.nullable and column.null_count:
+                    doubtful |= np.asarray(column.is_null())
+            elif name in _END_NAMES and isinstance(entity, EdgeType):
+                node = self._catalog.nodes[entity.from_type if name == "src" else entity.to_type]
+                columns[name], unsure = end_ids(column, node, EndForm.TEXT)
+            else:
+                columns[name], unsure = column.cast(pa.string()), None
+            if unsure is not None:
+                doubtful |= unsure
+        if isinstance(entity, NodeType) and entity.key is not None:
+            ids = key_ids(entity, pa.table({name: columns[name] for name in entity.key}))
+            doubtful |= np.asarray(ids.is_null())
+            if "id" in columns:
+                doubtful |= np.asarray(pc.not_equal(columns["id"], ids).fill_null(False))
+            columns["id"] = ids
+        return columns, doubtful
+
+    def _with_doubtful(
+        self, entity: EntityType, rows: pa.RecordBatch, doubtful: Bools, sure: DecodedTable, first: int
+    ) -> DecodedChunk:
+        """Doubtful rows as the records they stand for, read by the decoder of lines; then all rows in order."""
+        places = np.flatnonzero(doubtful) + first
+        texts = record_text(entity, rows.filter(pa.array(doubtful)), None)
+        found = self._records.decode(_chunk([text.encode() for text in texts]))
+        rejected = tuple(_named(entity, replace(r, line=int(places[r.line]))) for r in found.rejected)
+        tables = [sure, *(replace(t, lines=places[t.lines]) for t in found.tables)]
+        lines = np.concatenate([t.lines for t in tables])
+        order = np.argsort(lines, kind="stable")
+        merged = pa.concat_tables([t.table for t in tables]).take(pa.array(order))
+        explicit = any(t.explicit_ids for t in tables)
+        table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines[order], explicit)
+        return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
+
+
+def _named(entity: EntityType, row: Rejected) -> Rejected:
+    """A row that makes no JSON holds a number that is not finite."""
+    if row.rule is not Rule.INVALID_JSON:
+        return row
+    message = "a number is not finite (NaN or infinity), which no record can carry"
+    kind = isinstance(entity, EdgeType)
+    return replace(row, rule=Rule.OUT_OF_RANGE, message=message, record_type=entity.name, is_edge=kind)
+
+
+def _completed_ids(given: pa.Array | None, count: int) -> pa.Array:
+    if given is None or given.null_count == count:
+        return new_ulids(count)
+    return pc.replace_with_mask(given, given.is_null(), new_ulids(given.null_count)) if given.null_count else given
+
+
+def _chunk(lines: Sequence[bytes], first: int = 0) -> LineChunk:
+    return LineChunk(lines, np.zeros(len(lines), dtype=np.int64), first)
+
+
+def _texts(batch: pa.RecordBatch, name: str) -> list[str | None]:
+    place = batch.schema.get_field_index(name)
+    return [None] * batch.num_rows if place < 0 else batch.column(place).to_pylist()
+
+
+def _envelope(kind: str | None, edge: str | None, start: str | None, end: str | None, data: str | None) -> bytes:
+    """The JSON line of a record. `data` must be one JSON value by itself, else the line is made to be none."""
+    members: dict[str, object] = {"type": kind, "edge": edge, "from": start, "to": end}
+    head = {name: value for name, value in members.items() if value is not None}
+    if data is None:
+        return msgspec.json.encode(head)
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError):
+        # Text that is no value could otherwise close the object and add members of its own.
+        return json.dumps({**head, "data": data}, ensure_ascii=False).encode()[:-1]
+    text = data.replace("\r", " ").replace("\n", " ").encode()
+    return msgspec.json.encode({**head, "data": msgspec.Raw(text)})

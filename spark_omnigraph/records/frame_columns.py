@@ -1,0 +1,125 @@
+"""Columns of a frame → columns as stored: which types a property takes, and rows whose value needs a closer look."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.catalog.types import Property, Scalar
+from spark_omnigraph.records.arrow_schema import BLOB, property_type
+from spark_omnigraph.records.columns import Bools, Reading, rows_of_items, with_items
+from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, INTEGER_RANGES
+from spark_omnigraph.records.record_text import milliseconds
+
+Converted = tuple[pa.Array, Bools | None]
+
+_NUMBERS = (Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64)
+_FLOATS = (Scalar.F32, Scalar.F64)
+
+
+def takes(prop: Property, column_type: pa.DataType) -> bool:
+    """Whether a property can be filled from a column of this type; single values may still not fit."""
+    if pa.types.is_null(column_type):
+        return True
+    if prop.type.is_vector:
+        return _is_list(column_type) and _scalar_takes(Scalar.F32, column_type.value_type)
+    if prop.type.is_list:
+        return _is_list(column_type) and _scalar_takes(prop.type.scalar, column_type.value_type)
+    return _scalar_takes(prop.type.scalar, column_type)
+
+
+def convert(prop: Property, column: pa.Array) -> Converted:
+    """The stored column, and the rows (None: no row) of which the exact reader must say what is wrong."""
+    target = property_type(prop.type)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), target), None
+    if pa.types.is_large_list(column.type):
+        column = column.cast(pa.list_(column.type.value_type))
+    if prop.type.is_vector:
+        return Reading(prop).convert(column.cast(pa.list_(pa.float64()), safe=False))
+    if prop.type.is_list:
+        items, doubtful = _convert_scalars(prop.type.scalar, column.values, target.value_type)
+        return with_items(column, items, target), rows_of_items(column, doubtful)
+    return _convert_scalars(prop.type.scalar, column, target)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _scalar_takes(scalar: Scalar, kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_null(kind):
+        return True
+    if scalar is Scalar.STRING:
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+    if scalar is Scalar.BLOB:
+        return bool(types.is_binary(kind) or types.is_large_binary(kind))
+    if scalar is Scalar.DATETIME:
+        return bool(types.is_timestamp(kind))
+    if scalar is Scalar.DATE:
+        return bool(types.is_date32(kind))
+    if scalar is Scalar.BOOL:
+        return bool(types.is_boolean(kind))
+    numbers = types.is_integer(kind) or types.is_decimal128(kind)
+    return bool(numbers or (scalar in _FLOATS and types.is_floating(kind)))
+
+
+def _convert_scalars(scalar: Scalar, column: pa.Array, target: pa.DataType) -> Converted:
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), target), None
+    if scalar in _NUMBERS:
+        return _integers(column, scalar, target)
+    if scalar in _FLOATS:
+        return _floats(column, scalar, target)
+    if scalar is Scalar.DATETIME:
+        return milliseconds(column), None
+    if scalar is Scalar.BLOB:
+        data = column.cast(pa.large_binary())
+        uris = pa.nulls(len(column), pa.string())
+        return pa.StructArray.from_arrays([data, uris], fields=list(BLOB), mask=column.is_null()), None
+    return column.cast(target), None
+
+
+def _integers(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Converted:
+    if column.type == target:
+        return column, None
+    if pa.types.is_decimal(column.type):
+        return _from_decimals(column, scalar, target)
+    try:
+        return column.cast(target), None
+    except pa.ArrowInvalid:
+        low, high = (pa.scalar(bound, pa.int64()) for bound in _within_int64(scalar))
+        return _split(column, pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high)), target)
+
+
+def _from_decimals(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Converted:
+    try:
+        return column.cast(target), None
+    except pa.ArrowInvalid:
+        low, high = INTEGER_RANGES[scalar]
+        good = [v is not None and low <= v <= high and v == v.to_integral_value() for v in column.to_pylist()]
+        return _split(column, pa.array(good), target)
+
+
+def _within_int64(scalar: Scalar) -> tuple[int, int]:
+    low, high = INTEGER_RANGES[scalar]
+    return low, min(high, 2**63 - 1)
+
+
+def _split(column: pa.Array, good: pa.Array, target: pa.DataType) -> Converted:
+    """Values that fit, and the rows whose value does not."""
+    fits = np.asarray(good.fill_null(False))
+    kept = pc.if_else(pa.array(fits), column, pa.scalar(None, column.type)).cast(target)
+    return kept, ~fits & np.asarray(column.is_valid())
+
+
+def _floats(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Converted:
+    stored = column.cast(target, safe=False)
+    if pa.types.is_floating(column.type):
+        # No record can carry a number that is not finite.
+        doubtful = ~np.isfinite(np.asarray(stored.fill_null(0)))
+    else:
+        doubtful = np.abs(np.asarray(column.cast(pa.float64(), safe=False).fill_null(0))) >= EXACT_INTEGERS[scalar]
+    return stored, doubtful if doubtful.any() else None

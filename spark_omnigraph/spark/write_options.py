@@ -1,0 +1,64 @@
+"""Options of `df.write.format("omnigraph")` as one checked value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.frame_load import frame_request
+from spark_omnigraph.graph.load import LoadRequest
+from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.spark.options import canonical, did_you_mean, graph_uri, split_storage, type_key
+
+WRITE_OPTIONS = ("path", "node", "edge", "branch", "loadMode", "actor", "maxBadRows", "badRowsPath", "onDuplicate")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What one `save()` asks for; without `table_key` the frame holds records of any types."""
+
+    uri: str
+    table_key: str | None
+    request: LoadRequest
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def parse_write_options(given: Mapping[str, str], overwrite: bool) -> WriteOptions:
+    """Checks names, values and combinations; `overwrite` is Spark's save mode."""
+    named, storage = split_storage(given)
+    text = canonical(named, WRITE_OPTIONS)
+    if "node" in text and "edge" in text:
+        raise BadRequestError("options 'node' and 'edge' contradict each other; give one of them")
+    options = LoadOptions(
+        max_bad_rows=_bad_rows(text.get("maxBadRows", "0")),
+        bad_rows=text.get("badRowsPath"),
+        on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
+    )
+    request = frame_request(text.get("branch"), _mode(text.get("loadMode"), overwrite), text.get("actor"), options)
+    return WriteOptions(graph_uri(text), type_key(text), request, storage)
+
+
+def _mode(text: str | None, overwrite: bool) -> LoadMode:
+    if text is None:
+        return LoadMode.OVERWRITE if overwrite else LoadMode.APPEND
+    mode = LoadMode(_one_of("loadMode", text, LoadMode))
+    if overwrite and mode is not LoadMode.OVERWRITE:
+        raise BadRequestError(f"mode('overwrite') and loadMode '{mode}' contradict each other; use mode('append')")
+    return mode
+
+
+def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate]) -> str:
+    word, known = text.strip().lower(), [str(choice) for choice in choices]
+    if word not in known:
+        hint = did_you_mean(text, known)
+        raise BadRequestError(f"option '{name}' is '{text}'.{hint} It takes one of {', '.join(known)}")
+    return word
+
+
+def _bad_rows(text: str) -> int | float:
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        raise BadRequestError(f"option 'maxBadRows' is '{text}'; it takes a count, or a fraction below 1") from None

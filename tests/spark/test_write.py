@@ -1,0 +1,193 @@
+"""Writing frames: what a load does with lines it does with rows, and retried tasks change nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+from spark_omnigraph import Graph
+from spark_omnigraph.errors import BadRequestError, BadRowsError, ConflictError, NotFoundError
+from spark_omnigraph.spark.errors import translate, typed_errors
+
+SCHEMA = """
+node Person {
+  name: String @key
+  big: U64?
+  blob: Blob?
+  born: Date?
+  kind: enum(x, y)?
+  seen: DateTime?
+  small: U32?
+  tags: [String]?
+  vec: Vector(2)?
+}
+node Mail { address: String @key  owner: String? @unique }
+edge Knows: Person -> Person { since: Date? }
+"""
+PERSON = (
+    "tags array<string>, name string, vec array<double>, seen timestamp, small bigint, big decimal(20,0), blob binary, "
+    "born date, kind string"
+)
+SEEN = dt.datetime(2020, 1, 31, 5, 0, 0, 123999, tzinfo=dt.timezone.utc)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph.init(tmp_path / "g", SCHEMA)
+
+
+def save(frame: DataFrame, graph: Graph, mode: str = "append", **options: str) -> None:
+    with typed_errors():
+        frame.write.format("omnigraph").mode(mode).options(**options).save(graph.uri)
+
+
+def rows(graph: Graph, type_: str) -> list[dict[str, object]]:
+    found = [json.loads(line) for line in graph.export(types=[type_])]
+    return [
+        {k: v for k, v in (record["data"] | record).items() if k not in ("data", "type", "edge")} for record in found
+    ]
+
+
+def data_files(graph: Graph) -> int:
+    return len(list(Path(graph.uri).glob("**/data/*.lance")))
+
+
+def test_all_types_come_back(spark: SparkSession, graph: Graph) -> None:
+    people = [
+        (["q", None], "Ada", [1.0, 2.0], SEEN, 2**32 - 1, Decimal(2**64 - 1), b"1", dt.date(1815, 12, 10), "x"),
+        (None, "Bob", None, None, None, None, None, None, None),
+    ]
+    save(spark.createDataFrame(people, PERSON), graph, node="Person", actor="eve")
+    ada, bob = rows(graph, "Person")
+    assert ada == {
+        "id": "Ada",
+        "name": "Ada",
+        "big": 2**64 - 1,
+        "blob": "base64:MQ==",
+        "born": (dt.date(1815, 12, 10) - dt.date(1970, 1, 1)).days,
+        "kind": "x",
+        "seen": "2020-01-31T05:00:00.123",
+        "small": 2**32 - 1,
+        "tags": ["q", None],
+        "vec": [1.0, 2.0],
+    }
+    assert {k for k, v in bob.items() if v is not None} == {"id", "name"}
+    assert graph.commits()[-1].actor == "eve"
+    read = spark.read.format("omnigraph").option("node", "Person").load(graph.uri)
+    save(read, graph, "overwrite", node="Person")
+    assert rows(graph, "Person") == [ada, bob]
+    save(spark.createDataFrame([("Ada", "Bob")], "from string, dst string"), graph, edge="Knows")
+    assert graph.count("edge:Knows") == 1
+
+
+def test_modes(spark: SparkSession, graph: Graph) -> None:
+    mails = spark.createDataFrame([("a", "1"), ("b", "2")], "address string, owner string")
+    save(mails, graph, node="Mail")
+    with pytest.raises(BadRowsError, match="2 key_conflict") as caught:
+        save(mails, graph, node="Mail")
+    assert caught.value.summary.per_rule == {"key_conflict": 2}
+    save(mails.filter("owner = '2'").withColumn("owner", lit("3")), graph, node="Mail", loadMode="merge")
+    assert {r["id"]: r["owner"] for r in rows(graph, "Mail")} == {"a": "1", "b": "3"}
+    save(mails.limit(1), graph, "overwrite", node="Mail")
+    assert graph.count("node:Mail") == 1
+    save(mails.limit(0), graph, "overwrite", node="Mail")
+    assert graph.count("node:Mail") == 0
+    graph.create_branch("dev")
+    save(mails, graph, node="Mail", branch="dev")
+    assert (graph.count("node:Mail"), graph.count("node:Mail", branch="dev")) == (0, 2)
+
+
+def test_refusals(spark: SparkSession, graph: Graph, tmp_path: Path) -> None:
+    before = (graph.snapshot(), data_files(graph))
+    mails = spark.createDataFrame([("a", "1"), ("a", "2"), (None, "3"), ("c", "1")], "address string, owner string")
+    with pytest.raises(BadRowsError) as caught:
+        save(mails.repartition(2), graph, node="Mail")
+    assert caught.value.summary.per_rule == {"key_duplicate": 1, "key_missing": 1, "unique": 1}
+    for given, error, text in [
+        ({"node": "Mial"}, BadRequestError, "did you mean 'Mail'"),
+        ({"node": "Person"}, BadRequestError, "column 'name' is missing"),
+        ({"node": "Mail", "loadmod": "merge"}, BadRequestError, "Did you mean 'loadMode'"),
+        ({"node": "Mail", "onDuplicate": "last"}, BadRequestError, "a frame has none"),
+        ({"node": "Mail", "branch": "nope"}, NotFoundError, "branch 'nope' not found"),
+        ({}, BadRequestError, "no column 'address'"),
+    ]:
+        with pytest.raises(error, match=text):
+            save(mails, graph, **given)
+    assert (graph.snapshot(), data_files(graph)) == before
+    report = tmp_path / "bad.jsonl"
+    save(mails.repartition(2), graph, node="Mail", maxBadRows="3", badRowsPath=str(report))
+    assert graph.count("node:Mail") == 1
+    assert {json.loads(line)["rule"] for line in report.read_text().splitlines()} == {
+        "key_duplicate",
+        "key_missing",
+        "unique",
+    }
+
+
+def test_records_of_many_types_are_one_commit(spark: SparkSession, graph: Graph) -> None:
+    records = [
+        ("Person", None, None, None, '{"name": "Ada",\n "small": 1}'),
+        ("Person", None, None, None, '{"name": "Bob"}'),
+        ("Mail", None, None, None, '{"address": "m"}'),
+        (None, "Knows", "Ada", "Bob", None),
+    ]
+    frame = spark.createDataFrame(records, "type string, edge string, from string, to string, data string")
+    commits = len(graph.commits())
+    save(frame.repartition(3), graph)
+    assert len(graph.commits()) == commits + 1
+    assert {key: graph.count(key) for key in graph.snapshot().entries} == {
+        "node:Person": 2,
+        "node:Mail": 1,
+        "edge:Knows": 1,
+    }
+    odd = spark.createDataFrame([("Mail", '{"address": "n"}, "type": "Person"')], "type string, data string")
+    with pytest.raises(BadRowsError, match="invalid_json"):
+        save(odd, graph)
+
+
+def test_retried_tasks_lose_and_double_nothing(spark: SparkSession, graph: Graph) -> None:
+    def fail_once(batches):  # type: ignore[no-untyped-def]  # runs in a worker
+        for number, batch in enumerate(batches):
+            yield batch
+            task = TaskContext.get()
+            assert task is not None
+            if number == 0 and task.partitionId() == 1 and task.attemptNumber() == 0:
+                raise OSError("worker lost")
+
+    frame = spark.range(0, 40_000, 1, 3).selectExpr("cast(id as string) as address")
+    save(frame.mapInArrow(fail_once, frame.schema), graph, node="Mail")
+    assert graph.count("node:Mail") == 40_000
+    assert len({r["id"] for r in rows(graph, "Mail")}) == 40_000
+
+
+def test_a_job_that_fails_leaves_the_graph_alone(spark: SparkSession, graph: Graph) -> None:
+    before = graph.snapshot()
+    frame = spark.range(0, 10, 1, 1).selectExpr(
+        "assert_true(id < 5, 'too large') as x", "cast(id as string) as address"
+    )
+    with pytest.raises(PySparkException) as caught:
+        save(frame.filter("x is null").select("address"), graph, node="Mail")
+    assert translate(caught.value) is None
+    assert graph.snapshot() == before
+
+
+def test_a_write_that_lost_a_race_is_a_conflict(spark: SparkSession, graph: Graph) -> None:
+    uri = graph.uri
+
+    def move_the_table(batches):  # type: ignore[no-untyped-def]  # runs in a worker
+        for batch in batches:
+            Graph.open(uri).load(['{"type": "Mail", "data": {"address": "other"}}'])
+            yield batch
+
+    frame = spark.createDataFrame([("a",)], "address string").coalesce(1)
+    with pytest.raises(ConflictError):
+        save(frame.mapInArrow(move_the_table, frame.schema), graph, node="Mail")
+    assert [r["id"] for r in rows(graph, "Mail")] == ["other"]

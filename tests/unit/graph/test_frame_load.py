@@ -1,0 +1,161 @@
+"""Frames: one commit by the rules of the load, though the rows are seen once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph import BadRequestError, BadRowsError, ConflictError, Graph, LoadOptions, LoadReport
+from spark_omnigraph.graph.frame_load import discard_receipts, finish_frame_load, frame_request, plan_frame_load
+from spark_omnigraph.graph.load import LoadPlan, LoadRequest
+from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.staging import RangeReceipt, stage_frame
+
+SCHEMA = """
+node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }
+node File { name: String @key  content: Blob? }
+edge Knows: Person -> Person
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph.init(tmp_path / "g", SCHEMA)
+
+
+def stage(
+    graph: Graph,
+    key: str | None,
+    parts: list[pa.Table],
+    mode: str = "append",
+    branch: str | None = None,
+    **options: object,
+) -> tuple[LoadRequest, LoadPlan, list[RangeReceipt]]:
+    chosen = LoadOptions(**{"on_duplicate": "error", **options})  # type: ignore[arg-type]
+    request = frame_request(branch, LoadMode(mode), "eve", chosen)
+    frame = plan_frame(graph.catalog(), key, parts[0].schema)
+    plan = plan_frame_load(graph.store, request, key)
+    receipts = []
+    for index, part in enumerate(parts):
+        decoder = FrameDecoder(plan.context.catalog, plan.context.decode, frame)
+        receipts.append(stage_frame(plan.context, decoder, part.to_batches(max_chunksize=2), index))
+    return request, plan, receipts
+
+
+def write(graph: Graph, key: str | None, *parts: pa.Table, **given: object) -> LoadReport:
+    request, plan, receipts = stage(graph, key, list(parts), **given)  # type: ignore[arg-type]
+    return finish_frame_load(graph.store, request, plan, receipts)
+
+
+def people(*rows: tuple[str | None, str | None], age: int = 30) -> pa.Table:
+    names, mails = [name for name, _ in rows], [mail for _, mail in rows]
+    return pa.table({"mail": pa.array(mails, pa.string()), "name": names, "age": pa.array([age] * len(rows))})
+
+
+def mails(graph: Graph) -> dict[str, str | None]:
+    rows = (json.loads(line)["data"] for line in graph.export(types=["Person"]))
+    return {row["name"]: row["mail"] for row in rows}
+
+
+def data_files(graph: Graph) -> int:
+    return len(list(Path(graph.uri).glob("**/data/*.lance")))
+
+
+def test_bad_rows_are_left_out_of_the_staged_files(graph: Graph) -> None:
+    write(graph, "node:Person", people(("a", "1"), ("b", "2")))
+    report = write(
+        graph,
+        "node:Person",
+        people(("c", "3"), ("a", "9"), ("d", "2"), ("e", "5")),
+        people(("a", "8"), (None, "6"), ("f", "5")),
+        mode="merge",
+        max_bad_rows=4,
+    )
+    found = [(row.file, row.line, str(row.rule)) for row in report.bad_rows.sample]
+    assert found == [
+        ("<partition 0>", 3, "unique"),
+        ("<partition 1>", 1, "key_duplicate"),
+        ("<partition 1>", 2, "key_missing"),
+        ("<partition 1>", 3, "unique"),
+    ]
+    assert json.loads(report.bad_rows.sample[1].raw)["data"] == {"id": "a", "age": 30, "mail": "8", "name": "a"}
+    assert mails(graph) == {"a": "9", "b": "2", "c": "3", "e": "5"}
+    counts = report.tables["node:Person"]
+    assert (counts.read, counts.inserted, counts.updated, counts.bad) == (7, 2, 1, 4)
+    assert graph.count("node:Person") == 4
+
+
+def test_the_first_of_two_rows_replaces_the_stored_one(graph: Graph) -> None:
+    write(graph, "node:Person", people(("a", "1")))
+    write(graph, "node:Person", people(("a", "2"), ("a", "3")), mode="merge", max_bad_rows=1)
+    assert (mails(graph), graph.count("node:Person")) == ({"a": "2"}, 1)
+
+
+def test_a_load_of_lines_agrees(graph: Graph) -> None:
+    lines = [json.dumps({"type": "Person", "data": {"name": "a", "mail": mail}}) for mail in ("1", "2", "3")]
+    graph.load(lines[:1])
+    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate="error", max_bad_rows=1))  # type: ignore[arg-type]
+    assert (mails(graph), graph.count("node:Person")) == ({"a": "2"}, 1)
+
+
+def test_a_refused_write_leaves_nothing(graph: Graph) -> None:
+    write(graph, "node:Person", people(("a", "1")))
+    before = (graph.snapshot(), data_files(graph))
+    with pytest.raises(BadRowsError) as caught:
+        write(graph, "node:Person", people(("a", "2"), ("b", None), age=200), people(("a", "2"), ("c", None)))
+    assert caught.value.summary.per_rule == {"key_conflict": 1, "range": 2}
+    [conflict] = [row for row in caught.value.summary.sample if row.rule == "key_conflict"]
+    assert json.loads(conflict.raw)["data"]["name"] == "a"
+    assert (graph.snapshot(), data_files(graph)) == before
+    with pytest.raises(BadRequestError, match="a frame has none"):
+        write(graph, "node:Person", people(("d", None)), on_duplicate="last")
+
+
+def test_rows_with_blobs_are_not_written_again(graph: Graph) -> None:
+    files = pa.table({"name": ["x", "y", "y"], "content": [b"1", b"", None]})
+    with pytest.raises(BadRequestError, match="its blobs do not allow"):
+        write(graph, "node:File", files, max_bad_rows=1)
+    with pytest.raises(BadRowsError, match="repeats an earlier record"):
+        write(graph, "node:File", files)
+    write(graph, "node:File", files.slice(0, 2))
+    assert graph.entity("node:File", "x") == {"id": "x", "name": "x", "content": "base64:MQ=="}
+
+
+def test_records_share_a_commit_and_keep_their_lines(graph: Graph) -> None:
+    graph.create_branch("dev")
+    records = pa.table(
+        {
+            "type": ["Person", None, "Person", None, "File"],
+            "edge": [None, "Knows", None, "knows", None],
+            "from": [None, "a", None, "a", None],
+            "to": [None, "b", None, "zz", None],
+            "data": ['{"name": "a"}', None, '{"name": "b"}', "{}", '{"name": "f"}'],
+        }
+    )
+    report = write(graph, None, records, branch="dev", max_bad_rows=1)
+    assert [(row.line, row.message) for row in report.bad_rows.sample] == [(4, "dst 'zz' not found in Person")]
+    assert report.nodes_loaded == {"File": 1, "Person": 2}
+    assert (graph.count("edge:Knows", branch="dev"), graph.count("edge:Knows")) == (1, 0)
+
+
+def test_overwriting_with_nothing_empties_the_type(graph: Graph) -> None:
+    write(graph, "node:Person", people(("a", "1")))
+    write(graph, "node:Person", people(), mode="overwrite")
+    assert graph.count("node:Person") == 0
+    assert write(graph, "node:Person", people()).commit is None
+
+
+def test_a_lost_race_is_a_conflict_and_an_abort_removes_files(graph: Graph) -> None:
+    request, plan, receipts = stage(graph, "node:Person", [people(("a", "1"))])
+    write(graph, "node:Person", people(("b", "1")))
+    files = data_files(graph)
+    with pytest.raises(ConflictError):
+        finish_frame_load(graph.store, request, plan, receipts)
+    assert data_files(graph) == files - 1
+    _, plan, receipts = stage(graph, "node:Person", [people(("c", "1"))])
+    discard_receipts(graph.store, plan, receipts)
+    assert (data_files(graph), mails(graph)) == (files - 1, {"b": "1"})

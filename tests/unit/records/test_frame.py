@@ -1,0 +1,160 @@
+"""Frames: columns that do not fit, and rows that become what the same record in a file becomes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph.errors import BadRequestError, Rule
+from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.records.decode import DecodedChunk
+from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.mode import DecodeOptions
+
+CATALOG = compile_schema("""
+node Thing {
+  name: String @key
+  b: Blob?
+  d: Date?
+  f32: F32?
+  f64: F64?
+  i32: I32?
+  ts: DateTime?
+  times: [DateTime]?
+  u32: U32?
+  u64: U64?
+  us: [U32]?
+  v: Vector(2)?
+}
+node Day { on: Date @key }
+node Number { n: I64 @key }
+edge Marks: Day -> Number { weight: F64 }
+""")
+
+
+def decode(key: str | None, **columns: pa.Array) -> DecodedChunk:
+    batch = pa.record_batch(columns)
+    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, key, batch.schema))
+    return decoder.decode(batch, 100)[0]
+
+
+def things(**columns: pa.Array) -> DecodedChunk:
+    count = len(next(iter(columns.values())))
+    return decode("node:Thing", name=pa.array([f"t{i}" for i in range(count)]), **columns)
+
+
+def column(chunk: DecodedChunk, name: str) -> list[object]:
+    values: list[object] = chunk.tables[0].table.column(name).to_pylist()
+    return values
+
+
+MICROS = [0, 1_999, -1, -1_001]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_times_are_whole_milliseconds_cut_towards_the_past(zone: str | None) -> None:
+    kind = pa.timestamp("us", zone)
+    chunk = things(
+        ts=pa.array([*MICROS, None], pa.int64()).view(kind),
+        times=pa.array([[m] for m in MICROS] + [None], pa.list_(pa.int64())).cast(pa.list_(kind)),
+    )
+    stored = chunk.tables[0].table.column("ts").combine_chunks().view(pa.int64()).to_pylist()
+    assert stored == [0, 1, -1, -2, None]
+    items = chunk.tables[0].table.column("times").combine_chunks()
+    assert items.values.view(pa.int64()).to_pylist() == [0, 1, -1, -2]
+    assert items.type == pa.list_(pa.field("item", pa.date64()))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "bad"),
+    [
+        ("u32", [0, 2**32 - 1, None, -1, 2**32], pa.int64(), [3, 4]),
+        ("u64", [Decimal(0), Decimal(2**64 - 1), None, Decimal(-1), Decimal(2**64)], pa.decimal128(20, 0), [3, 4]),
+        ("u64", [0, -5], pa.int64(), [1]),
+        ("i32", [-(2**31), 2**31], pa.int64(), [1]),
+        ("i32", [Decimal("2.00"), Decimal("2.50")], pa.decimal128(10, 2), [1]),
+        ("f32", [1e38, 1e39, None], pa.float64(), [1]),
+        ("f64", [0.1, float("nan"), float("inf")], pa.float64(), [1, 2]),
+        ("f64", [2**53, 2**53 + 1], pa.int64(), [1]),
+        ("v", [[1, 2], None, [1], [1, None], [1, float("nan")]], pa.list_(pa.float32()), [2, 3, 4]),
+        ("us", [[1, None], [], None, [1, -1]], pa.list_(pa.int64()), [3]),
+    ],
+)
+def test_values_that_do_not_fit_are_bad_rows(
+    name: str, values: list[object], kind: pa.DataType, bad: list[int]
+) -> None:
+    chunk = things(**{name: pa.array(values, kind)})
+    assert [r.line for r in chunk.rejected] == [100 + i for i in bad]
+    assert {r.record_type for r in chunk.rejected} == {"Thing"}
+    good = [i for i in range(len(values)) if i not in bad]
+    assert chunk.tables[0].lines.tolist() == [100 + i for i in good]
+    assert column(chunk, "id") == [f"t{i}" for i in good]
+    assert chunk.read == {"node:Thing": len(values)}
+    stored = column(chunk, name)
+    if name != "f32":
+        assert stored == [values[i] for i in good]
+    assert [v is None for v in stored] == [values[i] is None for i in good]
+
+
+def test_bad_rows_say_what_records_say() -> None:
+    chunk = things(u32=pa.array([-1]), d=pa.array([dt.date(2020, 1, 31)]), b=pa.array([b"1"]))
+    [row] = chunk.rejected
+    assert (row.rule, row.field) == (Rule.OUT_OF_RANGE, "u32")
+    assert row.message == "property 'u32': value -1 exceeds UInt32 range"
+    assert json.loads(row.raw) == {
+        "type": "Thing",
+        "data": {"name": "t0", "u32": -1, "d": "2020-01-31", "b": "base64:MQ=="},
+    }
+
+
+def test_ids_and_ends() -> None:
+    days = decode("node:Day", on=pa.array([dt.date(1970, 1, 2), None]), id=pa.array([None, None], pa.string()))
+    assert column(days, "id") == ["1"]
+    assert [r.rule for r in days.rejected] == [Rule.KEY_MISSING]
+    edges = decode(
+        "edge:Marks",
+        to=pa.array([7, 8, None]),
+        src=pa.array(["1", "1970-01-03", "1"]),
+        weight=pa.array([1.0, 2.0, 3.0]),
+    )
+    assert (column(edges, "src"), column(edges, "dst")) == (["1", "2"], ["7", "8"])
+    assert not edges.tables[0].explicit_ids
+    assert [r.rule for r in edges.rejected] == [Rule.MISSING_ENDPOINT]
+    [wrong] = decode("node:Number", n=pa.array([1]), id=pa.array(["2"])).rejected
+    assert wrong.rule is Rule.ID_MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("key", "columns", "message"),
+    [
+        ("node:Thing", {"name": pa.string(), "u46": pa.int64()}, "'Thing' has no column 'u46'; did you mean 'u64'?"),
+        ("node:Thing", {"u64": pa.int64()}, "column 'name' is missing"),
+        ("node:Thing", {"name": pa.int64()}, "column 'name' is int64, which 'Thing.name' (String) does not take"),
+        ("node:Thing", {"name": pa.string(), "v": pa.float32()}, "(Vector(2)) does not take"),
+        ("node:Thing", {"name": pa.string(), "i32": pa.float64()}, "(I32) does not take"),
+        ("edge:Marks", {"src": pa.string(), "from": pa.string()}, "mean the same"),
+        ("edge:Marks", {"src": pa.string(), "dst": pa.string()}, "column 'weight' is missing"),
+        ("node:Things", {"name": pa.string()}, "no node type 'Things'; did you mean 'Thing'?"),
+        (None, {"type": pa.string(), "date": pa.string()}, "no column 'date'; did you mean 'data'?"),
+        (None, {"data": pa.string()}, "needs a column 'type' or 'edge'"),
+    ],
+)
+def test_columns_that_do_not_fit(key: str | None, columns: dict[str, pa.DataType], message: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        plan_frame(CATALOG, key, pa.schema(list(columns.items())))
+    assert message in caught.value.message
+
+
+def test_records() -> None:
+    texts = ['{"name":\n"a"}', '{"name": "b"}, "type": "Day"', None, '{"name": "d"}']
+    chunk = decode(None, type=pa.array(["Thing", "Thing", "Thing", "Thnig"]), data=pa.array(texts))
+    assert column(chunk, "id") == ["a"]
+    assert [(r.line, r.rule) for r in chunk.rejected] == [
+        (101, Rule.INVALID_JSON),
+        (102, Rule.KEY_MISSING),
+        (103, Rule.UNKNOWN_TYPE),
+    ]
