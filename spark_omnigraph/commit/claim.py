@@ -71,7 +71,7 @@ def _take(store: GraphStore, path: str, wait: float) -> bytes:
     token = uuid.uuid4().hex
     while True:
         content = json.dumps({"token": token, "expires_at": time.time() + TERM}).encode()
-        if store.objects.create(path, content):
+        if _create(store, path, content):
             return content
         found = store.objects.get(path)
         if found is not None:
@@ -82,6 +82,17 @@ def _take(store: GraphStore, path: str, wait: float) -> bytes:
         if time.monotonic() >= deadline:
             raise WriterBusyError(f"another process holds {path} for longer than {wait:g} s; try again later")
         time.sleep(_POLL)
+
+
+def _create(store: GraphStore, path: str, content: bytes) -> bool:
+    """Creates the claim; when the store fails, one that may be there all the same is removed."""
+    try:
+        return store.objects.create(path, content)
+    except StorageError:
+        with suppress(StorageError):
+            if store.objects.get(path) == content:
+                store.objects.delete(path)
+        raise
 
 
 def _is_abandoned(content: bytes) -> bool:

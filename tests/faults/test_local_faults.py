@@ -1,0 +1,94 @@
+"""Every call of a write on a local disk fails once: it succeeds or says why, and the graph is the old or the new.
+
+The calls are counted first, so that a call which is added is tested without being asked for. By default every few calls
+are tried; `pytest tests/faults -m long` tries them all.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph, OmnigraphError
+from tests.crash.worlds import BEFORE, WRITERS, assert_whole, make_graph, person, run, state
+from tests.faults.local import Faults, When, injected
+
+STEP = 5
+NOTHING_CHANGED = {"conflict", "expected_version_mismatch", "writer_busy", "bad_rows", "storage", "not_found"}
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph to copy: making one costs more than a write."""
+    return Path(make_graph(tmp_path_factory.mktemp("world") / "g").uri)
+
+
+def attempt(root: Path, name: str, faults: Faults) -> str:
+    """Kind of the error that a write ends with, or "returned"."""
+    with injected(faults):
+        try:
+            run(Graph.open(root), WRITERS[name])
+        except OmnigraphError as error:
+            return error.kind
+    return "returned"
+
+
+def check(root: Path, name: str, outcome: str, faults: Faults) -> None:
+    """Old or new; what was reported holds; the next open needs to wait for nobody; the graph can be written."""
+    writer = WRITERS[name]
+    where = f"{faults.calls[faults.at]} ({faults.at}), {faults.when.value}: {outcome}"
+    before_recovery = state(Graph.open(root, mode="r"), writer.branch)
+    assert before_recovery in (BEFORE, writer.after), where
+    graph = Graph.open(root)
+    found = state(graph, writer.branch)
+    if outcome == "returned":
+        assert found == before_recovery == writer.after, where
+    elif outcome == "recovery_required":
+        assert found in (BEFORE, writer.after), where
+        assert before_recovery in (BEFORE, found), where
+    else:
+        assert outcome in NOTHING_CHANGED, where
+        assert found == before_recovery == BEFORE, where
+    assert_whole(graph)
+    commits = graph.commits(branch=writer.branch)
+    assert len({c.id for c in commits}) == len(commits), where
+    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], where
+    graph.load([person("later", 1)], "merge", branch=writer.branch)
+    assert state(graph, writer.branch) == found | {"Person:later=1"}, where
+    assert_whole(graph)
+
+
+def calls_of(world: Path, folder: Path, name: str) -> int:
+    """Calls of a write without faults."""
+    faults = Faults()
+    shutil.copytree(world, folder)
+    assert attempt(folder, name, faults) == "returned"
+    return len(faults.calls)
+
+
+def every(world: Path, folder: Path, name: str, when: When, numbers: slice) -> None:
+    count = calls_of(world, folder / "counted", name)
+    for number in range(count)[numbers]:
+        root = folder / f"{number}"
+        shutil.copytree(world, root)
+        faults = Faults(number, when)
+        outcome = attempt(root, name, faults)
+        assert len(faults.calls) > number
+        check(root, name, outcome, faults)
+        shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
+@pytest.mark.parametrize("name", ["merge", "branch"])
+def test_some_calls_fail_once(tmp_path: Path, world: Path, name: str, when: When) -> None:
+    every(world, tmp_path, name, when, slice(list(When).index(when), None, STEP))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_each_call_fails_once(tmp_path: Path, world: Path, name: str, when: When) -> None:
+    every(world, tmp_path, name, when, slice(None))
