@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.claim import branch_claim, claimed
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
 from spark_omnigraph.storage.commits import drop_branch
@@ -58,7 +58,7 @@ def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
     if branch is None:
         raise BadRequestError("branch 'main' exists always and cannot be created")
     parent = parse_branch(base)
-    with claimed(store, f"branch~{branch.replace('/', '~')}"):
+    with claimed(store, branch_claim(branch)):
         names = store.branch_names()
         if parent is not None and parent not in names:
             raise NotFoundError(f"branch '{base}' not found in '{store.root}'")

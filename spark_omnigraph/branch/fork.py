@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.claim import claimed, fork_claim
 from spark_omnigraph.commit.lease import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -29,8 +29,7 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
 
 
 def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
-    name = f"fork~{entry.location.replace('/', '~')}~{branch.replace('/', '~')}"
-    with claimed(store, name):
+    with claimed(store, fork_claim(entry.location, branch)):
         _refuse_used(store, branch, entry)
         source = store.open_dataset(branch_path(entry.location, entry.branch))
         with reading(f"list branches of {entry.location}"):

@@ -52,6 +52,17 @@ def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:
     return names
 
 
+def claimed_since(store: GraphStore) -> list[float]:
+    """When the claims that are in force were taken, in seconds since the epoch by their owners' clocks."""
+    starts = []
+    for file in store.objects.list(RECOVERY):
+        if file.startswith(_PREFIX) and file.endswith(_SUFFIX):
+            content = store.objects.get(f"{RECOVERY}/{file}")
+            if content is not None and not _is_abandoned(content):
+                starts.append(float(json.loads(content)["expires_at"]) - TERM)
+    return starts
+
+
 def is_claimed(store: GraphStore, name: str) -> bool:
     """Whether somebody holds the claim, or died with it."""
     return store.objects.get(_path(name)) is not None
@@ -60,6 +71,16 @@ def is_claimed(store: GraphStore, name: str) -> bool:
 def recovery_claim(operation_id: str) -> str:
     """Name of the claim that whoever recovers a write holds."""
     return f"{RECOVERING}{operation_id}"
+
+
+def fork_claim(location: str, branch: str) -> str:
+    """Name of the claim under which the Lance branch of a table is made or removed."""
+    return f"fork~{location.replace('/', '~')}~{branch.replace('/', '~')}"
+
+
+def branch_claim(branch: str) -> str:
+    """Name of the claim under which a graph branch is made or removed."""
+    return f"branch~{branch.replace('/', '~')}"
 
 
 def _path(name: str) -> str:

@@ -11,13 +11,15 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
 from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 
@@ -27,16 +29,21 @@ SKEW = 60.0
 """Seconds by which two machines' clocks may differ."""
 WAIT = 30.0
 """Seconds a writer waits for another one's live lease."""
+STAGE = "x_stage~"
+"""How the names of leases begin that stand for a stage and not for an armed write."""
+LONG_STAGE = 24 * 3600.0
+"""Seconds for which a stage counts as alive that nobody renews."""
 _POLL = 0.05
 _POLL_MAX = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseFacts:
-    """Who holds a lease, and until when (seconds since the epoch, by the owner's clock)."""
+    """Who holds a lease, since when and until when (seconds since the epoch, by the owner's clock)."""
 
     owner: str
     expires_at: float
+    started_at: float = 0.0
 
     def is_live(self, now: float) -> bool:
         """Whether the owner may still act, with the skew in its favour."""
@@ -62,6 +69,7 @@ class Lease:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._renewed: tuple[float, float] | None = None
+        self._started = time.time()
 
     def acquire(self) -> None:
         """Creates the lease object and starts the heartbeat."""
@@ -115,8 +123,38 @@ class Lease:
             self._renewed = now
 
     def _content(self, term: float) -> bytes:
-        facts = {"owner": self._owner, "expires_at": time.time() + term}
+        facts = {"owner": self._owner, "expires_at": time.time() + term, "started_at": self._started}
         return json.dumps(facts).encode()
+
+
+@contextmanager
+def staging(store: GraphStore) -> Iterator[None]:
+    """Says, as long as the block runs, that files are staged which nothing names yet: clean-up leaves alone what is
+    younger than the block. Writers enter it before they look for the folders that they stage in.
+    """
+    with Lease(store, f"{STAGE}{new_ulid()}") as lease:
+        lease.acquire()
+        try:
+            yield
+        finally:
+            with suppress(StorageError):  # then it runs out by itself
+                lease.release()
+
+
+def open_stage(store: GraphStore, term: float = LONG_STAGE) -> str:
+    """Like `staging`, for a stage that begins in one process and ends in another: nobody renews it, so it is given as
+    long as it may take. The name is for `close_stage`.
+    """
+    name, now = f"{STAGE}{new_ulid()}", time.time()
+    facts = {"owner": f"{socket.gethostname()}:{os.getpid()}", "expires_at": now + term, "started_at": now}
+    store.objects.put(lease_path(name), json.dumps(facts).encode())
+    return name
+
+
+def close_stage(store: GraphStore, name: str) -> None:
+    """Ends a stage; one that ended already is fine."""
+    with suppress(StorageError):  # then it runs out by itself
+        store.objects.delete(lease_path(name))
 
 
 def _clocks() -> tuple[float, float]:
@@ -127,12 +165,15 @@ def _clocks() -> tuple[float, float]:
 def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
     """Facts of a lease, or None when there is none (or it is not readable as one)."""
     content = store.objects.get(lease_path(operation_id))
-    if content is None:
-        return None
+    return lease_facts(content) if content is not None else None
+
+
+def lease_facts(content: bytes) -> LeaseFacts | None:
+    """Facts that a lease object states, or None when it is not readable as one."""
     try:
         raw = json.loads(content)
-        return LeaseFacts(str(raw["owner"]), float(raw["expires_at"]))
-    except (ValueError, KeyError, TypeError):
+        return LeaseFacts(str(raw["owner"]), float(raw["expires_at"]), float(raw.get("started_at", 0.0)))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -169,14 +210,22 @@ def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
 
 
 def remove_orphans(store: GraphStore) -> None:
-    """Removes leases that ran out and have no sidecar: their writers died before arming, or after cleaning up."""
-    names = store.objects.list(RECOVERY)
-    for name in names:
-        operation_id = name.removesuffix(".lease")
-        if name.endswith(".lease") and f"{operation_id}.json" not in names:
-            lease = read_lease(store, operation_id)
+    """Removes leases that ran out and have no sidecar."""
+    for path in lost_leases(store):
+        store.objects.delete(path)
+
+
+def lost_leases(store: GraphStore) -> list[str]:
+    """Paths of leases that ran out and have no sidecar: their writers died before arming, or after cleaning up."""
+    lost = []
+    armed = {lease_path(sidecar.operation_id) for sidecar in pending(store)}
+    for name in store.objects.list(RECOVERY):
+        path = f"{RECOVERY}/{name}"
+        if name.endswith(".lease") and path not in armed:
+            lease = read_lease(store, name.removesuffix(".lease"))
             if lease is not None and not lease.is_live(time.time()):
-                store.objects.delete(f"{RECOVERY}/{name}")
+                lost.append(path)
+    return lost
 
 
 def is_live(store: GraphStore, sidecar: Sidecar) -> bool:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
@@ -15,6 +15,7 @@ from spark_omnigraph.commit.lease import is_live
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
+from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph
@@ -244,6 +245,15 @@ class Graph:
         if confirm:
             self._require_writable()
         return repair(self.store, parse_branch(branch or self.branch), confirm, force)
+
+    def cleanup(self, older_than: timedelta = OLDER_THAN, *, confirm: bool = False) -> CleanupReport:
+        """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
+        `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
+        stays.
+        """
+        if confirm:
+            self._require_writable()
+        return cleanup(self.store, older_than, confirm)
 
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""

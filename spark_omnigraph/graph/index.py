@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_omnigraph.catalog.types import EdgeType, EntityType, Index, Key, Property, Scalar
+from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError
@@ -40,21 +41,34 @@ def ensure_indices(store: GraphStore, branch: str | None, tables: Iterable[str] 
     Returns `table.column` names; none when a load got in the way, which the next call makes up for.
     """
     catalog, snapshot = read_catalog(store), store.snapshot(branch)
-    writes: list[TableWrite] = []
-    built: list[str] = []
+    lacking: list[tuple[TableEntry, list[WantedIndex]]] = []
     for key in sorted(tables if tables is not None else snapshot.entries):
         entry, entity = snapshot.entries.get(key), catalog.table(key)
         if entry is None or entity is None or not entry.row_count or entry.branch != branch:
             continue
         missing = _missing(store, entity, entry)
-        segments = build_segments(store.open_table(entry), missing) if missing else []
+        if missing:
+            lacking.append((entry, missing))
+    if not lacking:
+        return []
+    with staging(store):
+        return _build(store, branch, catalog.ir_hash, lacking)
+
+
+def _build(
+    store: GraphStore, branch: str | None, schema_hash: str, lacking: list[tuple[TableEntry, list[WantedIndex]]]
+) -> list[str]:
+    writes: list[TableWrite] = []
+    built: list[str] = []
+    for entry, missing in lacking:
+        segments = build_segments(store.open_table(entry), missing)
         if segments:
             writes.append(TableWrite(entry, branch, TableChange(segments=tuple(segments)), entry.row_count))
-            built += [f"{key}.{want.column}" for want in missing]
+            built += [f"{entry.table_key}.{want.column}" for want in missing]
     if not writes:
         return []
     identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
-    prepared = PreparedCommit(identity, branch, catalog.ir_hash, tuple(writes))
+    prepared = PreparedCommit(identity, branch, schema_hash, tuple(writes))
     try:
         commit(store, prepared, lambda: current_hash(store))
     except ConflictError:

@@ -23,7 +23,7 @@ import numpy as np
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import await_turn
+from spark_omnigraph.commit.lease import await_turn, staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import current_head
@@ -128,6 +128,11 @@ def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadRep
 
     Raises BadRowsError (every bad row was looked for), ConstraintError, or ConflictError after bounded replanning.
     """
+    with staging(store):
+        return _load(store, request, executor)
+
+
+def _load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadReport:
     clock = Clock()
     attempt = 1
     mentioned: frozenset[str] = frozenset()

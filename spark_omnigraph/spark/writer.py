@@ -12,6 +12,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from spark_omnigraph.commit.lease import close_stage, open_stage
+from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.frame_load import discard_receipts, finish_frame_load, plan_frame_load
 from spark_omnigraph.graph.load import LoadPlan
@@ -34,10 +36,11 @@ class Staged(WriterCommitMessage):
 class GraphWriter(DataSourceArrowWriter):
     """Stages in tasks and commits in the driver's worker. Holds only picklable values: Spark copies it to each."""
 
-    def __init__(self, options: WriteOptions, plan: LoadPlan, frame: FramePlan) -> None:
+    def __init__(self, options: WriteOptions, plan: LoadPlan, frame: FramePlan, stage: str) -> None:
         self.write_options = options
         self.plan = plan
         self.frame = frame
+        self.stage = stage
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stages the rows of one partition."""
@@ -49,7 +52,11 @@ class GraphWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Checks all rows together and commits them, or refuses and removes what was staged."""
         with coded():
-            report = finish_frame_load(self._store(), self.write_options.request, self.plan, _receipts(messages))
+            store = self._store()
+            try:
+                report = finish_frame_load(store, self.write_options.request, self.plan, _receipts(messages))
+            finally:
+                close_stage(store, self.stage)
         for warning in report.warnings:
             _LOG.warning(warning)
 
@@ -62,7 +69,9 @@ class GraphWriter(DataSourceArrowWriter):
         if all(message is not None for message in messages):
             return
         with coded():
-            discard_receipts(self._store(), self.plan, _receipts(messages))
+            store = self._store()
+            discard_receipts(store, self.plan, _receipts(messages))
+            close_stage(store, self.stage)
 
     def _store(self) -> GraphStore:
         return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
@@ -75,7 +84,12 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
     columns = to_arrow_schema(schema, timezone="UTC")
     # Columns are checked first: forks of a branch are only made for a frame that fits.
     frame = plan_frame(read_catalog(store), options.table_key, columns)
-    return GraphWriter(options, plan_frame_load(store, options.request, options.table_key), frame)
+    stage = open_stage(store)  # before a fork is made or looked for, so that clean-up leaves it alone
+    try:
+        return GraphWriter(options, plan_frame_load(store, options.request, options.table_key), frame, stage)
+    except OmnigraphError:
+        close_stage(store, stage)
+        raise
 
 
 def _receipts(messages: list[WriterCommitMessage | None]) -> list[RangeReceipt]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 import obstore
@@ -19,8 +21,19 @@ from spark_omnigraph.storage.uri import Location
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
+_BULK = 1000
+"""Objects that a store removes in one request."""
 _ABSENT = (FileNotFoundError, NotFoundError)
 _FOREIGN = (BaseError, OSError, ValueError, RuntimeError)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object of a listing. `modified` is the store's time, which some stores cut to whole seconds."""
+
+    path: str
+    size: int
+    modified: datetime
 
 
 class Objects:
@@ -81,6 +94,18 @@ class Objects:
         except _FOREIGN as error:
             raise self._failed("delete", path, error) from error
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Removes many objects, in few requests where the store can; missing ones are fine."""
+        for start in range(0, len(paths), _BULK):
+            chunk = [*paths[start : start + _BULK]]
+            try:
+                obstore.delete(self._store, chunk)
+            except _ABSENT:
+                for path in chunk:
+                    self.delete(path)
+            except _FOREIGN as error:
+                raise self._failed("delete", chunk[0], error) from error
+
     def list(self, folder: str) -> list[str]:
         """Names of the objects directly in a folder, sorted; empty when the folder does not exist."""
         try:
@@ -90,6 +115,28 @@ class Objects:
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         return sorted(meta["path"].rsplit("/", 1)[-1] for meta in found)
+
+    def walk(self, folder: str) -> tuple[StoredObject, ...]:
+        """All objects below a folder at any depth, by path; empty when the folder does not exist."""
+        try:
+            found = [meta for page in obstore.list(self._store, folder) for meta in page]
+        except _ABSENT:
+            return ()
+        except _FOREIGN as error:
+            raise self._failed("list", folder, error) from error
+        objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
+        return tuple(sorted(objects, key=lambda o: o.path))
+
+    def clock(self, folder: str) -> datetime:
+        """The store's own time, as it stamps objects: read off an object that is made and removed."""
+        path = f"{folder}/x_clock_{uuid.uuid4().hex}"
+        try:
+            obstore.put(self._store, path, b"")
+            now = obstore.head(self._store, path)["last_modified"]
+            obstore.delete(self._store, path)
+        except _FOREIGN as error:
+            raise self._failed("write", path, error) from error
+        return now
 
     def has_prefix(self, folder: str) -> bool:
         """True when an object stands below a folder; an empty local folder does not count."""

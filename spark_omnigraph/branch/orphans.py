@@ -1,0 +1,117 @@
+"""Lance branches that no graph branch shows (storage format, section 9.4): forks whose write never came, or whose graph
+branch is gone, and branches of the commit log without one of the manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
+from spark_omnigraph.commit.owners import find_owners
+from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.storage.commits import drop_branch
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import COMMITS, SCHEMA_APPLY_LOCK, branch_path
+from spark_omnigraph.storage.objects import StoredObject
+from spark_omnigraph.storage.residue import lance_branches
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the manifest shows on all graph branches together, now and in the past.
+
+    `tables`: location → keys of tables there. `forks`: (location, Lance branch) of every version row.
+    """
+
+    tables: dict[str, frozenset[str]]
+    forks: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A Lance branch of a dataset that nothing shows, with everything that goes with it."""
+
+    location: str
+    branch: str
+    objects: tuple[StoredObject, ...]
+
+    @property
+    def folder(self) -> str:
+        return branch_path(self.location, self.branch) + "/"
+
+    @property
+    def newest(self) -> datetime | None:
+        return max((each.modified for each in self.objects), default=None)
+
+
+def what_is_shown(store: GraphStore) -> Shown:
+    """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all."""
+    tables: dict[str, set[str]] = {}
+    forks: set[tuple[str, str]] = set()
+    names = store.branch_names()
+    for branch in (None, *sorted(names)):
+        rows = store.manifest_rows(store.manifest(branch))
+        locations = _locations(rows)
+        for key, location in locations.items():
+            tables.setdefault(location, set()).add(key)
+        forks |= {
+            (locations[row.table_key], row.table_branch)
+            for row in rows
+            if row.kind == RowKind.VERSION and row.table_branch is not None and row.table_key in locations
+        }
+    forks |= {(COMMITS, name) for name in names}
+    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks))
+
+
+def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:
+    return {row.table_key: row.location for row in rows if row.kind == RowKind.TABLE and row.location is not None}
+
+
+def find_orphans(store: GraphStore, location: str, shown: Shown) -> list[Orphan]:
+    """Orphans of a dataset, those that may lie inside or come from another one first."""
+    names = {n for n in lance_branches(store, location) if n.lstrip("/") != SCHEMA_APPLY_LOCK}
+    orphans = sorted((n for n in names if (location, n) not in shown.forks), key=lambda n: (-len(n), n))
+    if not orphans:
+        return []
+    objects = store.objects.walk(location)
+    return [Orphan(location, name, _objects_of(location, name, names, objects)) for name in orphans]
+
+
+def _objects_of(
+    location: str, branch: str, names: Iterable[str], objects: Iterable[StoredObject]
+) -> tuple[StoredObject, ...]:
+    """The reference of a Lance branch and everything in its folder that is not in the folder of another one."""
+    reference = f"{location}/_refs/branches/{branch.replace('/', '%2F')}.json"
+    own = branch_path(location, branch) + "/"
+    inner = tuple(branch_path(location, n) + "/" for n in names if n.startswith(f"{branch}/"))
+    return tuple(
+        each
+        for each in objects
+        if each.path == reference or (each.path.startswith(own) and not each.path.startswith(inner))
+    )
+
+
+def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | None:
+    """Removes an orphan, looked at again under the claim that whoever makes it holds; else says why it stays."""
+    name = branch_claim(orphan.branch) if orphan.location == COMMITS else fork_claim(orphan.location, orphan.branch)
+    with claimed(store, name):
+        # A stage says that it is there before it looks for a fork: an orphan that it may use is seen here.
+        owners = find_owners(store)
+        if owners.alive:
+            return "a write is running, which may use it"
+        if any(orphan.branch in {s.branch, *(pin.branch for pin in s.pins)} for s in owners.sidecars):
+            return "a write on this branch awaits recovery"
+        again = find_orphans(store, orphan.location, what_is_shown(store))
+        found = next((each for each in again if each.branch == orphan.branch), None)
+        if found is None:
+            return "it came into use meanwhile"
+        if found.newest is None or found.newest >= before:
+            return "it is younger than the age limit"
+        try:
+            drop_branch(store.open_dataset(orphan.location), orphan.branch)
+        except CommitFailed as failure:
+            return str(failure)
+    return None
