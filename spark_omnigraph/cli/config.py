@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -54,6 +55,9 @@ class JobConfig:
     output: str | None = None
     name: str = ""
     folder: str | None = None
+    confirm: bool = False
+    older_than: timedelta = timedelta(days=7)
+    report: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

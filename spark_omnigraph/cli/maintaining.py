@@ -1,11 +1,16 @@
-"""The verbs that keep a graph whole: `recover`."""
+"""The verbs that keep a graph whole: `recover`, `repair`, `cleanup`."""
 
 from __future__ import annotations
 
+import json
+
+from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import say_table
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.commit.recovery import Recovered
+from spark_omnigraph.graph.cleanup import CleanupReport
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.repair import Drift, RepairReport
 
 
 def recover(job: Job) -> Outcome:
@@ -24,6 +29,98 @@ def recover(job: Job) -> Outcome:
     if not found:
         job.log.info("nothing to recover")
     return Outcome(result=found)
+
+
+def repair(job: Job) -> Outcome:
+    """Says which tables drifted, and publishes those that may be published."""
+    config = job.config
+    confirm = config.confirm and not config.dry_run
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode="rw" if confirm else "r", branch=config.branch, storage_options=storage)
+    report = graph.repair(confirm=confirm, force=config.force)
+    _say_drift(job, report)
+    if report.drifts and not confirm:
+        job.log.info("dry run: nothing was published")
+    left = [d for d in report.drifts if d.table_key not in report.repaired]
+    warnings = report.warnings + tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
+    return Outcome(
+        branch=config.branch,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        warnings=warnings,
+        result=[_drift(d, d.table_key in report.repaired) for d in report.drifts],
+        dry_run=not confirm,
+    )
+
+
+def _say_drift(job: Job, report: RepairReport) -> None:
+    if not report.drifts:
+        job.log.info("nothing to repair: every table is at its published version")
+        return
+    headers = ("table", "published", "head", "verdict", "operations", "rows", "rows_head")
+    rows = [
+        (d.table_key, d.published, d.head, d.verdict, ", ".join(d.operations), d.rows_published, d.rows_head)
+        for d in report.drifts
+    ]
+    say_table(job.log, headers, rows)
+    for drift in report.drifts:
+        if drift.table_key in report.repaired:
+            job.log.info("%s: repaired", drift.table_key)
+        else:
+            job.log.info("%s: %s", drift.table_key, drift.advice)
+
+
+def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
+    return {
+        "table": drift.table_key,
+        "folder": drift.folder,
+        "published": drift.published,
+        "head": drift.head,
+        "verdict": str(drift.verdict),
+        "operations": list(drift.operations),
+        "rows_published": drift.rows_published,
+        "rows_head": drift.rows_head,
+        "repaired": repaired,
+        "advice": drift.advice,
+    }
+
+
+def cleanup(job: Job) -> Outcome:
+    """Says what interrupted work left behind, and removes it."""
+    config = job.config
+    confirm = config.confirm and not config.dry_run
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode="rw" if confirm else "r", storage_options=storage)
+    report = graph.cleanup(config.older_than, confirm=confirm)
+    if config.report is not None:
+        with whole_file(config.report) as file:
+            for item in report.items:
+                file.write(json.dumps(item.to_dict(), ensure_ascii=False) + "\n")
+    _say_cleanup(job, report, confirm)
+    result = {
+        "before": report.before.isoformat(timespec="seconds"),
+        "objects": len(report.items),
+        "bytes": report.size,
+        "by_reason": {reason: {"objects": n, "bytes": size} for reason, (n, size) in report.by_reason().items()},
+        "younger": report.younger,
+        "kept": [{"what": kept.what, "why": kept.why} for kept in report.kept],
+        "report": config.report,
+    }
+    return Outcome(warnings=report.warnings, result=result, dry_run=not confirm)
+
+
+def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
+    rows = [(reason, count, size) for reason, (count, size) in report.by_reason().items()]
+    if rows:
+        say_table(job.log, ("reason", "objects", "bytes"), rows)
+    else:
+        job.log.info("nothing to clean up")
+    if report.younger:
+        job.log.info("%s younger objects were left", f"{report.younger:,}")
+    for kept in report.kept:
+        job.log.info("left: %s: %s", kept.what, kept.why)
+    if not confirm:
+        job.log.info("dry run: nothing was removed")
 
 
 def _figures(recovered: Recovered) -> dict[str, object]:

@@ -188,5 +188,20 @@ def _actor_filter(value: str) -> str:
 FILTER = Option("filter", "only commits of this actor", _actor_filter, "actor=A")
 TYPES = Option("types", "only this type; may be repeated. unset: all", metavar="T", shape=Shape.MANY, flag="--type")
 OUTPUT = Option("output", "write to this file instead of standard output", values.local_path, "PATH")
+CONFIRM = Option(
+    "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
+    shape=Shape.SWITCH,
+)  # fmt: skip
+UNCHECKED = Option(
+    "force",
+    "with --confirm: publish besides what only compaction moved also what nobody checked",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+OLDER_THAN = Option(
+    "older_than", "leave alone what is younger than this, such as 7d, 12h or 90m", values.duration, "AGE", default="7d"
+)
+REPORT = Option("report", "write every object that was found to this JSONL file", values.local_path, "PATH")
 NAME = Option("name", "name of the new branch", metavar="NAME", required=True, positional=True)
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")

@@ -50,7 +50,7 @@ def summary_of(config: JobConfig, run_id: str, seconds: float, ending: Ending) -
         "branch": outcome.branch or (config.branch if config.graph else None),
         "status": _STATUS.get(ending.exit_code, "failed"),
         "exit_code": ending.exit_code,
-        "dry_run": config.dry_run,
+        "dry_run": config.dry_run or outcome.dry_run,
         "base_commit": outcome.base_commit,
         "commit": outcome.commit,
         "manifest_version": outcome.manifest_version,

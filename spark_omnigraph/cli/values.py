@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 Parser = Callable[[str], object]
@@ -12,6 +13,8 @@ _SECRET = re.compile(
     r"secret|password|passwd|token|credential|private[_-]?key|account[_-]?key|access[_-]?key(?![_-]?id)|sas[_-]?key"
 )
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -71,6 +74,18 @@ def size(value: str) -> int:
         raise ValueError(f"'{value}' is not a size such as 500MB or 1GiB")
     number, letter, binary = found.groups()
     return int(float(number) * (1024 if binary else 1000) ** _POWER[letter.upper()])
+
+
+def duration(value: str) -> timedelta:
+    """A length of time: `7d`, `12h`, `90m`, `30s`, `2w`."""
+    found = _DURATION.fullmatch(value.strip())
+    if found is None:
+        raise ValueError(f"'{value}' is not a length of time such as 7d, 12h or 90m")
+    number, unit = found.groups()
+    try:
+        return timedelta(**{_UNITS[unit.lower()]: float(number)})
+    except OverflowError as error:
+        raise ValueError(f"'{value}' is too long") from error
 
 
 def one_of(*choices: str) -> Parser:

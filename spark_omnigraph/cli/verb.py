@@ -34,6 +34,8 @@ class Outcome:
     phases: Mapping[str, float] | None = None
     warnings: tuple[str, ...] = ()
     result: object = None
+    dry_run: bool = False
+    """Whether the verb only looked although no dry run was asked for: it does so unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,22 @@ _ALL = (
         (),
         o.ON_GRAPH,
     ),
+    Verb(
+        "repair",
+        "Finds tables that another program committed to past the manifest, and publishes what may be published.",
+        "spark-omnigraph repair --graph graphs/films --confirm",
+        maintaining.repair,
+        (o.CONFIRM, o.UNCHECKED),
+        o.COMMON,
+    ),
+    Verb(
+        "cleanup",
+        "Finds and removes what interrupted work left behind: files that no version names, unused forks, old leases.",
+        "spark-omnigraph cleanup --graph graphs/films --older-than 7d --confirm --report removed.jsonl",
+        maintaining.cleanup,
+        (o.OLDER_THAN, o.CONFIRM, o.REPORT),
+        o.ON_GRAPH,
+    ),
 )
 VERBS = {verb.name: verb for verb in _ALL}
 """Verbs by name, in the order that help shows."""

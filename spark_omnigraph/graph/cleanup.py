@@ -31,6 +31,7 @@ SETTLED = timedelta(hours=1)
 INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
 ORPHAN, LEASE, CLAIM, PROBE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe"
 """Reasons besides the kinds of residue."""
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _BRANCHING_CLAIMS = ("fork~", "branch~")
 """Claims that mean nothing once their owner died; those of recovery are for recovery."""
 _PROBES = (f"{RECOVERY}/x_probe_", f"{RECOVERY}/x_clock_")
@@ -97,7 +98,8 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
         raise BadRequestError(f"older_than must not be negative, got {older_than}")
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
     owners = find_owners(store)
-    work = _Cleanup(store, owners, now, owners.spare(now - older_than), confirm)
+    limit = now - older_than if older_than < now - _EPOCH else _EPOCH
+    work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
     shown = what_is_shown(store)
     for location in (*sorted(shown.tables), COMMITS):
         work.forks(location, shown)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from spark_omnigraph.cli import values
@@ -32,6 +34,32 @@ def test_size(text: str, expected: int) -> None:
 def test_size_refuses(text: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
         values.size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("7d", timedelta(days=7)),
+        ("12h", timedelta(hours=12)),
+        ("90 m", timedelta(minutes=90)),
+        ("0s", timedelta(0)),
+        ("1.5D", timedelta(hours=36)),
+        ("2w", timedelta(days=14)),
+    ],
+)
+def test_duration(text: str, expected: timedelta) -> None:
+    assert values.duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-7d", "7y", "1e3d", "7d 1h", "٣d"])
+def test_duration_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="not a length of time"):
+        values.duration(text)
+
+
+def test_a_duration_beyond_all_measure() -> None:
+    with pytest.raises(ValueError, match="too long"):
+        values.duration("99999999999d")
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "1.0", "two", ""])

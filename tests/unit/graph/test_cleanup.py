@@ -220,6 +220,12 @@ def test_internal_datasets_are_cleaned_but_never_of_fresh_files(graph: Graph) ->
         assert len(graph.cleanup(NOW, confirm=True).items) == 2
 
 
+def test_an_age_from_before_time_removes_nothing(graph: Graph) -> None:
+    stage(graph, PERSON)
+    report = graph.cleanup(timedelta(days=10**6), confirm=True)
+    assert (report.items, report.younger) == ((), 1)
+
+
 def test_a_negative_age_is_refused(graph: Graph) -> None:
     with pytest.raises(BadRequestError, match="negative"):
         graph.cleanup(timedelta(days=-1))
