@@ -290,7 +290,7 @@ def test_a_stage_protects_its_files_whatever_the_age_limit(graph: Graph) -> None
     assert graph.cleanup(NOW, confirm=True).items
 
 
-@pytest.mark.parametrize("where", [CrashPoint.STAGED, CrashPoint.CHECKED, CrashPoint.ARMED, CrashPoint.LANDED_FIRST])
+@pytest.mark.parametrize("where", [CrashPoint.STAGED, CrashPoint.BOUND, CrashPoint.ARMED, CrashPoint.LANDED_FIRST])
 @pytest.mark.parametrize("branch", [None, "deep"])
 def test_a_load_that_runs_meanwhile_loses_nothing(graph: Graph, where: CrashPoint, branch: str | None) -> None:
     """Clean-up without any age limit runs in the middle of a load, which has been at work for an hour."""
@@ -312,10 +312,11 @@ def test_an_index_that_is_built_meanwhile_loses_nothing(graph: Graph) -> None:
     graph.load([person("f")], options=PLAIN)
     lance.dataset(folder(graph, PERSON)).drop_index("id_idx")
     graph.repair(confirm=True, force=True)
-    with stop_at(CrashPoint.ARMED, lambda: graph.cleanup(NOW, confirm=True) and None):
+    reports: list[CleanupReport] = []
+    with stop_at(CrashPoint.BOUND, lambda: reports.append(graph.cleanup(NOW, confirm=True))):
         assert graph.ensure_indices() == ["node:Person.id"]
-    with history_kept(graph):
-        pass
+    assert [paths(report) for report in reports] == [set()]
+    assert graph.entity(PERSON, "f") is not None
 
 
 def sidecar_of(graph: Graph, table: str, started: float, branch: str | None = None) -> str:

@@ -141,6 +141,15 @@ def test_a_branch_inside_the_folder_of_one_that_is_gone_is_safe(root: Path, busy
     assert not [path for path in debris if path.startswith("tree/team/x/")]
 
 
+def test_residue_of_a_branch_inside_the_folder_of_another_one_is_told_apart(root: Path, busy: Path) -> None:
+    lance.dataset(busy).create_branch("team", None)
+    names = []
+    for folder in ("tree/team/", "tree/team/x/"):
+        (fragment,) = write_fragments(rows(2), str(busy / folder), mode="append", data_storage_version="2.2")
+        names.append(f"{folder}data/{fragment.files[0].path}")
+    assert found(root) == {"unnamed_data": names}
+
+
 def test_an_index_that_only_a_branch_still_has_is_kept(root: Path, busy: Path) -> None:
     """The main line dropped the versions that list it, and the branch does not list what it inherited."""
     shutil.rmtree(busy)
