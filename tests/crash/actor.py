@@ -12,22 +12,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import IO
-from unittest.mock import patch
 
 from spark_omnigraph import Graph, OmnigraphError
-from spark_omnigraph.commit import lease, protocol
+from spark_omnigraph.commit import lease
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
 from spark_omnigraph.commit.settle import settle_all
-from spark_omnigraph.errors import StorageError
 from spark_omnigraph.graph import load as load_module
-from spark_omnigraph.storage.graph_store import GraphStore
-from tests.crash.worlds import WRITERS, run
+from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
 ROOT = Path(__file__).parents[2]
@@ -125,23 +121,9 @@ class Actor:
 # The process itself.
 
 
-@contextmanager
-def _refused_first_publish() -> Iterator[None]:
-    """The first publish fails before it takes effect, so that the writer undoes what it landed."""
-    refusals = iter([StorageError("storage: refused by the test")])
-
-    def refuse(store: GraphStore, publication: Publication) -> PublishedVersion:
-        for refusal in refusals:
-            raise refusal
-        return publish(store, publication)
-
-    with patch.object(protocol, "publish", refuse):
-        yield
-
-
 def _work(request: Json) -> Json:
     load_module.REPLANS = 5 if request.get("replan") else 1
-    with _refused_first_publish() if request["point"].startswith("undo_") else nullcontext():
+    with refused_first_publish() if request["point"].startswith("undo_") else nullcontext():
         return _answer(request)
 
 

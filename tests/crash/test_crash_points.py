@@ -8,103 +8,63 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from spark_omnigraph import Graph, RecoveryRequiredError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
-from spark_omnigraph.commit.lease import SKEW
-from spark_omnigraph.graph.handle import Graph as Handle
-from tests.crash.worlds import BEFORE, WRITERS, Writer, assert_whole, make_graph, person, run, state
-
-WRITE_POINTS = [
-    CrashPoint.STAGED,
-    CrashPoint.CHECKED,
-    CrashPoint.BOUND,
-    CrashPoint.LEASED,
-    CrashPoint.ARMED,
-    CrashPoint.LANDED_FIRST,
-    CrashPoint.LANDED_ALL,
-    CrashPoint.PUBLISHED,
-    CrashPoint.RECORDED,
-    CrashPoint.DISARMED,
-]
-VISIBLE_AFTER = {CrashPoint.PUBLISHED, CrashPoint.RECORDED, CrashPoint.DISARMED}
-FINISHED_AFTER = VISIBLE_AFTER | {CrashPoint.LANDED_ALL}
-ARMED_AT = FINISHED_AFTER - {CrashPoint.DISARMED} | {CrashPoint.ARMED, CrashPoint.LANDED_FIRST}
-
-
-def expire_leases(graph: Handle) -> None:
-    """The owner is gone for longer than its lease ran: what waiting would show, without waiting."""
-    for name in graph.store.objects.list("__recovery"):
-        if name.endswith(".lease"):
-            content = json.dumps({"owner": "gone:1", "expires_at": time.time() - SKEW - 1}).encode()
-            graph.store.objects.put(f"__recovery/{name}", content)
-
-
-def check_after_crash(root: Path, writer: Writer, point: CrashPoint) -> None:
-    reader = Graph.open(root, mode="r")
-    seen = state(reader, writer.branch)
-    assert seen == (writer.after if point in VISIBLE_AFTER else BEFORE), "readers see one state, before any recovery"
-    expire_leases(reader)
-    graph = Graph.open(root)
-    expected = writer.after if point in FINISHED_AFTER else BEFORE
-    assert state(graph, writer.branch) == expected
-    assert_whole(graph)
-    assert len(graph.recoveries()) == (1 if point in ARMED_AT else 0)
-    commits = [c.id for c in graph.commits(branch=writer.branch)]
-    assert len(commits) == len(set(commits))
-    graph.load([person("later", 1)], "merge", branch=writer.branch)
-    assert state(graph, writer.branch) == expected | {"Person:later=1"}
-    assert_whole(graph)
-
-
-@pytest.mark.parametrize("point", WRITE_POINTS, ids=lambda p: p.value)
-@pytest.mark.parametrize("name", list(WRITERS))
-def test_a_write_that_stops(tmp_path: Path, name: str, point: CrashPoint) -> None:
-    graph = make_graph(tmp_path / "g")
-    with stop_at(point), pytest.raises(Crashed):
-        run(graph, WRITERS[name])
-    check_after_crash(tmp_path / "g", WRITERS[name], point)
-
-
-@pytest.mark.parametrize(
-    "point", [CrashPoint.ARMED, CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED]
+from tests.crash.matrix import (
+    DIED_AT,
+    KILLED_AT,
+    KILLED_WRITERS,
+    PAGE,
+    RECOVERY_POINTS,
+    UNDO_ROWS,
+    WRITE_ROWS,
+    Row,
+    cases,
+    check_after_crash,
+    check_stopped_recovery,
+    expire_leases,
+    render,
 )
-@pytest.mark.parametrize("name", ["append", "merge", "overwrite"])
-def test_a_process_that_is_killed(tmp_path: Path, name: str, point: CrashPoint) -> None:
+from tests.crash.worlds import BEFORE, WRITERS, assert_whole, make_graph, person, refused_first_publish, run, state
+
+
+@pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_write_that_stops(tmp_path: Path, name: str, row: Row) -> None:
+    graph = make_graph(tmp_path / "g")
+    with stop_at(row.point), pytest.raises(Crashed):
+        run(graph, WRITERS[name])
+    check_after_crash(tmp_path / "g", WRITERS[name], row)
+
+
+@pytest.mark.parametrize("row", UNDO_ROWS, ids=lambda row: row.point.value)
+def test_an_undo_that_stops(tmp_path: Path, row: Row) -> None:
+    graph = make_graph(tmp_path / "g")
+    with refused_first_publish(), stop_at(row.point), pytest.raises(Crashed):
+        run(graph, WRITERS["merge"])
+    check_after_crash(tmp_path / "g", WRITERS["merge"], row)
+
+
+@pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in KILLED_AT], ids=lambda row: row.point.value)
+@pytest.mark.parametrize("name", KILLED_WRITERS)
+def test_a_process_that_is_killed(tmp_path: Path, name: str, row: Row) -> None:
     make_graph(tmp_path / "g")
-    command = [sys.executable, "-m", "tests.crash.victim", str(tmp_path / "g"), name, point.value]
+    command = [sys.executable, "-m", "tests.crash.victim", str(tmp_path / "g"), name, row.point.value]
     assert subprocess.run(command, check=False, timeout=120).returncode == -9
-    check_after_crash(tmp_path / "g", WRITERS[name], point)
-
-
-RECOVERY_POINTS = [p for p in CrashPoint if p.name.startswith("RECOVERY_")]
+    check_after_crash(tmp_path / "g", WRITERS[name], row)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)
-@pytest.mark.parametrize(
-    "died_at", [CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED], ids=lambda p: p.value
-)
+@pytest.mark.parametrize("died_at", DIED_AT, ids=lambda p: p.value)
 def test_a_recovery_that_stops_is_recovered(tmp_path: Path, died_at: CrashPoint, point: CrashPoint) -> None:
-    graph = make_graph(tmp_path / "g")
-    writer = WRITERS["merge"]
-    with stop_at(died_at), pytest.raises(Crashed):
-        run(graph, writer)
-    expire_leases(graph)
-    stopped = False
-    with stop_at(point):
-        try:
-            Graph.open(graph.uri)
-        except Crashed:
-            stopped = True
-    assert stopped or point is CrashPoint.RECOVERY_RESTORED, "only a write that is undone restores"
-    again = Graph.open(graph.uri)
-    assert state(again) == (writer.after if died_at is CrashPoint.LANDED_ALL else BEFORE)
-    assert_whole(again)
-    assert len(again.recoveries()) == 1
+    check_stopped_recovery(make_graph(tmp_path / "g"), died_at, point)
+
+
+def test_the_page_of_the_matrix_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render(), "run python -m tests.crash.matrix"
 
 
 def test_a_writer_heals_what_only_lacks_its_publish_and_refuses_what_must_be_undone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint
 from tests.crash.actor import Actor
-from tests.crash.test_crash_points import FINISHED_AFTER, VISIBLE_AFTER, expire_leases
+from tests.crash.matrix import FINISHED_AFTER, RECOVERY_POINTS, VISIBLE_AFTER, expire_leases
 from tests.crash.worlds import BEFORE, WRITERS, assert_whole, knows, make_graph, person, state
 from tests.support.cases import Json
 
@@ -30,7 +30,6 @@ OWNER_POINTS = [
     CrashPoint.DISARMED,
 ]
 UNDO_POINTS = [CrashPoint.UNDO_STARTED, CrashPoint.UNDO_RESTORED, CrashPoint.UNDO_PUBLISHED]
-RECOVERY_POINTS = [p for p in CrashPoint if p.name.startswith("RECOVERY_")]
 SETTLE_POINTS = [CrashPoint.RECOVERY_BUMPED, CrashPoint.SETTLE_FENCED, CrashPoint.SETTLE_PUT_BACK]
 REFUSED = {"expected_version_mismatch", "conflict", "recovery_required"}
 LATER = {"Person:later=7", "Knows:kl"}

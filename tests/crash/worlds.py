@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
-from spark_omnigraph import Graph, LoadOptions, LoadReport
+from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
+from spark_omnigraph.commit import protocol
+from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
+from spark_omnigraph.storage.graph_store import GraphStore
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -67,9 +73,9 @@ WRITERS = {
 }
 
 
-def make_graph(root: Path) -> Graph:
+def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = None) -> Graph:
     """The state that `BEFORE` describes, with a branch `draft` that shows the same."""
-    graph = Graph.init(root, SCHEMA)
+    graph = Graph.init(root, SCHEMA, storage_options=storage_options)
     graph.load([person("a", 1), person("b", 2), knows("a", "b", "k")], options=LoadOptions(build_indexes=False))
     graph.create_branch("draft")
     return graph
@@ -77,6 +83,20 @@ def make_graph(root: Path) -> Graph:
 
 def run(graph: Graph, writer: Writer) -> LoadReport:
     return graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=LoadOptions(build_indexes=False))
+
+
+@contextmanager
+def refused_first_publish() -> Iterator[None]:
+    """The first publish fails before it takes effect, so that the writer undoes what it landed."""
+    refusals = iter([StorageError("storage: refused by the test")])
+
+    def refuse(store: GraphStore, publication: Publication) -> PublishedVersion:
+        for refusal in refusals:
+            raise refusal
+        return publish(store, publication)
+
+    with patch.object(protocol, "publish", refuse):
+        yield
 
 
 def state(graph: Graph, branch: str | None = None) -> frozenset[str]:

@@ -1,0 +1,205 @@
+"""Which write stops where, and what must be found: the matrix of all crash tests, and the page that shows it.
+
+`python -m tests.crash.matrix` writes docs/recovery-matrix.md; a test checks that it is current.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_omnigraph import Graph
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.lease import SKEW
+from tests.crash.worlds import BEFORE, WRITERS, Writer, assert_whole, person, run, state
+
+PAGE = Path(__file__).parents[2] / "docs" / "recovery-matrix.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is found after a write stopped at a point: by a reader at once, and by everybody after a recovery."""
+
+    point: CrashPoint
+    visible: bool
+    """A reader sees the new graph before any recovery."""
+    finished: bool
+    """After the next read-write open everybody sees the new graph."""
+    audited: bool
+    """That open had something to recover, and says so in an audit row."""
+    meaning: str
+
+
+WRITE_ROWS = (
+    Row(CrashPoint.STAGED, False, False, False, "all rows are staged; nothing refers to them"),
+    Row(CrashPoint.CHECKED, False, False, False, "all rows are checked"),
+    Row(CrashPoint.BOUND, False, False, False, "everything that was captured still stands"),
+    Row(CrashPoint.LEASED, False, False, False, "the lease is there, the sidecar is not"),
+    Row(CrashPoint.ARMED, False, False, True, "the sidecar is there, nothing has landed"),
+    Row(CrashPoint.LANDED_FIRST, False, False, True, "one table has landed"),
+    Row(CrashPoint.LANDED_ALL, False, True, True, "all tables have landed, nothing is published"),
+    Row(CrashPoint.PUBLISHED, True, True, True, "published; no commit row yet"),
+    Row(CrashPoint.RECORDED, True, True, True, "the commit row is there; sidecar and lease are, too"),
+    Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
+)
+BRANCH_ROW = Row(CrashPoint.FORKED, False, False, False, "tables of a branch are forked; nothing refers to the forks")
+UNDO_ROWS = (
+    Row(CrashPoint.UNDO_STARTED, False, True, True, "the publish failed; what landed is still there"),
+    Row(CrashPoint.UNDO_RESTORED, False, False, True, "what landed is taken back; that is not published"),
+    Row(CrashPoint.UNDO_PUBLISHED, False, False, True, "the undo is published; the sidecar is still there"),
+)
+RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
+DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
+KILLED_WRITERS = ("append", "merge", "overwrite")
+KILLED_AT = (CrashPoint.ARMED, CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED)
+S3_WRITERS, S3_POINTS = ("merge", "branch"), (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL)
+
+VISIBLE_AFTER = {row.point for row in WRITE_ROWS if row.visible}
+FINISHED_AFTER = {row.point for row in WRITE_ROWS if row.finished}
+
+
+def cases() -> list[tuple[str, Row]]:
+    """Every writer at every point that it passes."""
+    found = [(name, row) for name in WRITERS for row in WRITE_ROWS]
+    return [*found, ("branch", BRANCH_ROW)]
+
+
+def expire_leases(graph: Graph) -> None:
+    """The owner is gone for longer than its lease ran: what waiting would show, without waiting."""
+    for name in graph.store.objects.list("__recovery"):
+        if name.endswith(".lease"):
+            content = json.dumps({"owner": "gone:1", "expires_at": time.time() - SKEW - 1}).encode()
+            graph.store.objects.put(f"__recovery/{name}", content)
+
+
+def check_after_crash(root: Path | str, writer: Writer, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """What `row` says is what readers, a read-write open and the next writer find."""
+    reader = Graph.open(root, mode="r", storage_options=options)
+    seen = state(reader, writer.branch)
+    assert seen == (writer.after if row.visible else BEFORE), "readers see one state, before any recovery"
+    expire_leases(reader)
+    graph = Graph.open(root, storage_options=options)
+    expected = writer.after if row.finished else BEFORE
+    assert state(graph, writer.branch) == expected
+    assert_whole(graph)
+    kinds = [recovery.kind for recovery in graph.recoveries()]
+    assert kinds == (["RolledForward" if row.finished else "RolledBack"] if row.audited else [])
+    commits = graph.commits(branch=writer.branch)
+    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert len({c.id for c in commits}) == len({c.manifest_version for c in commits}) == len(commits)
+    graph.load([person("later", 1)], "merge", branch=writer.branch)
+    assert state(graph, writer.branch) == expected | {"Person:later=1"}
+    assert_whole(graph)
+
+
+def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint) -> None:
+    """A write dies, its recovery dies too, and the next one ends as the first would have."""
+    writer, finished = WRITERS["merge"], died_at is CrashPoint.LANDED_ALL
+    with stop_at(died_at):
+        assert crashed(lambda: run(graph, writer))
+    expire_leases(graph)
+    with stop_at(point):
+        stopped = crashed(lambda: Graph.open(graph.uri, storage_options=graph.store.storage_options))
+    assert stopped or point is CrashPoint.RECOVERY_RESTORED, "only a write that is undone restores"
+    again = Graph.open(graph.uri, storage_options=graph.store.storage_options)
+    assert state(again) == (writer.after if finished else BEFORE)
+    assert_whole(again)
+    (audit,) = again.recoveries()
+    assert audit.kind == ("RolledForward" if finished else "RolledBack")
+    commits = again.commits()
+    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert [c.id for c in commits].count(audit.commit_id) == 1
+
+
+def crashed(work: Callable[[], object]) -> bool:
+    """Whether some work stopped at a point."""
+    try:
+        work()
+    except Crashed:
+        return True
+    return False
+
+
+_INTRODUCTION = """
+    A write can stop at any of the points below: its process is killed, its machine goes, its store fails. Readers see
+    the old graph or the new one, at once and always; the next read-write open, and `recover`, bring the write to an
+    end. This page is made from `tests/crash/matrix.py` by `python -m tests.crash.matrix`; the tests that it counts are
+    made from the same tables.
+"""
+_UNDO = "Its publish failed, and it undoes what it landed while it holds its lease."
+_UNDO_NOTE = """
+    A write that died before it began to undo anything is finished when everything that it relied on still stands:
+    nobody was told that it failed.
+"""
+_RECOVERY = """
+    A recovery of a write that died at {died} is stopped at {points}; the next one ends as the first would have.
+"""
+_BESIDES = """
+    Processes that only seem dead are tested by `tests/crash/test_late_owner.py`: owners of writes, recoveries and
+    settling processes stand still (SIGSTOP) at each of their points while others recover and write, and then go on.
+    One round is part of every test run; `pytest tests/crash/test_late_owner.py --late-rounds 100` runs each a hundred
+    times. `pytest tests/faults -m long` adds the whole matrix on S3 and a fault in every single call to the store;
+    `python -m tests.races.stress --seconds 600` kills writers at random.
+"""
+_HEAD = ["| stopped at | where that is | readers see | after recovery | audit |", "|---|---|---|---|---|"]
+
+
+def render() -> str:
+    """The page."""
+    recovery = _RECOVERY.format(died=_listed(DIED_AT), points=_listed(RECOVERY_POINTS))
+    blocks = [
+        ["# What a stopped write leaves"],
+        _filled(_INTRODUCTION),
+        ["## A write"],
+        [*_HEAD, *(_row(row) for row in (BRANCH_ROW, *WRITE_ROWS))],
+        ["## A write that takes itself back"],
+        _filled(_UNDO),
+        [*_HEAD, *(_row(row) for row in UNDO_ROWS)],
+        _filled(_UNDO_NOTE),
+        ["## A recovery"],
+        _filled(recovery),
+        ["## Counts"],
+        [
+            "| how it stops | writes | where | cases |",
+            "|---|---|---|---:|",
+            *(f"| {how} | {writes} | {where} | {count} |" for how, writes, where, count in _counts()),
+        ],
+        _filled(_BESIDES),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _filled(text: str) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), 120, break_on_hyphens=False)
+
+
+def _row(row: Row) -> str:
+    seen, after = ("new" if row.visible else "old"), ("new" if row.finished else "old")
+    audit = ("rolled forward" if row.finished else "rolled back") if row.audited else "none needed"
+    return f"| `{row.point.value}` | {row.meaning} | {seen} | {after} | {audit} |"
+
+
+def _counts() -> list[tuple[str, str, str, int]]:
+    writers, killed, s3 = ", ".join(WRITERS), ", ".join(KILLED_WRITERS), ", ".join(S3_WRITERS)
+    recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
+    return [
+        ("exception", writers, "local, every point", len(cases())),
+        ("SIGKILL", killed, f"local, {_listed(KILLED_AT)}", len(KILLED_WRITERS) * len(KILLED_AT)),
+        ("exception in an undo", "merge", "local, every point", len(UNDO_ROWS)),
+        ("exception in a recovery", "merge", "local, every point", recoveries),
+        ("exception", s3, f"S3, {_listed(S3_POINTS)}", len(S3_WRITERS) * len(S3_POINTS)),
+        ("exception (`-m long`)", writers, "S3, every point", len(cases())),
+        ("exception in a recovery (`-m long`)", "merge", "S3, every point", recoveries),
+    ]
+
+
+def _listed(points: tuple[CrashPoint, ...]) -> str:
+    return ", ".join(f"`{point.value}`" for point in points)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")

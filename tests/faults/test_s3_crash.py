@@ -1,0 +1,50 @@
+"""The crash matrix on S3: a few points by default, `pytest tests/faults -m long` for all."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_omnigraph import Graph
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from tests.crash.matrix import (
+    DIED_AT,
+    RECOVERY_POINTS,
+    S3_POINTS,
+    S3_WRITERS,
+    WRITE_ROWS,
+    Row,
+    cases,
+    check_after_crash,
+    check_stopped_recovery,
+)
+from tests.crash.worlds import WRITERS, make_graph, run
+from tests.support.object_store import S3Server
+
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(300)]
+
+
+def stop(uri: str, s3: S3Server, name: str, row: Row) -> None:
+    graph = make_graph(uri, s3.storage_options)
+    with stop_at(row.point), pytest.raises(Crashed):
+        run(graph, WRITERS[name])
+    check_after_crash(uri, WRITERS[name], row, s3.storage_options)
+
+
+@pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in S3_POINTS], ids=lambda row: row.point.value)
+@pytest.mark.parametrize("name", S3_WRITERS)
+def test_a_write_that_stops_at_some_points(s3: S3Server, uri: str, name: str, row: Row) -> None:
+    stop(uri, s3, name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_write_that_stops(s3: S3Server, uri: str, name: str, row: Row) -> None:
+    stop(uri, s3, name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)
+@pytest.mark.parametrize("died_at", DIED_AT, ids=lambda p: p.value)
+def test_a_recovery_that_stops_is_recovered(s3: S3Server, uri: str, died_at: CrashPoint, point: CrashPoint) -> None:
+    graph: Graph = make_graph(uri, s3.storage_options)
+    check_stopped_recovery(graph, died_at, point)
