@@ -9,6 +9,8 @@ tables and looks at its sidecar again before it moves any content.
 from __future__ import annotations
 
 import json
+import os
+import socket
 import time
 import uuid
 from collections.abc import Iterator
@@ -89,9 +91,9 @@ def _path(name: str) -> str:
 
 def _take(store: GraphStore, path: str, wait: float) -> bytes:
     deadline = time.monotonic() + wait
-    token = uuid.uuid4().hex
+    token, owner = uuid.uuid4().hex, f"{socket.gethostname()}:{os.getpid()}"
     while True:
-        content = json.dumps({"token": token, "expires_at": time.time() + TERM}).encode()
+        content = json.dumps({"token": token, "owner": owner, "expires_at": time.time() + TERM}).encode()
         if _create(store, path, content):
             return content
         found = store.objects.get(path)

@@ -1,0 +1,87 @@
+"""A short form of the stress command, and what its checker must find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph
+from tests.races import stress
+from tests.races.history import SCHEMA, check_history, first_rows, rows
+from tests.support.cases import Json
+
+SEED = 20260131
+
+
+@pytest.mark.timeout(300)
+def test_a_history_of_killed_and_of_late_processes(tmp_path: Path) -> None:
+    tally = stress.run(str(tmp_path / "g"), 20.0, SEED, 3)
+    assert tally.killed
+    assert tally.stopped
+    assert {"tries", "returned"} <= {answer["outcome"] for answer in tally.answers}
+    counts = check_history(stress.finish(str(tmp_path / "g")), tally.answers)
+    assert counts["commits"] > 3
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_history(tmp_path: Path, seed: int) -> None:
+    tally = stress.run(str(tmp_path / "g"), 120.0, seed, 8)
+    check_history(stress.finish(str(tmp_path / "g")), tally.answers)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load(first_rows())
+    return graph
+
+
+def load(graph: Graph, tag: str, lines: list[str], mode: str) -> list[Json]:
+    """A load and what a process would say of it."""
+    report = graph.load(lines, mode, actor=tag)
+    return [
+        {"verb": "load", "tag": tag, "outcome": "tries", "lines": lines, "mode": mode, "branch": None},
+        {"verb": "load", "tag": tag, "outcome": "returned", "commit": report.commit},
+    ]
+
+
+def test_the_checker_accepts_what_is_right(graph: Graph) -> None:
+    answers = load(graph, "a", rows("a", ["k1"]), "merge") + load(graph, "b", rows("b", ["new"]), "append")
+    assert check_history(graph, answers)["commits"] == 4
+
+
+def test_the_checker_finds_a_lost_update(graph: Graph) -> None:
+    answers = load(graph, "a", rows("a", ["k1"]), "merge")
+    answers[0]["lines"] = rows("a", ["k1", "k2"])  # as if another load had overwritten what it wrote to k2
+    with pytest.raises(AssertionError, match="is not what a makes of its parent"):
+        check_history(graph, answers)
+
+
+def test_the_checker_finds_a_load_that_was_reported_and_is_not_there(graph: Graph) -> None:
+    answers = load(graph, "a", rows("a", ["k1"]), "merge")
+    answers[1]["commit"] = "01J0000000000000000000000A"
+    with pytest.raises(AssertionError, match="not in the log"):
+        check_history(graph, answers)
+
+
+def test_the_checker_finds_a_refused_load_that_is_visible(graph: Graph) -> None:
+    answers = load(graph, "a", rows("a", ["k1"]), "merge")
+    answers[1] = {"verb": "load", "tag": "a", "outcome": "conflict"}
+    with pytest.raises(AssertionError, match="a was refused, and is commit"):
+        check_history(graph, answers)
+
+
+def test_the_checker_finds_an_append_over_a_key_that_was_there(graph: Graph) -> None:
+    answers = load(graph, "a", rows("a", ["k1"]), "merge")
+    answers[0]["mode"] = "append"
+    with pytest.raises(AssertionError, match="was there"):
+        check_history(graph, answers)
+
+
+def test_the_checker_finds_a_commit_that_nobody_made(graph: Graph) -> None:
+    load(graph, "a", rows("a", ["k1"]), "merge")
+    with pytest.raises(AssertionError, match="nobody made"):
+        check_history(graph, [])
