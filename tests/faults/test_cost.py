@@ -80,9 +80,9 @@ def check(folder: Path, s3: S3Server, proxy: Proxy, depth: int, bound: Cost) -> 
 
 
 def test_costs_at_a_depth_of_ten_commits(tmp_path: Path, s3: S3Server, proxy: Proxy) -> None:
-    check(tmp_path, s3, proxy, 10, Cost(opening=12, write=82, read=21))
+    check(tmp_path, s3, proxy, 10, Cost(opening=13, write=84, read=21))
 
 
 @pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits(tmp_path: Path, s3: S3Server, proxy: Proxy) -> None:
-    check(tmp_path, s3, proxy, 1000, Cost(opening=12, write=1200, read=1013))
+    check(tmp_path, s3, proxy, 1000, Cost(opening=13, write=1202, read=1013))

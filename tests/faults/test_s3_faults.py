@@ -16,7 +16,7 @@ from tests.faults.proxy import Fault, Proxy, often, once
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(600)]
 
-STEP = 18
+STEP = 32
 UNCHANGED = {"conflict", "expected_version_mismatch", "writer_busy", "bad_rows", "storage"}
 OPTIONS = LoadOptions(build_indexes=False)
 

@@ -1,0 +1,240 @@
+"""A graph against a dictionary: loads, crashes, recoveries, branches and reads in any order that Hypothesis thinks of.
+
+The default run is the same every time; `pytest tests/model -m long` looks for new ways, thousands of steps long.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from spark_omnigraph import BadRowsError, Graph, LoadOptions, RecoveryRequiredError
+from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from tests.crash.matrix import BRANCH_ROW, RECOVERY_POINTS, UNDO_ROWS, WRITE_ROWS, Row, crashed, expire_leases
+from tests.crash.worlds import SCHEMA, assert_whole, knows, person, refused_first_publish
+
+KEYS = ["a", "b", "c", "d"]
+BRANCHES = ["main", "draft"]
+OPTIONS = LoadOptions(build_indexes=False)
+
+State = Mapping[str, int | tuple[str, str]]
+"""Name of a person → age; id of an edge → its ends."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a load brings: nodes, and one edge between two of them, so that every load writes both tables."""
+
+    mode: str
+    nodes: Mapping[str, int]
+    edge: tuple[str, str]
+
+    @property
+    def edge_id(self) -> str:
+        return f"{self.edge[0]}-{self.edge[1]}"
+
+    @property
+    def lines(self) -> list[str]:
+        return [*(person(name, age) for name, age in self.nodes.items()), knows(*self.edge, self.edge_id)]
+
+    def fits(self, state: State) -> bool:
+        """Whether the load is valid on a state; only an append can meet keys that are there."""
+        return self.mode != "append" or not ({*self.nodes, self.edge_id} & state.keys())
+
+    def applied(self, state: State) -> State:
+        kept = {} if self.mode == "overwrite" else state
+        return {**kept, **self.nodes, self.edge_id: self.edge}
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> Load:
+    nodes = draw(st.dictionaries(st.sampled_from(KEYS), st.integers(0, 9), min_size=1))
+    ends = st.sampled_from(sorted(nodes))
+    return Load(draw(st.sampled_from(["append", "merge", "merge", "overwrite"])), nodes, (draw(ends), draw(ends)))
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A write that died with its sidecar: how the branch looks once it is recovered."""
+
+    row: Row
+    after: State
+
+    @property
+    def needs_an_open(self) -> bool:
+        """A writer finishes what is finished; to take something back is left to a read-write open."""
+        return not self.row.finished and self.row.point is not CrashPoint.UNDO_PUBLISHED
+
+
+@cache
+def template() -> Path:
+    """An empty graph with a branch, to copy."""
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-model-")) / "g"
+    Graph.init(folder, SCHEMA).create_branch("draft")
+    return folder
+
+
+def rows(graph: Graph, branch: str, snapshot: str | None = None) -> State:
+    """All rows of a state; an id that occurs twice fails."""
+    found: dict[str, int | tuple[str, str]] = {}
+    for line in graph.export(branch=branch) if snapshot is None else graph.export(snapshot=snapshot):
+        record = json.loads(line)
+        key = record["data"]["id"]
+        assert key not in found
+        found[key] = record["data"]["age"] if "type" in record else (record["from"], record["to"])
+    return found
+
+
+class GraphMachine(RuleBasedStateMachine):
+    """`shown` is what readers must see; `pending` what dies wait for recovery; `commits` what each commit showed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = Path(tempfile.mkdtemp(prefix="omnigraph-model-"))
+        shutil.copytree(template(), self._folder / "g")
+        self.graph = Graph.open(self._folder / "g")
+        self.shown: dict[str, State] = {branch: {} for branch in BRANCHES}
+        self.pending: dict[str, Pending] = {}
+        self.commits: dict[str, State] = {}
+        self.created = 0
+
+    def teardown(self) -> None:
+        try:
+            self._recover()
+            assert_whole(self.graph)
+            for branch, state in self.shown.items():
+                commits = self.graph.commits(branch=branch)
+                assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+                assert rows(self.graph, branch) == state
+        finally:
+            shutil.rmtree(self._folder)
+
+    @rule(branch=st.sampled_from(BRANCHES), load=loads())
+    def load(self, branch: str, load: Load) -> None:
+        if branch in self.pending and self.pending[branch].needs_an_open:
+            with pytest.raises(RecoveryRequiredError):
+                self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS)
+            return
+        self._healed()
+        if not load.fits(self.shown[branch]):
+            with pytest.raises(BadRowsError):
+                self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS)
+            return
+        report = self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS)
+        self.shown[branch] = load.applied(self.shown[branch])
+        assert report.commit is not None
+        self.commits[report.commit] = self.shown[branch]
+
+    @precondition(lambda self: len(self.pending) < len(BRANCHES))
+    @rule(branch=st.sampled_from(BRANCHES), load=loads(), row=st.sampled_from([*WRITE_ROWS, *UNDO_ROWS, BRANCH_ROW]))
+    def crash(self, branch: str, load: Load, row: Row) -> None:
+        """A load that dies at a point, on a branch where nothing is pending."""
+        branch = branch if branch not in self.pending else next(b for b in BRANCHES if b not in self.pending)
+        self._healed()
+        fits = load.fits(self.shown[branch])
+        with refused_first_publish() if row in UNDO_ROWS else nullcontext(), stop_at(row.point):
+            try:
+                died = crashed(lambda: self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS))
+            except BadRowsError:
+                assert not fits
+                return
+        expire_leases(self.graph)
+        before, after = self.shown[branch], load.applied(self.shown[branch])
+        if not died:  # the tables were forked before
+            assert row is BRANCH_ROW
+            self.shown[branch] = after
+            return
+        assert fits or row.point in (CrashPoint.STAGED, CrashPoint.FORKED)
+        if row.visible:
+            self.shown[branch] = after
+        if row.audited:
+            self.pending[branch] = Pending(row, after if row.finished else before)
+
+    @rule()
+    def recover(self) -> None:
+        self._recover()
+
+    @precondition(lambda self: self.pending)
+    @rule(point=st.sampled_from(RECOVERY_POINTS))
+    def crash_in_recovery(self, point: CrashPoint) -> None:
+        """A recovery dies; what it published stays, the rest is left to the next."""
+        with stop_at(point):
+            crashed(lambda: Graph.open(self.graph.uri))
+        left = self.graph.store.objects.list("__recovery")
+        open_writes = sum(name.endswith(".json") for name in left)
+        for branch, pending in list(self.pending.items()):
+            seen = rows(Graph.open(self.graph.uri, mode="r"), branch)
+            assert seen in (self.shown[branch], pending.after)
+            self.shown[branch] = seen
+        if open_writes < len(self.pending):
+            self._recover()  # one is done and which cannot be told from here
+        self._note_recovered()
+
+    @rule(branch=st.sampled_from(BRANCHES))
+    def build_indexes(self, branch: str) -> None:
+        if not self.pending:
+            self.graph.ensure_indices(branch=branch)
+
+    @precondition(lambda self: self.created < 2)
+    @rule(base=st.sampled_from(BRANCHES))
+    def create_branch(self, base: str) -> None:
+        """A branch shows what its base shows, whatever is pending there, and keeps it."""
+        self.created += 1
+        name = f"b{self.created}"
+        self.graph.create_branch(name, base)
+        self.shown[name] = self.shown[base]
+
+    @precondition(lambda self: self.commits)
+    @rule(data=st.data())
+    def travel(self, data: st.DataObject) -> None:
+        commit = data.draw(st.sampled_from(sorted(self.commits)))
+        reader = Graph.open(self.graph.uri, mode="r")
+        assert rows(reader, "main", commit) == self.commits[commit]
+
+    @invariant()
+    def readers_see_the_model(self) -> None:
+        reader = Graph.open(self.graph.uri, mode="r")
+        for branch, state in self.shown.items():
+            assert rows(reader, branch) == state, branch
+
+    def _healed(self) -> None:
+        """What every writer does at its entry: writes that are finished on any branch become visible."""
+        for branch, pending in list(self.pending.items()):
+            if not pending.needs_an_open:
+                self.shown[branch] = pending.after
+                del self.pending[branch]
+
+    def _recover(self) -> None:
+        self.graph = Graph.open(self.graph.uri)
+        for branch, pending in self.pending.items():
+            self.shown[branch] = pending.after
+        self.pending.clear()
+        self._note_recovered()
+
+    def _note_recovered(self) -> None:
+        """Commits of recoveries show what their branch shows now, if they are its newest."""
+        for branch in BRANCHES:
+            newest = self.graph.commits(branch=branch)[-1]
+            if branch not in self.pending:
+                self.commits.setdefault(newest.id, self.shown[newest.branch or "main"])
+
+
+class TestShort(GraphMachine.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=12, stateful_step_count=25, deadline=None, derandomize=True, print_blob=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+class TestLong(GraphMachine.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=150, stateful_step_count=50, deadline=None, print_blob=True)
