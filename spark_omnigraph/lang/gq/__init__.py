@@ -1,0 +1,1 @@
+"""The query language: text → syntax tree → typed query → plan."""
