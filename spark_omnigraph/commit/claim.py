@@ -94,23 +94,25 @@ def _take(store: GraphStore, path: str, wait: float) -> bytes:
     token, owner = uuid.uuid4().hex, f"{socket.gethostname()}:{os.getpid()}"
     while True:
         content = json.dumps({"token": token, "owner": owner, "expires_at": time.time() + TERM}).encode()
-        if _create(store, path, content):
-            return content
-        found = store.objects.get(path)
-        if found is not None:
-            if token.encode() in found:  # ours: the answer to its creation was lost
-                return found
-            if _is_abandoned(found) and store.objects.swap(path, found, content):
+        with _all_or_nothing(store, path, content):
+            if store.objects.create(path, content):
                 return content
+            found = store.objects.get(path)
+            if found is not None:
+                if token.encode() in found:  # ours: the answer to its creation was lost
+                    return found
+                if _is_abandoned(found) and store.objects.swap(path, found, content):
+                    return content
         if time.monotonic() >= deadline:
             raise WriterBusyError(f"another process holds {path} for longer than {wait:g} s; try again later")
         time.sleep(_POLL)
 
 
-def _create(store: GraphStore, path: str, content: bytes) -> bool:
-    """Creates the claim; when the store fails, one that may be there all the same is removed."""
+@contextmanager
+def _all_or_nothing(store: GraphStore, path: str, content: bytes) -> Iterator[None]:
+    """When the store fails on the way to a claim, one that may be there all the same is removed."""
     try:
-        return store.objects.create(path, content)
+        yield
     except StorageError:
         with suppress(StorageError):
             if store.objects.get(path) == content:

@@ -155,7 +155,8 @@ class Fate:
 
 
 def run(root: str, seconds: float, seed: int, processes: int) -> Tally:
-    """Lets processes work for a while and strikes at them; ends with nobody at work."""
+    """Lets processes work for a while and strikes at them; ends with nobody at work. Says first how to do it again."""
+    print(f"python -m tests.races.stress --seconds {seconds:g} --seed {seed} --processes {processes}", flush=True)
     graph = Graph.init(root, SCHEMA)
     graph.load(first_rows(), options=LoadOptions(build_indexes=False))
     for branch in BRANCHES:
@@ -200,7 +201,6 @@ def main() -> None:
     parser.add_argument("--root", default=None, help="folder of the graph, kept afterwards (default: a temporary one)")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
-    print(f"seed {seed}, {options.processes} processes, {options.seconds:g} s", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         root = options.root or f"{scratch}/graph"
         tally = run(root, options.seconds, seed, options.processes)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import Graph
-from tests.races import stress
+from spark_omnigraph import Graph, StorageError
+from tests.races import hand, stress
 from tests.races.history import SCHEMA, check_history, first_rows, rows
 from tests.support.cases import Json
 
@@ -16,12 +16,49 @@ SEED = 20260131
 
 @pytest.mark.timeout(300)
 def test_a_history_of_killed_and_of_late_processes(tmp_path: Path) -> None:
-    tally = stress.run(str(tmp_path / "g"), 20.0, SEED, 3)
+    tally = stress.run(str(tmp_path / "g"), 30.0, SEED, 8)
     assert tally.killed
     assert tally.stopped
     assert {"tries", "returned"} <= {answer["outcome"] for answer in tally.answers}
     counts = check_history(stress.finish(str(tmp_path / "g")), tally.answers)
     assert counts["commits"] > 3
+
+
+def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its operations end: what is drawn does not depend on what was answered."""
+    heard: list[list[Json]] = []
+    for outcome in (None, StorageError("storage: refused by the test")):
+        answers: list[Json] = []
+        monkeypatch.setattr(hand, "say", answers.append)
+        monkeypatch.setattr(hand, "Graph", _Stub(outcome))
+        worker = hand.Worker(str(tmp_path), 11)
+        for _ in range(100):
+            worker.step()
+        heard.append([a for a in answers if a["outcome"] == "tries"])
+    assert heard[0] == heard[1]
+    assert {a["mode"] for a in heard[0]} == {"append", "merge", "overwrite"}
+
+
+class _Stub:
+    """Stands for the class `Graph`: every call returns it, or raises."""
+
+    recovered: tuple[()] = ()
+    commit, warnings = None, ()
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def open(self, *arguments: object, **options: object) -> _Stub:
+        if self._error is not None:
+            raise self._error
+        return self
+
+    load = open
+
+    def export(self, **options: object) -> list[str]:
+        return []
+
+    recover = ensure_indices = export
 
 
 @pytest.mark.long
