@@ -4,6 +4,8 @@
     ├── InputError                 fix the input; nothing changed           exit 3
     │   ├── UsageError             fix the call or its configuration        exit 2
     │   ├── SchemaParseError       `.pg` text does not parse or is not valid
+    │   ├── QueryParseError        `.gq` text does not parse
+    │   ├── ParameterError         a query's parameter has the wrong value
     │   ├── CatalogError           types of the schema contradict each other
     │   ├── BadRequestError        a value, option or name is not acceptable
     │   ├── ConstraintError        data breaks a rule of the schema
@@ -136,10 +138,8 @@ class SourceSpan:
     text: str
 
 
-class SchemaParseError(InputError):
-    """`.pg` text that does not parse, or breaks a validation rule; `span` says where."""
-
-    kind = "parse"
+class SourceError(InputError):
+    """A text of one of the two languages is refused; `span` says where. Never raised itself."""
 
     def __init__(self, message: str, span: SourceSpan | None = None) -> None:
         super().__init__(message)
@@ -153,6 +153,18 @@ class SchemaParseError(InputError):
         if self.span is not None:
             body["span"] = asdict(self.span)
         return body
+
+
+class SchemaParseError(SourceError):
+    """`.pg` text that does not parse, or breaks a validation rule; `span` says where."""
+
+    kind = "parse"
+
+
+class QueryParseError(SourceError):
+    """`.gq` text that does not parse; `span` says where."""
+
+    kind = "query_parse"
 
 
 class CatalogError(InputError):
@@ -208,10 +220,16 @@ class BadRowsError(InputError):
         return body
 
 
-class QueryTypeError(InputError):
-    """A query does not fit the schema; the message starts with the code of the rule (`T1` …)."""
+class QueryTypeError(SourceError):
+    """A query does not fit the schema; the message names the rule (`T1` …) where it has a code, `span` says where."""
 
     kind = "type"
+
+
+class ParameterError(InputError):
+    """A parameter of a query has a value that its declared type does not accept."""
+
+    kind = "param"
 
 
 class QueryEngineError(InputError):

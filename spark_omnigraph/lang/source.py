@@ -9,6 +9,9 @@ from spark_omnigraph.errors import SourceSpan
 LINE_LIMIT = 400
 """Characters of a line that a span keeps."""
 
+MESSAGE_LIMIT = 1_000
+"""Characters of a message: names in a text may be of any length."""
+
 _BEFORE = LINE_LIMIT // 2
 """Of them, those before the column: a column further right drops the start of its line for `…`."""
 
@@ -23,6 +26,14 @@ class Region:
     def to(self, other: Region) -> Region:
         """The range from the start of this one to the end of the other."""
         return Region(self.start, other.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A token as it was written."""
+
+    text: str
+    region: Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +58,13 @@ class SourceText:
             end=first + len(self.text[region.start : region.end].encode()),
             line=self.text.count("\n", 0, region.start) + 1,
             column=column,
-            text=_clip(line, column),
+            text=_clip_line(line, column),
         )
+
+
+def clip(message: str) -> str:
+    """A message of bounded length."""
+    return message if len(message) <= MESSAGE_LIMIT else f"{message[:MESSAGE_LIMIT]}…"
 
 
 def render(message: str, span: SourceSpan) -> str:
@@ -74,7 +90,7 @@ def render(message: str, span: SourceSpan) -> str:
     )
 
 
-def _clip(line: str, column: int) -> str:
+def _clip_line(line: str, column: int) -> str:
     if column > _BEFORE:
         start = column - 1 - _BEFORE
         line = f"…{line[start:]}"
@@ -82,5 +98,5 @@ def _clip(line: str, column: int) -> str:
 
 
 def _caret(column: int) -> int:
-    """Where `_clip` left the character of a column: the column alone decides."""
+    """Where `_clip_line` left the character of a column: the column alone decides."""
     return column - 1 if column <= _BEFORE else _BEFORE + 1

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.records.dates import MS_PER_DAY, days_from_civil, parse_date, parse_datetime
+from spark_omnigraph.catalog.dates import MS_PER_DAY, days_from_civil, parse_date, parse_datetime
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]

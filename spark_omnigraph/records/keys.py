@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.catalog.dates import parse_date, parse_datetime
 from spark_omnigraph.catalog.types import NodeType, Scalar
-from spark_omnigraph.records.dates import parse_date, parse_datetime
 from spark_omnigraph.records.json_numbers import float_text, float_value, integral, whole_number
 
 STORED_DATE = re.compile(r"-?\d+", re.ASCII)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN
 from spark_omnigraph.catalog.types import EntityType, NodeType, Scalar
 from spark_omnigraph.records.columns import Reading
-from spark_omnigraph.records.dates import DATE_MAX, DATE_MIN
 from spark_omnigraph.records.json_numbers import INTEGER_RANGES
 from spark_omnigraph.records.plan import EndForm, ReadPlan
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, parse_date, parse_datetime
 from spark_omnigraph.catalog.types import Property, PropType, Scalar
 from spark_omnigraph.errors import Rule
-from spark_omnigraph.records.dates import DATE_MAX, DATE_MIN, parse_date, parse_datetime
 from spark_omnigraph.records.json_line import Real, show
 from spark_omnigraph.records.json_numbers import INTEGER_RANGES, STORED_NAMES, float_value, integral, whole_number
 

@@ -8,13 +8,13 @@ constants, and scores. The operators' meaning is written here so that two engine
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
 
 from spark_omnigraph.catalog.types import PropType
 from spark_omnigraph.errors import TextEnum
 
-Value = str | int | float | bool | date | datetime | None | tuple["Value", ...]
-"""A literal or a parameter: lists and vectors are tuples, DateTime is aware and in UTC, Blob is text."""
+Value = str | int | float | bool | None | tuple["Value", ...]
+"""A literal or a parameter: lists and vectors are tuples, a Date counts days and a DateTime milliseconds since the epoch
+(as they are stored), a Blob is text."""
 
 IDENTITY = "id"
 """Column of every variable besides its properties. Edge variables have `src` and `dst` too."""
@@ -239,7 +239,7 @@ class Rank:
     """Keeps rows that have a score, best first, and of them `limit`.
 
     Everything below counts first: filters, walks and negations narrow the candidates, then the best are taken. Equal
-    scores are ordered by the ids of all variables, in order of their names. A `Fuse` keeps one row for each id of the
+    scores are ordered by `ties`, then by the ids of all variables, in order of their names. A `Fuse` keeps one row for each id of the
     primary arm's variable: the first of the primary arm's result, else of the secondary's; equal scores keep the
     order of the primary arm, then of the secondary.
     """
@@ -247,6 +247,7 @@ class Rank:
     input: Operator
     by: Ranking
     limit: int | None
+    ties: tuple[SortKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

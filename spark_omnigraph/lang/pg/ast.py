@@ -6,17 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spark_omnigraph.catalog.types import Bound, Cardinality, PropType
-from spark_omnigraph.lang.source import Region
+from spark_omnigraph.lang.source import Name, Region
 
 ColumnRule = Literal["key", "unique", "index"]
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """An identifier or type name as it was written."""
-
-    text: str
-    region: Region
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spark_omnigraph.catalog.types import Bound
-from spark_omnigraph.errors import SchemaParseError
+from spark_omnigraph.errors import InputError
 from spark_omnigraph.lang.pg.ast import (
     AnnotationUse,
     Argument,
     CheckConstraint,
     ColumnsConstraint,
     ConstraintDecl,
-    Name,
     RangeConstraint,
 )
-from spark_omnigraph.lang.pg.lexer import BOOLEAN, IDENTIFIER, NUMBER, SIGNED, STRING, WORD, Scanner
 from spark_omnigraph.lang.pg.near_miss import FORMS, advice, resembles
-from spark_omnigraph.lang.source import Region
+from spark_omnigraph.lang.scanner import BOOLEAN, IDENTIFIER, NUMBER, SIGNED, STRING, WORD, Scanner
+from spark_omnigraph.lang.source import Name, Region
 
 _CONSTRAINT = re.compile("key|unique|index|range|check")
 _I64 = range(-(2**63), 2**63)
@@ -169,7 +168,7 @@ def _annotation(scanner: Scanner) -> AnnotationUse:
         raise _not_a_name(scanner)
     try:
         value, arguments, end = _annotation_arguments(scanner, name)
-    except SchemaParseError as error:
+    except InputError as error:
         known = name.text if name.text in FORMS else resembles(name.text)
         if known is None:
             raise
@@ -215,7 +214,7 @@ def _literal(scanner: Scanner) -> str | None:
     return None if plain is None else plain.text
 
 
-def _not_a_name(scanner: Scanner) -> SchemaParseError:
+def _not_a_name(scanner: Scanner) -> InputError:
     word = scanner.match(WORD)
     known = None if word is None else resembles(word.text)
     if word is not None and known is not None:

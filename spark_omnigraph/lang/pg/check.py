@@ -13,14 +13,13 @@ from spark_omnigraph.lang.pg.ast import (
     ColumnsConstraint,
     ConstraintDecl,
     EdgeDecl,
-    Name,
     NodeDecl,
     PropertyDecl,
     RangeConstraint,
     Schema,
 )
 from spark_omnigraph.lang.pg.report import parse_error
-from spark_omnigraph.lang.source import Region, SourceText
+from spark_omnigraph.lang.source import Name, Region, SourceText
 
 Fail = Callable[[Region, str], SchemaParseError]
 """Makes the error for a place and a message."""

@@ -29,14 +29,13 @@ from spark_omnigraph.lang.pg.ast import (
     ConstraintDecl,
     EdgeDecl,
     InterfaceDecl,
-    Name,
     NodeDecl,
     PropertyDecl,
     RangeConstraint,
     Schema,
 )
 from spark_omnigraph.lang.pg.report import catalog_error
-from spark_omnigraph.lang.source import Region, SourceText
+from spark_omnigraph.lang.source import Name, Region, SourceText
 
 _COLUMN_RULES: dict[ColumnRule, type[Key] | type[Unique] | type[Index]] = {
     "key": Key,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import Cardinality
-from spark_omnigraph.errors import SchemaParseError
+from spark_omnigraph.errors import InputError, SchemaParseError
 from spark_omnigraph.lang.pg.ast import (
     ConstraintDecl,
     EdgeDecl,
     InterfaceDecl,
-    Name,
     NodeDecl,
     PropertyDecl,
     Schema,
 )
 from spark_omnigraph.lang.pg.attributes import constraint_name, parse_annotations, parse_constraint
-from spark_omnigraph.lang.pg.lexer import IDENTIFIER, INTEGER, TYPE_NAME, WORD, Scanner
 from spark_omnigraph.lang.pg.near_miss import advice, resembles
 from spark_omnigraph.lang.pg.prop_types import prop_type
-from spark_omnigraph.lang.source import Region, SourceText
+from spark_omnigraph.lang.pg.report import parse_error
+from spark_omnigraph.lang.scanner import IDENTIFIER, INTEGER, TYPE_NAME, WORD, Scanner
+from spark_omnigraph.lang.source import Name, Region, SourceText
 
 TEXT_LIMIT = 4 * 1024 * 1024
 """Characters of a schema text."""
@@ -28,7 +28,7 @@ _COUNT_LIMIT = 2**32 - 1
 def parse(source: SourceText) -> Schema:
     """The syntax tree of a schema text; `SchemaParseError` for the first place where it is not one."""
     _check_text(source)
-    scanner = Scanner(source)
+    scanner = Scanner(source, parse_error, "schema")
     interfaces: list[InterfaceDecl] = []
     nodes: list[NodeDecl] = []
     edges: list[EdgeDecl] = []
@@ -167,7 +167,7 @@ def _property(scanner: Scanner, name: Name) -> PropertyDecl:
     return PropertyDecl(name, prop_type(scanner), parse_annotations(scanner))
 
 
-def _not_a_member(scanner: Scanner, constraints: bool) -> SchemaParseError:
+def _not_a_member(scanner: Scanner, constraints: bool) -> InputError:
     glued = scanner.glued()
     if glued is not None:
         return scanner.error(glued.region, f"unknown type '{glued.text}'")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.lang.pg.ast import Name
-from spark_omnigraph.lang.pg.lexer import ENUM_VALUE, INTEGER, Scanner
+from spark_omnigraph.lang.scanner import ENUM_VALUE, INTEGER, Scanner
+from spark_omnigraph.lang.source import Name
 
 _SCALARS = [s.value for s in Scalar if s is not Scalar.VECTOR]
 _SCALAR = re.compile("|".join(sorted(_SCALARS, key=len, reverse=True)))  # DateTime before Date

@@ -1,17 +1,16 @@
-"""Tokens of a schema text, read on demand.
+"""Tokens of a source text of either language, read on demand.
 
-Keywords have no word boundary in this language (`nodePier` is `node Pier`, `a: Boolb: Bool` are two properties), so
+Keywords have no word boundary in these languages (`nodePier` is `node Pier`, `a: Boolb: Bool` are two properties), so
 what a piece of text is depends on what the parser expects there. White space and comments may stand before any token.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from spark_omnigraph.errors import SchemaParseError
-from spark_omnigraph.lang.pg.ast import Name
-from spark_omnigraph.lang.pg.report import parse_error
-from spark_omnigraph.lang.source import Region, SourceText
+from spark_omnigraph.errors import InputError
+from spark_omnigraph.lang.source import Name, Region, SourceText
 
 IDENTIFIER = re.compile(r"[a-z_][A-Za-z0-9_]*")
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
@@ -29,13 +28,20 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
+Report = Callable[[SourceText, Region, str], InputError]
+"""Makes the error of a language for a message about a region."""
+
+
 class Scanner:
-    """A position in a schema text. Whatever does not match leaves it behind white space, where it stood."""
+    """A position in a source text. Whatever does not match leaves it behind white space, where it stood."""
 
-    __slots__ = ("_text", "pos", "source")
+    __slots__ = ("_report", "_subject", "_text", "pos", "source")
 
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, report: Report, subject: str) -> None:
+        """`subject` names the text in errors: `schema`, `query`."""
         self.source = source
+        self._report = report
+        self._subject = subject
         self.pos = 0
         self._text = source.text
 
@@ -103,14 +109,14 @@ class Scanner:
 
         return _ESCAPE.sub(plain, string.text[1:-1])
 
-    def error(self, region: Region, message: str) -> SchemaParseError:
-        return parse_error(self.source, region, message)
+    def error(self, region: Region, message: str) -> InputError:
+        return self._report(self.source, region, message)
 
-    def unexpected(self, wanted: str) -> SchemaParseError:
+    def unexpected(self, wanted: str) -> InputError:
         """The error that something else stands at the position."""
         if self.at_end():
             last = len(self._text.rstrip())
-            return self.error(Region(last, last), f"expected {wanted}, found the end of the schema")
+            return self.error(Region(last, last), f"expected {wanted}, found the end of the {self._subject}")
         token = _SHOWN.match(self._text, self.pos)
         shown = "" if token is None else token.group()
         region = Region(self.pos, self.pos + len(shown))

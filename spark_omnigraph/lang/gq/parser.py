@@ -1,0 +1,211 @@
+"""Query text → syntax tree, by recursive descent. Nothing here knows a schema."""
+
+from __future__ import annotations
+
+import re
+
+from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.errors import BadRequestError, QueryParseError
+from spark_omnigraph.lang.gq.ast import (
+    Delete,
+    Insert,
+    Item,
+    NearestCall,
+    Ordering,
+    Param,
+    Query,
+    QueryFile,
+    Read,
+    Statement,
+    Update,
+    Where,
+)
+from spark_omnigraph.lang.gq.clauses import comparator, parse_block, property_matches
+from spark_omnigraph.lang.gq.expressions import assigned, expression, integer, string, variable
+from spark_omnigraph.lang.gq.report import parse_error
+from spark_omnigraph.lang.scanner import IDENTIFIER, TYPE_NAME, Scanner
+from spark_omnigraph.lang.source import Name, Region, SourceText
+
+TEXT_LIMIT = 4 * 1024 * 1024
+"""Characters of a query text."""
+
+DIMENSION_MAX = 2**31 - 1
+
+_SCALAR = re.compile("|".join(s.value for s in sorted(Scalar, key=lambda s: -len(s.value)) if s is not Scalar.VECTOR))
+
+
+def parse_queries(text: str) -> QueryFile:
+    """The queries of a text; QueryParseError for the first place where it is not in the language.
+
+    >>> [query.name.text for query in parse_queries("query q() { match { $p: Person } return { $p } }").queries]
+    ['q']
+    """
+    source = SourceText(text)
+    _check_text(text)
+    scanner = Scanner(source, parse_error, "query text")
+    queries: list[Query] = []
+    while not scanner.at_end():
+        scanner.expect("query", "at the start of a query")
+        queries.append(_query(scanner))
+    return QueryFile(source, tuple(queries))
+
+
+def pick_query(file: QueryFile, name: str | None) -> Query:
+    """The query of that name, or the only one. BadRequestError when there is none, or the choice is open."""
+    if name is None and len(file.queries) == 1:
+        return file.queries[0]
+    known = ", ".join(q.name.text for q in file.queries) or "none"
+    if name is None:
+        count = "multiple queries" if file.queries else "no query"
+        raise BadRequestError(f"query file contains {count}; pass --name (queries: {known})")
+    found = next((q for q in file.queries if q.name.text == name), None)
+    if found is None:
+        raise BadRequestError(f"query '{name}' not found (queries: {known})")
+    return found
+
+
+def _check_text(text: str) -> None:
+    if len(text) > TEXT_LIMIT:
+        raise QueryParseError(f"parse error: a query text of {len(text)} characters is longer than {TEXT_LIMIT}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"parse error: character {error.start} of the query text is half a surrogate pair"
+        raise QueryParseError(message) from error
+
+
+def _query(scanner: Scanner) -> Query:
+    name = scanner.match(IDENTIFIER)
+    if name is None:
+        raise scanner.unexpected("the name of the query")
+    params = _params(scanner, name)
+    notes = _annotations(scanner, name)
+    scanner.expect("{", f"before the body of the query '{name.text}'")
+    body = _read(scanner) if scanner.take("match") else _statements(scanner)
+    scanner.expect("}", f"after the body of the query '{name.text}'")
+    return Query(scanner.source, name, params, notes.get("description"), notes.get("instruction"), body)
+
+
+def _params(scanner: Scanner, name: Name) -> tuple[Param, ...]:
+    scanner.expect("(", f"after the name of the query '{name.text}'")
+    params: list[Param] = []
+    while not scanner.take(")"):
+        if params:
+            scanner.expect(",", "or ')' after a parameter")
+        found = variable(scanner, "a $parameter or ')'")
+        scanner.expect(":", f"between the parameter ${found.text} and its type")
+        params.append(Param(found, _param_type(scanner)))
+    return tuple(params)
+
+
+def _param_type(scanner: Scanner) -> PropType:
+    if scanner.take("Vector"):
+        scanner.expect("(", "after 'Vector'")
+        start = scanner.skip()
+        dimension = integer(scanner, "the dimension of the vector")
+        if not 1 <= dimension <= DIMENSION_MAX:
+            raise scanner.error(Region(start, scanner.pos), f"a vector has 1 to {DIMENSION_MAX} elements")
+        scanner.expect(")", "after the dimension of the vector")
+        return PropType(Scalar.VECTOR, nullable=scanner.take("?"), dimension=dimension)
+    is_list = scanner.take("[")
+    scalar = scanner.match(_SCALAR)
+    if scalar is None:
+        raise scanner.unexpected("a type: String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, Vector(n)")
+    if is_list:
+        scanner.expect("]", "after the type of the list's items")
+    return PropType(Scalar(scalar.text), nullable=scanner.take("?"), is_list=is_list)
+
+
+def _annotations(scanner: Scanner, query: Name) -> dict[str, str]:
+    found: dict[str, str] = {}
+    while scanner.take("@"):
+        name = scanner.match(IDENTIFIER)
+        if name is None or name.text not in ("description", "instruction"):
+            if name is not None:
+                scanner.pos = name.region.start
+            raise scanner.unexpected("'description' or 'instruction', the annotations of a query")
+        if name.text in found:
+            message = f"query `{query.text}` cannot include duplicate @{name.text} annotations"
+            raise scanner.error(name.region, message)
+        scanner.expect("(", f"after '@{name.text}'")
+        found[name.text] = string(scanner, f"inside @{name.text}()")
+        scanner.expect(")", f"after the text of @{name.text}()")
+    return found
+
+
+def _read(scanner: Scanner) -> Read:
+    match = parse_block(scanner, "match")
+    scanner.expect("return", "after the match block")
+    scanner.expect("{", "after 'return'")
+    returns = [_item(scanner)]
+    while not scanner.take("}"):
+        returns.append(_item(scanner))
+    order = _order(scanner) if scanner.take("order") else ()
+    limit = integer(scanner, "the number of rows after 'limit'") if scanner.take("limit") else None
+    return Read(match, tuple(returns), order, limit)
+
+
+def _item(scanner: Scanner) -> Item:
+    value = expression(scanner)
+    alias = None
+    if scanner.take("as"):
+        alias = scanner.match(IDENTIFIER)
+        if alias is None:
+            raise scanner.unexpected("an alias after 'as'")
+    scanner.take(",")
+    return Item(value, alias)
+
+
+def _order(scanner: Scanner) -> tuple[Ordering, ...]:
+    scanner.expect("{", "after 'order'")
+    keys = [_ordering(scanner)]
+    while scanner.take(","):
+        keys.append(_ordering(scanner))
+    scanner.expect("}", "or ',' after a sort key")
+    return tuple(keys)
+
+
+def _ordering(scanner: Scanner) -> Ordering:
+    by = expression(scanner)
+    if isinstance(by, NearestCall):
+        return Ordering(by, descending=False)
+    return Ordering(by, descending=not scanner.take("asc") and scanner.take("desc"))
+
+
+def _statements(scanner: Scanner) -> tuple[Statement, ...]:
+    statements: list[Statement] = []
+    while not scanner.peek("}"):
+        statements.append(_statement(scanner))
+    if not statements:
+        raise scanner.unexpected("'match', 'insert', 'update' or 'delete'")
+    return tuple(statements)
+
+
+def _statement(scanner: Scanner) -> Statement:
+    if scanner.take("insert"):
+        return Insert(_type_name(scanner, "insert"), property_matches(scanner, required=False))
+    if scanner.take("update"):
+        type_name = _type_name(scanner, "update")
+        scanner.expect("set", "after the type of the update")
+        return Update(type_name, property_matches(scanner, required=False), _where(scanner))
+    if scanner.take("delete"):
+        return Delete(_type_name(scanner, "delete"), _where(scanner))
+    raise scanner.unexpected("'insert', 'update', 'delete' or '}'")
+
+
+def _type_name(scanner: Scanner, keyword: str) -> Name:
+    found = scanner.match(TYPE_NAME)
+    if found is None:
+        raise scanner.unexpected(f"a type after '{keyword}', which begins with an upper-case letter")
+    return found
+
+
+def _where(scanner: Scanner) -> Where:
+    scanner.expect("where", "and a predicate")
+    name = scanner.match(IDENTIFIER)
+    if name is None:
+        raise scanner.unexpected("a property after 'where'")
+    found = comparator(scanner, words=False)
+    if found is None:
+        raise scanner.unexpected("a comparison: =, !=, <, <=, > or >=")
+    return Where(name, found, assigned(scanner))
