@@ -13,8 +13,8 @@ from spark_omnigraph.catalog.types import PropType
 from spark_omnigraph.errors import TextEnum
 
 Value = str | int | float | bool | None | tuple["Value", ...]
-"""A literal or a parameter: lists and vectors are tuples, a Date counts days and a DateTime milliseconds since the epoch
-(as they are stored), a Blob is text."""
+"""A literal or a parameter: lists and vectors are tuples, a Date counts days and a DateTime milliseconds since
+the epoch (as they are stored), a Blob is text."""
 
 IDENTITY = "id"
 """Column of every variable besides its properties. Edge variables have `src` and `dst` too."""
@@ -239,9 +239,9 @@ class Rank:
     """Keeps rows that have a score, best first, and of them `limit`.
 
     Everything below counts first: filters, walks and negations narrow the candidates, then the best are taken. Equal
-    scores are ordered by `ties`, then by the ids of all variables, in order of their names. A `Fuse` keeps one row for each id of the
-    primary arm's variable: the first of the primary arm's result, else of the secondary's; equal scores keep the
-    order of the primary arm, then of the secondary.
+    scores are ordered by `ties`, then by the ids of all variables, in order of their names. A `Fuse` keeps one row for
+    each id of the primary arm's variable: the first of the primary arm's result, else of the secondary's; equal scores
+    keep the order of the primary arm, then of the secondary.
     """
 
     input: Operator

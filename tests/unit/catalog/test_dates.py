@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_omnigraph.records.date_columns import read_dates, read_datetimes
 from spark_omnigraph.catalog.dates import days_from_civil, parse_date, parse_datetime
+from spark_omnigraph.records.date_columns import read_dates, read_datetimes
 
 DAY = 86_400_000
 JAN_5 = 19727
