@@ -90,6 +90,14 @@ _ALL = (
         o.ON_GRAPH,
     ),
     Verb(
+        "index",
+        "Builds missing indexes, and extends those that do not cover all rows.",
+        "spark-omnigraph index --graph graphs/films",
+        maintaining.index,
+        (),
+        o.COMMON,
+    ),
+    Verb(
         "recover",
         "Finishes or undoes writes whose writer is gone; running writes are left alone.",
         "spark-omnigraph recover --graph graphs/films --dry-run",

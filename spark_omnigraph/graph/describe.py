@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_omnigraph.branch.control import display, list_branches
 from spark_omnigraph.catalog.types import Catalog, EntityType, Index, NodeType, Unique
+from spark_omnigraph.graph.index import table_status
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.index import coverage
@@ -44,12 +45,18 @@ def _table(store: GraphStore, entity: EntityType, snapshot: Snapshot) -> dict[st
         facts["index"] = index
     entry = snapshot.entries.get(entity.table_key)
     if entry is not None:
-        covered = {c.name: {"columns": list(c.columns), "rows": c.rows} for c in coverage(store.open_table(entry))}
+        total = entry.row_count
+        covered = {
+            c.name: {"columns": list(c.columns), "kind": c.kind, "rows": c.rows, "total": total}
+            for c in coverage(store.open_table(entry))
+        }
+        pending = [s for s in table_status(store, entity, entry) if s.name is None and total]
         facts |= {
             "rows": entry.row_count,
             "version": entry.version,
             "table_branch": display(entry.branch),
             "path": entry.location,
             "indexes": covered,
+            "indexes_pending": {s.column: str(s.progress) for s in pending},
         }
     return facts

@@ -22,7 +22,7 @@ from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
 from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve
-from spark_omnigraph.graph.index import ensure_indices
+from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.repair import RepairReport, repair
@@ -227,9 +227,15 @@ class Graph:
         return create_branch(self.store, name, base)
 
     def ensure_indices(self, *, branch: str | None = None) -> list[str]:
-        """Builds the indexes that the schema asks for and that are missing; their names as `table.column`."""
+        """Builds the indexes that the schema asks for and that are missing, and extends those that do not cover all
+        rows; their names as `table.column`. Tables that the branch shares with another one are that one's to index.
+        """
         self._require_writable()
-        return ensure_indices(self.store, parse_branch(branch or self.branch))
+        return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
+
+    def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
+        """The indexes that the schema asks for, and how many rows each covers."""
+        return index_status(self.store, self.catalog(), self.snapshot(**where))
 
     def recover(self) -> list[Recovered]:
         """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""

@@ -6,19 +6,20 @@ data, and a missing one never changes an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from spark_omnigraph.catalog.types import EdgeType, EntityType, Index, Key, Property, Scalar
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
-from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.errors import ConflictError, TextEnum
 from spark_omnigraph.graph.contract import current_hash, read_catalog
-from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.index import WantedIndex, build_segments, coverage
+from spark_omnigraph.storage.index import IndexCoverage, WantedIndex, build, coverage, has_values
 
 _BTREE_SCALARS = frozenset(
     {
@@ -35,44 +36,117 @@ _BTREE_SCALARS = frozenset(
 )
 
 
-def ensure_indices(store: GraphStore, branch: str | None, tables: Iterable[str] | None = None) -> list[str]:
-    """Builds missing indexes of these tables (all by default) that the branch owns, in one write.
+ATTEMPTS = 3
+"""Times that `ensure_indices` begins again when other writes get in the way."""
 
-    Returns `table.column` names; none when a load got in the way, which the next call makes up for.
+
+class Progress(TextEnum):
+    """How far an index is."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    MISSING = "missing"
+    DEFERRED = "deferred"
+    """A vector column that holds no value yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """One index that the schema asks for: how many of the table's rows it covers. `name` is None when it is missing."""
+
+    table_key: str
+    column: str
+    kind: str
+    name: str | None
+    rows: int
+    total: int
+    progress: Progress
+
+
+def index_status(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> list[IndexStatus]:
+    """All indexes that the schema asks for, by table and column."""
+    return [
+        status
+        for key in sorted(snapshot.entries)
+        if (entity := catalog.table(key)) is not None
+        for status in table_status(store, entity, snapshot.entries[key])
+    ]
+
+
+def table_status(store: GraphStore, entity: EntityType, entry: TableEntry) -> list[IndexStatus]:
+    """The indexes that one table should have."""
+    dataset = store.open_table(entry)
+    indexes = coverage(dataset)
+    found = []
+    for want in wanted_indexes(entity):
+        index = next((i for i in indexes if want.is_met_by(i)), None)
+        name, rows = (index.name, index.rows) if index is not None else (None, 0)
+        if index is not None:
+            progress = Progress.PARTIAL if index.uncovered else Progress.COMPLETE
+        elif want.kind == "IVF_FLAT" and not has_values(dataset, want.column):
+            progress = Progress.DEFERRED
+        else:
+            progress = Progress.MISSING if entry.row_count else Progress.COMPLETE
+        found.append(IndexStatus(entry.table_key, want.column, want.kind, name, rows, entry.row_count, progress))
+    return found
+
+
+def ensure_indices(
+    store: GraphStore,
+    branch: str | None,
+    tables: Iterable[str] | None = None,
+    *,
+    extend: bool = False,
+    attempts: int = 1,
+) -> list[str]:
+    """Builds missing indexes of these tables (all by default) that the branch owns, in one write; with `extend`, also
+    the parts that existing ones lack.
+
+    Returns `table.column` names; none when other writes got in the way, which the next call makes up for.
     """
-    catalog, snapshot = read_catalog(store), store.snapshot(branch)
-    lacking: list[tuple[TableEntry, list[WantedIndex]]] = []
-    for key in sorted(tables if tables is not None else snapshot.entries):
-        entry, entity = snapshot.entries.get(key), catalog.table(key)
-        if entry is None or entity is None or not entry.row_count or entry.branch != branch:
+    for _ in range(attempts):
+        catalog, snapshot = read_catalog(store), store.snapshot(branch)
+        wanted: list[tuple[TableEntry, list[WantedIndex]]] = []
+        for key in sorted(tables if tables is not None else snapshot.entries):
+            entry, entity = snapshot.entries.get(key), catalog.table(key)
+            if entry is not None and entity is not None and entry.row_count and entry.branch == branch:
+                wants = wanted_indexes(entity)
+                indexes = coverage(store.open_table(entry))
+                if any(_is_due(want, indexes, extend) for want in wants):
+                    wanted.append((entry, wants))
+        if not wanted:
+            return []
+        try:
+            with staging(store):
+                return _build(store, branch, catalog.ir_hash, wanted, extend)
+        except ConflictError:
             continue
-        missing = _missing(store, entity, entry)
-        if missing:
-            lacking.append((entry, missing))
-    if not lacking:
-        return []
-    with staging(store):
-        return _build(store, branch, catalog.ir_hash, lacking)
+    return []
+
+
+def _is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], extend: bool) -> bool:
+    met = next((index for index in indexes if want.is_met_by(index)), None)
+    return met is None or (extend and bool(met.uncovered))
 
 
 def _build(
-    store: GraphStore, branch: str | None, schema_hash: str, lacking: list[tuple[TableEntry, list[WantedIndex]]]
+    store: GraphStore,
+    branch: str | None,
+    schema_hash: str,
+    wanted: list[tuple[TableEntry, list[WantedIndex]]],
+    extend: bool,
 ) -> list[str]:
     writes: list[TableWrite] = []
     built: list[str] = []
-    for entry, missing in lacking:
-        segments = build_segments(store.open_table(entry), missing)
-        if segments:
-            writes.append(TableWrite(entry, branch, TableChange(segments=tuple(segments)), entry.row_count))
-            built += [f"{entry.table_key}.{want.column}" for want in missing]
-    if not writes:
-        return []
-    identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
-    prepared = PreparedCommit(identity, branch, schema_hash, tuple(writes))
-    try:
-        commit(store, prepared, lambda: current_hash(store))
-    except ConflictError:
-        return []
+    for entry, wants in wanted:
+        found = build(store.open_table(entry), wants, extend)
+        if found.segments:
+            change = TableChange(segments=found.segments, replaced_segments=found.replaced)
+            writes.append(TableWrite(entry, branch, change, entry.row_count))
+            built += [f"{entry.table_key}.{column}" for column in found.columns]
+    if writes:
+        identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
+        commit(store, PreparedCommit(identity, branch, schema_hash, tuple(writes)), lambda: current_hash(store))
     return built
 
 
@@ -98,8 +172,3 @@ def _kind(prop: Property) -> str | None:
     if prop.type.scalar is Scalar.STRING:
         return "BTREE" if prop.type.is_enum else "INVERTED"
     return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
-
-
-def _missing(store: GraphStore, entity: EntityType, entry: TableEntry) -> list[WantedIndex]:
-    present = {c.columns for c in coverage(store.open_table(entry))}
-    return [w for w in wanted_indexes(entity) if (w.column,) not in present]

@@ -37,13 +37,14 @@ Addresses = npt.NDArray[np.uint64]
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
     """What one commit does to a table: new fragments (JSON), rows to mask by address (sorted, distinct), a
-    replacement of all rows, or staged index segments (alone).
+    replacement of all rows, or staged index segments and those they replace (alone).
     """
 
     fragments: tuple[str, ...] = ()
     removed: Addresses | None = None
     replace_all: bool = False
     segments: tuple[lance.Index, ...] = ()
+    replaced_segments: tuple[lance.Index, ...] = ()
 
 
 def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
@@ -68,7 +69,7 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
     anchor, the lowest fragment, so that any two of them conflict (Lance rebases plain appends silently).
     """
     if change.segments:
-        indexing = LanceOperation.CreateIndex(list(change.segments), [])
+        indexing = LanceOperation.CreateIndex(list(change.segments), list(change.replaced_segments))
         return Transaction(dataset.version, indexing, transaction_properties=dict(properties))
     new = [FragmentMetadata.from_json(text) for text in change.fragments]
     present = dataset.get_fragments()

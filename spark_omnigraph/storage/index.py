@@ -2,67 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import lance
 import pyarrow.compute as pc
 from lance import LanceDataset
+from lance.bitmap import Bitmap
 
 from spark_omnigraph.storage.faults import reading
+
+if TYPE_CHECKING:
+    from lance.lance.indices import IndexDescription
+
+MOST_SEGMENTS = 8
+"""Segments of one index from which it is built anew as one: every search asks each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSegment:
+    """A part of an index: its id, and the fragments it covers."""
+
+    uuid: str
+    fragments: frozenset[int]
+    version: int
+    dataset_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCoverage:
-    """An index, its columns, and how many rows it covers."""
+    """An index, its columns, how many rows it covers, and which fragments of the table it does not."""
 
     name: str
     columns: tuple[str, ...]
     kind: str
     rows: int
+    segments: tuple[IndexSegment, ...]
+    uncovered: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WantedIndex:
-    """An index to build: `kind` is BTREE, INVERTED or IVF_FLAT."""
+    """An index that a table should have: `kind` is BTREE, INVERTED or IVF_FLAT."""
 
     column: str
     kind: str
+
+    def is_met_by(self, index: IndexCoverage) -> bool:
+        """Whether an index is one of this kind on this column alone, whatever its name."""
+        found = index.kind.upper()
+        return index.columns == (self.column,) and (found == self.kind or {found[:4], self.kind[:4]} == {"IVF_"})
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """Staged segments that nothing names yet, those that they take the place of, and the columns they are for."""
+
+    segments: tuple[lance.Index, ...]
+    replaced: tuple[lance.Index, ...]
+    columns: tuple[str, ...]
 
 
 def coverage(dataset: LanceDataset) -> list[IndexCoverage]:
     """Indexes of an opened table in name order."""
     with reading(f"list indexes of {dataset.uri}"):
         found = dataset.describe_indices()
-    return sorted(
-        (IndexCoverage(i.name, tuple(i.field_names), str(i.index_type), int(i.num_rows_indexed)) for i in found),
-        key=lambda i: i.name,
+        present = {fragment.fragment_id for fragment in dataset.get_fragments()} if found else set()
+    return sorted((_coverage(index, present) for index in found), key=lambda i: i.name)
+
+
+def _coverage(found: IndexDescription, present: set[int]) -> IndexCoverage:
+    segments = tuple(
+        IndexSegment(s.uuid, frozenset(s.fragment_ids), int(s.index_version), int(s.dataset_version_at_last_update))
+        for s in found.segments
     )
+    covered = frozenset().union(*(s.fragments for s in segments))
+    left = tuple(sorted(present - covered))
+    kind, columns = str(found.index_type), tuple(found.field_names)
+    return IndexCoverage(found.name, columns, kind, int(found.num_rows_indexed), segments, left)
 
 
-def build_segments(dataset: LanceDataset, wanted: Sequence[WantedIndex]) -> list[lance.Index]:
-    """Staged index segments over all fragments. A vector column without values has none yet and is left out."""
-    fragments = [f.fragment_id for f in dataset.get_fragments()]
-    segments = []
+def build(dataset: LanceDataset, wanted: Sequence[WantedIndex], extend: bool) -> IndexBuild:
+    """Stages what is missing and, with `extend`, what existing indexes do not cover yet.
+
+    A vector column without values has nothing to be trained on and is left out.
+    """
+    indexes = coverage(dataset)
+    segments: list[lance.Index] = []
+    replaced: list[lance.Index] = []
+    columns: list[str] = []
     with reading(f"index {dataset.uri}"):
-        for want in wanted:
-            if want.kind == "IVF_FLAT":
-                if not _has_values(dataset, want.column):
-                    continue
-                segment = dataset.create_index_uncommitted(
-                    want.column, index_type=want.kind, fragment_ids=fragments, num_partitions=1, metric="L2"
-                )
-            else:
-                segment = dataset.create_index_uncommitted(want.column, index_type=want.kind, fragment_ids=fragments)
-            if want.kind == "INVERTED":
-                # An unfinished text segment commits and then fails every search.
-                segment = dataset.merge_existing_index_segments([segment])
-            segments.append(segment)
-    return segments
+        for want, fragments, old in _work(dataset, indexes, wanted, extend):
+            if want.kind == "IVF_FLAT" and not has_values(dataset, want.column, fragments):
+                continue
+            segments.append(_segment(dataset, want, fragments, old.name if old is not None else None))
+            columns.append(want.column)
+            if old is not None and len(fragments) > len(old.uncovered):
+                replaced += _named(dataset, old)
+    return IndexBuild(tuple(segments), tuple(replaced), tuple(columns))
 
 
-def _has_values(dataset: LanceDataset, column: str) -> bool:
-    for batch in dataset.scanner(columns=[column], filter=f"`{column}` IS NOT NULL", limit=1).to_batches():
-        if batch.num_rows and pc.count(batch.column(0)).as_py():
-            return True
-    return False
+def _work(
+    dataset: LanceDataset, indexes: Sequence[IndexCoverage], wanted: Sequence[WantedIndex], extend: bool
+) -> Iterator[tuple[WantedIndex, list[int], IndexCoverage | None]]:
+    """Fragments to index for each wanted index, and the index that they are added to or that is built anew."""
+    everything = [fragment.fragment_id for fragment in dataset.get_fragments()]
+    for want in wanted:
+        met = next((index for index in indexes if want.is_met_by(index)), None)
+        if met is None:
+            # One of another kind may stand under the name that this one gets.
+            yield want, everything, next((i for i in indexes if i.name == f"{want.column}_idx"), None)
+        elif extend and met.uncovered:
+            grown = len(met.segments) >= MOST_SEGMENTS
+            yield want, everything if grown else list(met.uncovered), met
+
+
+def _segment(dataset: LanceDataset, want: WantedIndex, fragments: list[int], name: str | None) -> lance.Index:
+    partitions = 1 if want.kind == "IVF_FLAT" else None
+    segment = dataset.create_index_uncommitted(
+        want.column,
+        index_type=want.kind,
+        name=name,
+        metric="L2",
+        num_partitions=partitions,
+        fragment_ids=fragments,
+        replace=True,
+    )
+    # An unfinished text segment commits and then fails every search.
+    return dataset.merge_existing_index_segments([segment]) if want.kind == "INVERTED" else segment
+
+
+def _named(dataset: LanceDataset, index: IndexCoverage) -> list[lance.Index]:
+    """An index as Lance wants it named for its removal."""
+    ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
+    fields = [ids[column] for column in index.columns]
+    return [
+        lance.Index(s.uuid, index.name, fields, s.dataset_version, Bitmap(s.fragments), s.version)
+        for s in index.segments
+    ]
+
+
+def has_values(dataset: LanceDataset, column: str, fragments: Sequence[int] | None = None) -> bool:
+    """Whether a column holds anything but nulls, in these fragments or anywhere."""
+    chosen = None if fragments is None else [f for f in dataset.get_fragments() if f.fragment_id in set(fragments)]
+    scanner = dataset.scanner(columns=[column], filter=f"`{column}` IS NOT NULL", limit=1, fragments=chosen)
+    return any(batch.num_rows and pc.count(batch.column(0)).as_py() for batch in scanner.to_batches())

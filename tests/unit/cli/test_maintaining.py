@@ -163,3 +163,22 @@ def test_recover_and_repair_take_the_same_way_out_of_a_sidecar_that_cannot_be_re
         code, body, _ = run(capsys, verb, "--graph", graph.uri)
         assert code == 5
         assert "__recovery/notes.json cannot be read" in body["error"]["error"]
+
+
+def test_index_shows_first_and_then_builds(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body, err = run(capsys, "index", "--graph", graph.uri, "--dry-run")
+    assert (code, body["dry_run"], body["result"]["built"]) == (0, True, [])
+    assert {i["progress"] for i in body["result"]["indexes"]} == {"missing"}
+    assert "nothing was built" in err
+
+    code, body, err = run(capsys, "index", "--graph", graph.uri)
+    assert (code, body["commit"], body["result"]["built"]) == (0, None, [f"{FILM}.id", f"{FILM}.name"])
+    assert body["result"]["indexes"][0] == {
+        "table_key": FILM, "column": "id", "kind": "BTREE", "name": "id_idx", "rows": 2, "total": 2,
+        "progress": "complete",
+    }  # fmt: skip
+    assert body["manifest_version"] == graph.snapshot().version
+
+    _, body, err = run(capsys, "index", "--graph", graph.uri)
+    assert body["result"]["built"] == []
+    assert "nothing to do" in err

@@ -314,7 +314,7 @@ def test_an_index_that_is_built_meanwhile_loses_nothing(graph: Graph) -> None:
     graph.repair(confirm=True, force=True)
     reports: list[CleanupReport] = []
     with stop_at(CrashPoint.BOUND, lambda: reports.append(graph.cleanup(NOW, confirm=True))):
-        assert graph.ensure_indices() == ["node:Person.id"]
+        assert graph.ensure_indices() == ["node:Person.id", "node:Person.name"]
     assert [paths(report) for report in reports] == [set()]
     assert graph.entity(PERSON, "f") is not None
 

@@ -1,0 +1,151 @@
+"""Indexes are derived: which there are, what they cover, and that no answer depends on them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lance
+import pytest
+
+from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.graph.index import IndexStatus, Progress
+from spark_omnigraph.storage import index as storage_index
+
+SCHEMA = """
+node Doc {
+  slug: String @key
+  title: String @index
+  size: I32 @index
+  kind: enum(a, b) @index
+  v: Vector(2)? @index
+  note: String?
+}
+edge Cites: Doc -> Doc
+"""
+DOC, CITES = "node:Doc", "edge:Cites"
+PLAIN = LoadOptions(build_indexes=False)
+
+
+def doc(number: int, vector: list[float] | None = None) -> str:
+    data = {"slug": f"d{number}", "title": f"word{number} shared", "size": number, "kind": "ab"[number % 2]}
+    return json.dumps({"type": "Doc", "data": data | ({"v": vector} if vector is not None else {})})
+
+
+def cites(source: int, target: int) -> str:
+    return json.dumps({"edge": "Cites", "from": f"d{source}", "to": f"d{target}"})
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([*(doc(i) for i in range(10)), cites(0, 1)], options=PLAIN)
+    return graph
+
+
+def by_column(graph: Graph, table: str = DOC) -> dict[str, IndexStatus]:
+    return {s.column: s for s in graph.indexes() if s.table_key == table}
+
+
+def opened(graph: Graph, table: str = DOC) -> lance.LanceDataset:
+    return graph.store.open_table(graph.snapshot().entries[table])
+
+
+def test_the_kind_of_an_index_follows_the_type_of_its_column(graph: Graph) -> None:
+    kinds = {s.column: s.kind for s in graph.indexes() if s.table_key == DOC}
+    assert kinds == {
+        "id": "BTREE", "slug": "INVERTED", "title": "INVERTED", "size": "BTREE", "kind": "BTREE", "v": "IVF_FLAT",
+    }  # fmt: skip
+    assert {s.column: s.kind for s in graph.indexes() if s.table_key == CITES} == dict.fromkeys(
+        ("id", "src", "dst"), "BTREE"
+    )
+
+
+def test_missing_indexes_are_built_and_an_empty_vector_column_waits(graph: Graph) -> None:
+    assert {s.progress for s in graph.indexes()} == {Progress.MISSING, Progress.DEFERRED}
+    before, commits = graph.snapshot(), len(graph.commits())
+    built = graph.ensure_indices()
+    wanted = {CITES: ("id", "src", "dst"), DOC: ("id", "slug", "title", "size", "kind")}
+    assert sorted(built) == sorted(f"{table}.{column}" for table, columns in wanted.items() for column in columns)
+    found = by_column(graph)
+    assert found["v"] == IndexStatus(DOC, "v", "IVF_FLAT", None, 0, 10, Progress.DEFERRED)
+    assert found["id"] == IndexStatus(DOC, "id", "BTREE", "id_idx", 10, 10, Progress.COMPLETE)
+    assert graph.snapshot().version == before.version + 1, "one publish for all tables"
+    assert {k: graph.snapshot().pin(k) for k in (DOC, CITES)} == {k: before.pin(k) + 1 for k in (DOC, CITES)}
+    assert len(graph.commits()) == commits, "maintenance is no commit"
+    assert graph.ensure_indices() == []
+    assert graph.store.objects.list("__recovery") == []
+
+
+def test_new_rows_are_added_to_indexes_that_are_there(graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.load([doc(10, [1.0, 2.0]), doc(3)], "merge", options=PLAIN)
+    assert {column: (s.rows, s.total, s.progress) for column, s in by_column(graph).items()} == {
+        **dict.fromkeys(("id", "slug", "title", "size", "kind"), (9, 11, Progress.PARTIAL)),
+        "v": (0, 11, Progress.MISSING),
+    }
+    assert sorted(graph.ensure_indices()) == [f"{DOC}.{c}" for c in ("id", "kind", "size", "slug", "title", "v")]
+    assert {(s.progress, s.total) for s in by_column(graph).values()} == {(Progress.COMPLETE, 11)}
+    plan = opened(graph).scanner(filter="id = 'd10'").explain_plan()
+    assert "ScalarIndexQuery" in plan
+
+
+def test_no_answer_depends_on_coverage(graph: Graph) -> None:
+    def answers() -> list[object]:
+        table = opened(graph)
+        text = {"columns": ["title"], "query": "word11"}
+        near = {"column": "v", "q": [11.0, 0.0], "k": 1}
+        return [
+            sorted(table.to_table(filter="size >= 9", columns=["id"])["id"].to_pylist()),
+            table.to_table(filter="id = 'd11'").num_rows,
+            table.scanner(full_text_query=text, columns=["id", "_score"]).to_table()["id"].to_pylist(),
+            table.to_table(nearest=near, columns=["id", "_distance"])["id"].to_pylist(),
+        ]
+
+    graph.load([doc(10, [10.0, 0.0])], options=PLAIN)
+    graph.ensure_indices()
+    graph.load([doc(11, [11.0, 0.0])], options=PLAIN)
+    expected = [["d10", "d11", "d9"], 1, ["d11"], ["d11"]]
+    assert answers() == expected
+    graph.ensure_indices()
+    assert answers() == expected
+
+
+def test_an_index_of_many_segments_becomes_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_index, "MOST_SEGMENTS", 3)
+    for number in range(10, 15):
+        graph.load([doc(number, [float(number), 0.0])], options=PLAIN)
+        graph.ensure_indices()
+    segments = {i.name: len(i.segments) for i in storage_index.coverage(opened(graph))}
+    assert max(segments.values()) <= 3
+    assert {s.progress for s in by_column(graph).values()} == {Progress.COMPLETE}
+    assert opened(graph).to_table(filter="id IN ('d0', 'd10', 'd14')").num_rows == 3
+    assert opened(graph).to_table(nearest={"column": "v", "q": [14.0, 0.0], "k": 9}).num_rows == 5
+
+
+def test_an_index_of_another_kind_under_the_same_name_gives_way(graph: Graph) -> None:
+    dataset = lance.dataset(opened(graph).uri)
+    dataset.create_scalar_index("size", "BITMAP")
+    graph.repair(confirm=True, force=True)
+    assert by_column(graph)["size"].progress is Progress.MISSING
+    assert f"{DOC}.size" in graph.ensure_indices()
+    kinds = {i.name: i.kind for i in storage_index.coverage(opened(graph))}
+    assert kinds["size_idx"] == "BTree"
+
+
+def test_a_branch_indexes_the_tables_that_it_owns(graph: Graph) -> None:
+    graph.create_branch("draft")
+    assert graph.ensure_indices(branch="draft") == []
+    graph.load([doc(20)], branch="draft", options=PLAIN)
+    assert f"{DOC}.id" in graph.ensure_indices(branch="draft")
+    assert by_column(graph)["id"].progress is Progress.MISSING, "main is as it was"
+
+
+def test_describe_tells_the_coverage(graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.load([doc(10)], options=PLAIN)
+    described = graph.describe()["nodes"]
+    assert isinstance(described, dict)
+    found = described["Doc"]
+    assert found["indexes"]["size_idx"] == {"columns": ["size"], "kind": "BTree", "rows": 10, "total": 11}
+    assert found["indexes_pending"] == {"v": "deferred"}
