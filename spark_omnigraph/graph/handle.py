@@ -16,6 +16,7 @@ from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
+from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph
@@ -216,6 +217,14 @@ class Graph:
     def commit(self, commit_id: str) -> Commit:
         """A commit by id. NotFoundError when no branch has it."""
         return get_commit(self.store, commit_id, parse_branch(self.branch))
+
+    def diff(self, before: Where, after: Where | None = None, *, only: DiffFilter | None = None) -> Diff:
+        """Net changes from one state to another; `after` is by default what this handle shows.
+
+        States are given as in `at`: `g.diff({"version": 3})`, `g.diff({"branch": "main"}, {"branch": "draft"})`.
+        The cost follows the number of changes, not the size of the graph.
+        """
+        return diff(self.store, self.catalog(), self.snapshot(**before), self.snapshot(**(after or {})), only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""

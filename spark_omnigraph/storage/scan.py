@@ -58,19 +58,19 @@ class FragmentSize:
 
 def column_names(table: PinnedTable) -> list[str]:
     """Columns that the pinned version stores."""
-    return list(_open(table).schema.names)
+    return list(open_pinned(table).schema.names)
 
 
 def fragment_sizes(table: PinnedTable) -> list[FragmentSize]:
     """Sizes of all fragments in their order; read from the table's manifest, no data file is touched."""
-    dataset = _open(table)
-    with _reading(f"list fragments of {table.uri}"):
+    dataset = open_pinned(table)
+    with reading(f"list fragments of {table.uri}"):
         return [_size(fragment) for fragment in dataset.get_fragments()]
 
 
 def check_filter(table: PinnedTable, where: str) -> None:
     """Raises BadRequestError, with Lance's reason, for a predicate that cannot be planned on this table."""
-    dataset = _open(table)
+    dataset = open_pinned(table)
     try:
         dataset.scanner(columns=dataset.schema.names[:1], filter=where).explain_plan()
     except (ValueError, OSError, RuntimeError) as error:
@@ -79,8 +79,8 @@ def check_filter(table: PinnedTable, where: str) -> None:
 
 def count_rows(table: PinnedTable, where: str | None) -> int:
     """Rows of a pinned table that a predicate keeps."""
-    dataset = _open(table)
-    with _reading(f"count rows of {table.uri}"):
+    dataset = open_pinned(table)
+    with reading(f"count rows of {table.uri}"):
         return int(dataset.count_rows(filter=where))
 
 
@@ -89,9 +89,9 @@ def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
 
     A dataset is opened once. Memory is bounded by a few batches, whatever the table holds.
     """
-    dataset = _open(scan.table)
+    dataset = open_pinned(scan.table)
     blobs = [name for name in scan.columns if _is_blob(dataset.schema.field(name))]
-    with _reading(f"read {scan.table.uri}"):
+    with reading(f"read {scan.table.uri}"):
         scanner = dataset.scanner(
             columns=list(scan.columns),
             filter=scan.where,
@@ -104,19 +104,35 @@ def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
         )
         batches = scanner.to_reader()
     while (batch := _next(batches, scan.table.uri)) is not None:
-        if blobs:
-            yield from _with_blobs(dataset, batch, scan.columns, blobs)
-        else:
-            yield batch
+        yield from replace_blobs(dataset, batch, scan.columns)
+
+
+def replace_blobs(dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The columns of a batch with blobs as their bytes instead of descriptors; with any, it needs row addresses."""
+    blobs = [name for name in columns if _is_blob(dataset.schema.field(name))]
+    if blobs:
+        yield from _with_blobs(dataset, batch, columns, blobs)
+    else:
+        yield batch.select(list(columns)) if columns else batch
+
+
+def stored_versions(table: PinnedTable) -> frozenset[int]:
+    """Versions of a table's line that are still there; empty when even the newest cannot be opened."""
+    try:
+        newest = lance.dataset(table.uri, storage_options=dict(table.options) or None)
+        return frozenset(int(each["version"]) for each in newest.versions())
+    except (OSError, ValueError, RuntimeError):
+        return frozenset()
 
 
 def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
-    with _reading(f"read {uri}"):
+    with reading(f"read {uri}"):
         return next(batches, None)
 
 
-def _open(table: PinnedTable) -> LanceDataset:
-    with _reading(f"open {table.uri} at version {table.version}"):
+def open_pinned(table: PinnedTable) -> LanceDataset:
+    """The dataset of a pinned table."""
+    with reading(f"open {table.uri} at version {table.version}"):
         return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
 
 
@@ -156,7 +172,7 @@ def _blob_bytes(dataset: LanceDataset, name: str, addresses: pa.Array, wanted: l
     chosen = addresses.filter(pa.array(wanted, pa.bool_()))
     found: dict[int, bytes | None] = {}
     if len(chosen):
-        with _reading(f"read blobs of column '{name}' of {dataset.uri}"):
+        with reading(f"read blobs of column '{name}' of {dataset.uri}"):
             found = dict(dataset.read_blobs(name, addresses=chosen.to_pylist()))
     kept = zip(addresses.to_pylist(), wanted, strict=True)
     return pa.array([found[address] if want else None for address, want in kept], pa.large_binary())
@@ -193,7 +209,7 @@ _PREDICATE_FAILED = "Error applying filter expression"
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def reading(what: str) -> Iterator[None]:
     """Failures become ours: a predicate that fails on a stored value is the caller's, the rest is the storage's."""
     try:
         yield
