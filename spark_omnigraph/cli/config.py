@@ -58,6 +58,8 @@ class JobConfig:
     confirm: bool = False
     older_than: timedelta = timedelta(days=7)
     report: str | None = None
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,5 +203,8 @@ OLDER_THAN = Option(
     "older_than", "leave alone what is younger than this, such as 7d, 12h or 90m", values.duration, "AGE", default="7d"
 )
 REPORT = Option("report", "write every object that was found to this JSONL file", values.local_path, "PATH")
+_STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
+BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
+AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)
 NAME = Option("name", "name of the new branch", metavar="NAME", required=True, positional=True)
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")

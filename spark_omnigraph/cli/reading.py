@@ -1,15 +1,21 @@
-"""The verbs that read: `describe`, `commits`, `export`, `branch list`."""
+"""The verbs that read: `describe`, `commits`, `diff`, `export`, `branch list`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import say_table, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.changes import DiffFilter
+from spark_omnigraph.graph.handle import Graph, Where
 from spark_omnigraph.manifest.lineage import Commit
+
+_COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 
 
 def describe(job: Job) -> Outcome:
@@ -32,20 +38,23 @@ def commits(job: Job) -> Outcome:
     return Outcome(result=found)
 
 
+def diff(job: Job) -> Outcome:
+    """Net changes between two states, a JSON object a row."""
+    config = job.config
+    graph = _open(job)
+    only = DiffFilter(type_names=config.types or None)
+    found = graph.diff(_state(config.before), _state(config.after), only=only)
+    _write_lines(job, (json.dumps(change.to_dict(), ensure_ascii=False) for change in found.changes))
+    stats = found.stats()
+    counts = ", ".join(f"{stats[name]:,} {name}" for name in ("inserts", "updates", "deletes"))
+    job.log.info("from manifest version %s to %s: %s", found.from_version, found.to_version, counts)
+    return Outcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
+
+
 def export(job: Job) -> Outcome:
     """The graph as JSON lines, in the form that `ingest` reads."""
     config = job.config
-    lines = _at(job).export(types=list(config.types) or None)
-    count = 0
-    if config.output is None:
-        for line in lines:
-            job.emit(line)
-            count += 1
-    else:
-        with whole_file(config.output) as file:
-            for line in lines:
-                file.write(line + "\n")
-                count += 1
+    count = _write_lines(job, _at(job).export(types=list(config.types) or None))
     job.log.info("exported %s records", f"{count:,}")
     return Outcome(result={"records": count, "output": config.output})
 
@@ -57,6 +66,30 @@ def list_branches(job: Job) -> Outcome:
     for name in names:
         say(name)
     return Outcome(result=names)
+
+
+def _state(text: str) -> Where:
+    """What a state's text names: a number is a manifest version, a ULID a commit, a date a time, else a branch."""
+    if text.isdecimal():
+        return {"version": int(text)}
+    if _COMMIT.fullmatch(text):
+        return {"snapshot": text}
+    return {"as_of": text} if _TIME.match(text) else {"branch": text}
+
+
+def _write_lines(job: Job, lines: Iterable[str]) -> int:
+    """Lines to the output that the job names; how many there were."""
+    count = 0
+    if job.config.output is None:
+        for line in lines:
+            job.emit(line)
+            count += 1
+        return count
+    with whole_file(job.config.output) as file:
+        for line in lines:
+            file.write(line + "\n")
+            count += 1
+    return count
 
 
 def _commit(commit: Commit) -> dict[str, str | int | None]:

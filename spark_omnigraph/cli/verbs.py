@@ -66,6 +66,14 @@ _ALL = (
         o.COMMON,
     ),
     Verb(
+        "diff",
+        "Shows the net changes from one state of the graph to another, row by row.",
+        "spark-omnigraph diff main review --graph graphs/films --type Film",
+        reading.diff,
+        (o.BEFORE, o.AFTER, o.TYPES, o.OUTPUT),
+        o.COMMON,
+    ),
+    Verb(
         "export",
         "Writes the graph as JSON lines that ingest reads again.",
         "spark-omnigraph export --graph graphs/films --type Film --output films.jsonl",

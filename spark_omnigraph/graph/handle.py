@@ -15,8 +15,8 @@ from spark_omnigraph.commit.lease import is_live
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
-from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
+from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.describe import describe_graph

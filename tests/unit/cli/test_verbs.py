@@ -12,6 +12,7 @@ import pytest
 from spark_omnigraph.cli import creating, loading, reading
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRow, BadRowsError, BadRowSummary, NotFoundError, Rule
+from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
@@ -290,3 +291,20 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     assert err == "100% done\n"
     assert body["result"]["folder"] == str(tmp_path)
     assert (body["graph"], body["branch"]) == (None, None)
+
+
+def test_diff_shows_the_changes_between_states_of_any_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = Graph.init(tmp_path / "g", "node Lamp { tag: String @key  watt: I32? }")
+    graph.load(['{"type": "Lamp", "data": {"tag": "a"}}'])
+    first = graph.commits()[-1]
+    graph.create_branch("review")
+    graph.load(['{"type": "Lamp", "data": {"tag": "b"}}'], branch="review")
+    for before in (str(first.manifest_version), first.id, "main"):
+        assert main(["diff", before, "review", "--graph", str(tmp_path / "g")]) == 0
+        row, summary = capsys.readouterr().out.splitlines()
+        assert {k: v for k, v in json.loads(row).items() if k in ("type_name", "id", "op")} == {
+            "type_name": "Lamp",
+            "id": "b",
+            "op": "insert",
+        }
+        assert json.loads(summary)["result"]["inserts"] == 1

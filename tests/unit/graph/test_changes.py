@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.changes import Change, DiffFilter, Image, Operation, changed_tables
+from spark_omnigraph.graph.changes import Change, DiffFilter, Image, changed_tables
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.storage.commits import compact
 
@@ -141,12 +141,11 @@ def test_random_histories_agree_with_a_dictionary(tmp_path_factory: pytest.TempP
     g = Graph.init(tmp_path_factory.mktemp("g") / "g", SCHEMA)
     rows: dict[str, tuple[int, int]] = {}  # value and the number of the write
     states = [(g.snapshot().version, dict(rows))]
-    for number, (mode, lamps) in enumerate(writes):
+    for number, (mode, drawn) in enumerate(writes):
         if mode == "compact":
             _compact(g)
             continue
-        if mode == "append":
-            lamps = {k: v for k, v in lamps.items() if k not in rows}
+        lamps = {k: v for k, v in drawn.items() if mode != "append" or k not in rows}
         if not lamps:
             continue
         g.load([lamp(k, v) for k, v in lamps.items()], mode=mode)
