@@ -60,6 +60,8 @@ class JobConfig:
     report: str | None = None
     before: str = ""
     after: str = ""
+    query: str = ""
+    params: dict[str, object] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

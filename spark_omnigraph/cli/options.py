@@ -208,3 +208,6 @@ BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)
 NAME = Option("name", "name of the new branch", metavar="NAME", required=True, positional=True)
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")
+QUERY = Option("query", "text with the query (.gq)", values.existing_file, "FILE", required=True)
+QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")
+PARAMS = Option("params", "parameters of the query, as a JSON object", values.json_object, "JSON")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -45,6 +46,17 @@ def graph_uri(value: str) -> str:
     if "@" in authority:
         raise ValueError("must not hold credentials; give them in the environment or the Spark configuration")
     return value
+
+
+def json_object(value: str) -> dict[str, object]:
+    """The members of a JSON object."""
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError('must be a JSON object, such as {"name": "Ada"}')
+    return found
 
 
 def positive(value: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli import creating, loading, maintaining, reading
+from spark_omnigraph.cli import creating, loading, maintaining, querying, reading
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Verb
 
@@ -48,6 +48,14 @@ _ALL = (
         (o.INPUT, *o.LOADING),
         o.COMMON,
         {"mode": "overwrite"},
+    ),
+    Verb(
+        "mutate",
+        "Runs one mutation of a query text in one commit: inserts, updates, or deletes.",
+        'spark-omnigraph mutate --graph graphs/films --query changes.gq --name retire --params \'{"name": "Heat"}\'',
+        querying.mutate,
+        (o.QUERY, o.QUERY_NAME, o.PARAMS),
+        o.COMMON,
     ),
     Verb(
         "describe",

@@ -14,6 +14,7 @@ class WriterKind:
     """Names that sidecars record (storage format 6.1)."""
 
     LOAD = "Load"
+    MUTATION = "Mutation"
     ENSURE_INDICES = "EnsureIndices"
 
 

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError, Rule
 from spark_omnigraph.graph.executor import available_cores
-from spark_omnigraph.graph.staged_table import Rows, StagedTable
+from spark_omnigraph.graph.staged_table import Rows, RowsToCheck
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
-from spark_omnigraph.storage.keys import scan_columns, stored_among
+from spark_omnigraph.storage.keys import any_of, scan_columns, scan_where, stored_among
 from spark_omnigraph.storage.staged import TableTarget
 from spark_omnigraph.validate.key_index import KeyIndex
 from spark_omnigraph.validate.probes import (
@@ -66,7 +66,7 @@ class LoadChecker:
         catalog: Catalog,
         mode: LoadMode,
         on_duplicate: OnDuplicate,
-        staged: Mapping[str, StagedTable],
+        staged: Mapping[str, RowsToCheck],
         targets: Mapping[str, TableTarget],
         options: Mapping[str, str],
     ) -> None:
@@ -99,7 +99,7 @@ class LoadChecker:
         superseded = {key: count for key, count in sorted(self._superseded.items()) if count}
         return CheckResult([found for of_table in findings for found in of_table], superseded)
 
-    def _check_table(self, table: StagedTable, mentioned: frozenset[str]) -> list[Finding]:
+    def _check_table(self, table: RowsToCheck, mentioned: frozenset[str]) -> list[Finding]:
         """Findings of one table. Touches no other table but to read node ids, which are final by then."""
         entity = self._entity(table)
         found = self._check_ids(table, entity)
@@ -112,7 +112,7 @@ class LoadChecker:
             table.load(["id"])
         return found
 
-    def _check_rules(self, table: StagedTable, entity: EntityType, mentioned: frozenset[str]) -> list[Finding]:
+    def _check_rules(self, table: RowsToCheck, entity: EntityType, mentioned: frozenset[str]) -> list[Finding]:
         found: list[Finding] = []
         for unique in unique_probes(entity):
             found += self._check_unique(table, unique)
@@ -122,13 +122,13 @@ class LoadChecker:
                 found += self._check_cardinality(table, entity, cardinality)
         return found
 
-    def _entity(self, table: StagedTable) -> EntityType:
+    def _entity(self, table: RowsToCheck) -> EntityType:
         entity = self._catalog.table(table.table_key)
         if entity is None:
             raise InternalError(f"rows were staged for the unknown table '{table.table_key}'")
         return entity
 
-    def _check_ids(self, table: StagedTable, entity: EntityType) -> list[Finding]:
+    def _check_ids(self, table: RowsToCheck, entity: EntityType) -> list[Finding]:
         if not table.given_ids:
             return []
         ids = table.column("id")
@@ -148,7 +148,7 @@ class LoadChecker:
 
         return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
 
-    def _check_unique(self, table: StagedTable, probe: UniqueProbe) -> list[Finding]:
+    def _check_unique(self, table: RowsToCheck, probe: UniqueProbe) -> list[Finding]:
         table.load(["id", *probe.columns])
         columns = [table.column(name) for name in probe.columns]
         later = _repeats(columns, table, keep_last=False)
@@ -156,7 +156,7 @@ class LoadChecker:
         taken = self._held_by_stored(table, probe)
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
-    def _unique_finding(self, table: StagedTable, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
+    def _unique_finding(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
         name = table.table_key.partition(":")[2]
         label = probe.columns[0] if len(probe.columns) == 1 else f"({', '.join(probe.columns)})"
 
@@ -167,7 +167,7 @@ class LoadChecker:
 
         return Finding(table.table_key, probe.columns[0], Rule.UNIQUE, rows, message)
 
-    def _held_by_stored(self, table: StagedTable, probe: UniqueProbe) -> Rows:
+    def _held_by_stored(self, table: RowsToCheck, probe: UniqueProbe) -> Rows:
         """Rows whose tuple a stored row holds that this load does not replace."""
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return np.empty(0, dtype=np.int64)
@@ -176,7 +176,9 @@ class LoadChecker:
         new = pa.table({n: table.column(n).take(pa.array(live)) for n in names} | {"row": pa.array(live)})
         replaced = _live_ids(table)
         hits: list[npt.NDArray[np.int64]] = []
-        for batch in scan_columns(table.target.open(self._options), ["id", *names]):
+        # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
+        wanted = any_of(new.select(names).drop_null())
+        for batch in scan_where(table.target.open(self._options), ["id", *names], wanted):
             kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
             stored = pa.Table.from_batches([kept]).select(names).group_by(names).aggregate([])
             hits.append(np.asarray(new.join(stored, keys=names, join_type="inner").column("row"), dtype=np.int64))
@@ -184,7 +186,7 @@ class LoadChecker:
         return found[np.argsort(table.input_rank[found])] if len(found) else found
 
     def _check_endpoints(
-        self, table: StagedTable, probes: tuple[EndpointProbe, ...], mentioned: frozenset[str]
+        self, table: RowsToCheck, probes: tuple[EndpointProbe, ...], mentioned: frozenset[str]
     ) -> list[Finding]:
         """Looks at one staged file at a time: edges are many, and two passes cost less than keeping their ends."""
         unknown: dict[str, list[pa.Array]] = {probe.column: [] for probe in probes}
@@ -210,7 +212,7 @@ class LoadChecker:
         stored = stored_among(self._targets[node_key].open(self._options), "id", values)
         return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
 
-    def _dangling(self, table: StagedTable, probe: EndpointProbe, missing: pa.Array) -> list[Finding]:
+    def _dangling(self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array) -> list[Finding]:
         rows: list[Rows] = []
         names: list[pa.Array] = []
         for first, ends in table.files([probe.column]):
@@ -241,7 +243,7 @@ class LoadChecker:
                 self._indexes[node_key] = KeyIndex(ids.combine_chunks())
             return self._indexes[node_key]
 
-    def _check_cardinality(self, table: StagedTable, edge: EdgeType, probe: CardinalityProbe) -> list[Finding]:
+    def _check_cardinality(self, table: RowsToCheck, edge: EdgeType, probe: CardinalityProbe) -> list[Finding]:
         live = np.flatnonzero(~table.dropped)
         sources = table.column("src").take(pa.array(live)).combine_chunks().dictionary_encode()
         codes = np.asarray(sources.indices)
@@ -261,7 +263,7 @@ class LoadChecker:
 
     def _outside(
         self,
-        table: StagedTable,
+        table: RowsToCheck,
         live: Rows,
         codes: npt.NDArray[np.int32],
         total: npt.NDArray[np.int64],
@@ -278,7 +280,7 @@ class LoadChecker:
         refused = (place_from_last < excess[codes]) | (total[codes] < low)
         return live[refused], lambda code: f"min {low}" if total[code] < low else f"max {high}"
 
-    def _stored_edges(self, table: StagedTable, sources: pa.Array) -> npt.NDArray[np.int64]:
+    def _stored_edges(self, table: RowsToCheck, sources: pa.Array) -> npt.NDArray[np.int64]:
         """Stored edges per source that stay beside the new ones."""
         counts = np.zeros(len(sources), dtype=np.int64)
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
@@ -315,12 +317,12 @@ class LoadChecker:
             )
 
 
-def _live_ids(table: StagedTable) -> pa.Array:
+def _live_ids(table: RowsToCheck) -> pa.Array:
     """Ids of the rows that will be committed: stored rows that have them are replaced."""
     return table.column("id").filter(pa.array(~table.dropped)).combine_chunks()
 
 
-def _found(finding: Finding, table: StagedTable) -> list[Finding]:
+def _found(finding: Finding, table: RowsToCheck) -> list[Finding]:
     """The finding, if it has rows; they are dropped from the table."""
     if not len(finding.rows):
         return []
@@ -328,7 +330,7 @@ def _found(finding: Finding, table: StagedTable) -> list[Finding]:
     return [finding]
 
 
-def _repeats(columns: list[pa.ChunkedArray], table: StagedTable, keep_last: bool) -> Rows:
+def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> Rows:
     """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order.
 
     Tuples with a null are exempt; dropped rows do not count.

@@ -13,9 +13,10 @@ from dataclasses import replace
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.recovery import Scope, recover
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
+from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import current_hash
 from spark_omnigraph.graph.index import ensure_indices
-from spark_omnigraph.graph.load import Clock, LoadPlan, LoadRequest, StagedLoad, check_and_finish, plan_attempt
+from spark_omnigraph.graph.load import LoadPlan, LoadRequest, StagedLoad, check_and_finish, plan_attempt
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.second_pass import StagedAgain
 from spark_omnigraph.graph.staged_table import gather

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
@@ -26,6 +26,7 @@ from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, 
 from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
+from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
 from spark_omnigraph.graph.repair import RepairReport, repair
 from spark_omnigraph.graph.report import check_report_path
 from spark_omnigraph.manifest.lineage import Commit
@@ -186,6 +187,32 @@ class Graph:
         """Like `load`, but a missing branch is created from `base` first."""
         return self.load(source, mode, branch=branch, base=base, actor=actor, options=options)
 
+    def mutate(
+        self,
+        text: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        actor: str | None = None,
+        branch: str | None = None,
+        dry_run: bool = False,
+    ) -> MutationResult:
+        """Runs one mutation of a `.gq` text in one commit: the one of that `name`, or the only one. A dry run checks
+        and counts, and writes nothing.
+
+        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError or ConstraintError when it is refused,
+        ConflictError when somebody else won; then nothing has changed.
+        """
+        self._require_writable()
+        line = self._existing_branch(branch)
+        request = prepare_mutation(read_contract(self.store), text, name, params)
+        self.refresh()
+        result = mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run))
+        if result.commit is None:
+            return result
+        seconds, warnings = self._index("mutation", line, result.tables)
+        return replace(result, phases={**result.phases, "index": seconds}, warnings=result.warnings + warnings)
+
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
         entry = self.snapshot(**where).entries.get(table)
@@ -299,14 +326,25 @@ class Graph:
         report = load(self.store, request, executor)
         if report.commit is None or not options.build_indexes:
             return report
+        seconds, warnings = self._index("load", request.branch, report.tables)
+        phases = {**report.phases, "index": seconds}
+        return replace(report, phases=phases, warnings=report.warnings + warnings)
+
+    def _index(self, write: str, branch: str | None, tables: Iterable[str]) -> tuple[float, tuple[str, ...]]:
+        """Builds what is missing after a write; how long it took, and what went wrong."""
         started = time.perf_counter()
-        warnings = report.warnings
+        warnings: tuple[str, ...] = ()
         try:
-            ensure_indices(self.store, request.branch, report.tables)
+            ensure_indices(self.store, branch, tables)
         except OmnigraphError as error:
-            warnings += (f"the load is committed, but indexes could not be built: {error.message}",)
-        phases = {**report.phases, "index": round(time.perf_counter() - started, 4)}
-        return replace(report, phases=phases, warnings=warnings)
+            warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
+        return round(time.perf_counter() - started, 4), warnings
+
+    def _existing_branch(self, branch: str | None) -> str | None:
+        name = parse_branch(branch if branch is not None else self.branch)
+        if name is not None and name not in self.store.branch_names():
+            raise NotFoundError(f"branch '{name}' not found in '{self.store.root}'")
+        return name
 
     def _target_branch(self, branch: str | None, base: str | None, dry_run: bool) -> tuple[str | None, bool]:
         """Checked name of the branch to write, and whether it was created from `base` just now.

@@ -11,10 +11,8 @@ merge always, overwrite only while nothing that it replaces has moved.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -29,6 +27,7 @@ from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.errors import BadRowsError, BadRowSummary, ExpectedVersionMismatch, InternalError, OmnigraphError
 from spark_omnigraph.graph.check import CheckResult, LoadChecker
+from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
@@ -103,24 +102,6 @@ class CheckedLoad:
     bad_rows: BadRowSummary
     bad_per_table: Mapping[str, int]
     superseded: Mapping[str, int]
-
-
-class Clock:
-    """Seconds per phase, added up over attempts."""
-
-    def __init__(self) -> None:
-        self.phases: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - start
-
-    def seconds(self) -> dict[str, float]:
-        return {name: round(value, 4) for name, value in self.phases.items()}
 
 
 def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadReport:

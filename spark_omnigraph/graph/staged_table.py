@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,28 @@ class Origin:
 
     ranges: Rows
     ordinals: Rows
+
+
+class RowsToCheck(Protocol):
+    """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory."""
+
+    target: TableTarget
+    given_ids: bool
+    dropped: npt.NDArray[np.bool_]
+
+    @property
+    def table_key(self) -> str: ...
+
+    @property
+    def input_rank(self) -> Rows: ...
+
+    def column(self, name: str) -> pa.ChunkedArray: ...
+
+    def files(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]: ...
+
+    def load(self, names: Iterable[str]) -> None: ...
+
+    def drop(self, rows: Rows) -> None: ...
 
 
 class StagedTable:

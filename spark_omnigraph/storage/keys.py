@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,8 +74,77 @@ def scan_columns(
     condition = None
     if key is not None and values is not None and len(values) <= IN_LIST_LIMIT:
         condition = in_list(key, values)
+    return scan_where(dataset, columns, condition)
+
+
+def scan_where(dataset: LanceDataset, columns: Sequence[str], condition: str | None) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of the rows that meet a Lance filter."""
     with reading(f"scan {dataset.uri}"):
         yield from dataset.scanner(columns=list(columns), filter=condition, batch_size=_SCAN_BATCH).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Ids and physical addresses of stored rows."""
+
+    ids: pa.Array
+    addresses: npt.NDArray[np.uint64]
+
+
+def rows_where(dataset: LanceDataset, condition: str) -> Found:
+    """Stored rows that meet a Lance filter."""
+    return _found(dataset, ["id"], condition, lambda batch: batch)
+
+
+def rows_with(dataset: LanceDataset, columns: Sequence[str], values: pa.Array) -> Found:
+    """Stored rows of which any of these string columns holds one of the distinct `values`."""
+    few = len(values) <= IN_LIST_LIMIT
+    condition = " OR ".join(in_list(column, values) for column in columns) if few else None
+
+    def matching(batch: pa.RecordBatch) -> pa.RecordBatch:
+        masks = [pc.is_in(batch.column(column), value_set=values) for column in columns]
+        return batch.filter(masks[0] if len(masks) == 1 else pc.or_(masks[0], masks[1]))
+
+    return _found(dataset, ["id", *columns], condition, matching)
+
+
+def _found(
+    dataset: LanceDataset,
+    columns: Sequence[str],
+    condition: str | None,
+    matching: Callable[[pa.RecordBatch], pa.RecordBatch],
+) -> Found:
+    ids: list[pa.Array] = []
+    addresses: list[npt.NDArray[np.uint64]] = []
+    with reading(f"scan {dataset.uri}"):
+        scanner = dataset.scanner(
+            columns=list(columns), filter=condition, with_row_address=True, batch_size=_SCAN_BATCH
+        )
+        for batch in scanner.to_batches():
+            kept = matching(batch)
+            ids.append(kept.column("id"))
+            addresses.append(np.asarray(kept.column("_rowaddr")).astype(np.uint64))
+    found = np.concatenate(addresses) if addresses else np.empty(0, dtype=np.uint64)
+    return Found(pa.chunked_array(ids, pa.string()).combine_chunks(), found)
+
+
+def any_of(rows: pa.Table) -> str | None:
+    """Lance filter that every row meets which has in each column one of the values there; None when that is too long,
+    or a column's values have no exact literal.
+    """
+    parts = []
+    for name in rows.column_names:
+        values = rows.column(name).unique()
+        if len(values) > IN_LIST_LIMIT:
+            return None
+        if pa.types.is_string(values.type):
+            parts.append(in_list(name, values))
+        elif pa.types.is_integer(values.type):
+            # The negative limit of 64 bits has no literal.
+            numbers = [v for v in values.to_pylist() if v > -(2**63)]
+            if len(numbers) == len(values):
+                parts.append(f"`{name}` IN ({', '.join(map(str, numbers))})" if numbers else "false")
+    return " AND ".join(parts) or None
 
 
 def read_staged(table_uri: str, path: str, columns: Sequence[str], options: Mapping[str, str]) -> pa.Table:

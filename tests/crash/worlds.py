@@ -12,6 +12,7 @@ from unittest.mock import patch
 from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
+from spark_omnigraph.graph.mutate import MutationResult
 from spark_omnigraph.storage.graph_store import GraphStore
 
 SCHEMA = """
@@ -30,7 +31,10 @@ def knows(source: str, target: str, edge_id: str) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """A kind of write: its name, how it is made, and the state before and after it."""
+    """A kind of write: its name, how it is made, and the state before and after it.
+
+    The mode is that of a load of the lines, or `mutate`: then the lines are one query.
+    """
 
     name: str
     mode: str
@@ -69,6 +73,16 @@ WRITERS = {
             BEFORE | {"Person:c=3", "Knows:k2"},
             "draft",
         ),
+        Writer(
+            "mutation",
+            "mutate",
+            (
+                'query q() { insert Person { name: "c", age: 3 } insert Knows { from: "c", to: "a" }',
+                'update Person set { age: 9 } where name = "a" }',
+            ),
+            frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:c-a"}),
+        ),
+        Writer("delete", "mutate", ('query q() { delete Person where name = "a" }',), frozenset({"Person:b=2"})),
     )
 }
 
@@ -81,7 +95,9 @@ def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = Non
     return graph
 
 
-def run(graph: Graph, writer: Writer) -> LoadReport:
+def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult:
+    if writer.mode == "mutate":
+        return graph.mutate(" ".join(writer.lines), branch=writer.branch)
     return graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=LoadOptions(build_indexes=False))
 
 
@@ -105,7 +121,11 @@ def state(graph: Graph, branch: str | None = None) -> frozenset[str]:
     for line in graph.export(branch=branch or "main"):
         record = json.loads(line)
         data = record["data"]
-        found.add(f"Person:{data['name']}={data['age']}" if "type" in record else f"Knows:{data['id']}")
+        if "type" in record:
+            found.add(f"Person:{data['name']}={data['age']}")
+        else:
+            given = data["id"].startswith("k")
+            found.add(f"Knows:{data['id'] if given else '-'.join((record['from'], record['to']))}")
     return frozenset(found)
 
 

@@ -16,7 +16,8 @@ _ENVELOPE = ("type", "edge")
 """Members of a record that another wording need not name."""
 
 ACCEPTED_KINDS: dict[str, tuple[type[OmnigraphError], ...]] = {
-    "parse": (errors.SchemaParseError,),
+    "parse": (errors.SchemaParseError, errors.QueryParseError),
+    "type": (errors.QueryTypeError,),
     "catalog": (errors.CatalogError,),
     "bad_request": (errors.InputError,),
     "param": (errors.InputError,),
@@ -35,6 +36,9 @@ def problems(error: OmnigraphError, expected: Json, schema: str) -> list[str]:
     if kind is not None and not isinstance(error, ACCEPTED_KINDS[kind]):
         found.append(f"kind {kind!r} expected, got {type(error).__name__}: {error}")
     said = spoken(error)
+    code = expected.get("code")
+    if code is not None and not said.startswith(f"type error: {code}:"):
+        found.append(f"rule {code} expected, got: {said}")
     for text in expected.get("message_contains", ()):
         if text not in said:
             missing = [word for word in kept_words(text, schema) if not _says(said, word)]

@@ -141,6 +141,11 @@ class Scenario:
         got = {name: getattr(report, name) for name in step.expect if name != "tables"}
         _equal(step, got, {name: value for name, value in step.expect.items() if name != "tables"})
 
+    def _mutate(self, step: Step) -> None:
+        result = self._open.mutate(step.fields["source"], step.fields["query"], step.fields.get("params"))
+        if not step.fails:
+            _equal(step, {name: getattr(result, name) for name in step.expect}, step.expect)
+
     def _count(self, step: Step) -> None:
         options = {"branch": step.fields["branch"]} if "branch" in step.fields else {}
         _equal(step, self._open.count(step.fields["table"], **options), step.expect["count"])

@@ -1,0 +1,53 @@
+"""The verb that changes rows by a query text: `mutate`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.mutate import MutationResult
+
+
+def mutate(job: Job) -> Outcome:
+    """Runs one mutation in one commit."""
+    config = job.config
+    text = query_text(config.query)
+    graph = Graph.open(config.graph, branch=config.branch, storage_options=job.host.storage_options(config))
+    result = graph.mutate(text, config.name or None, config.params, actor=config.actor, dry_run=config.dry_run)
+    _say(job, result)
+    return Outcome(
+        branch=result.branch,
+        base_commit=result.base_commit,
+        commit=result.commit,
+        manifest_version=result.manifest_version,
+        tables={key: asdict(rows) for key, rows in result.tables.items()},
+        phases=result.phases,
+        warnings=result.warnings,
+        result={
+            "query_name": result.query,
+            "affected_nodes": result.affected_nodes,
+            "affected_edges": result.affected_edges,
+            "actor_id": result.actor,
+        },
+    )
+
+
+def query_text(path: str) -> str:
+    """The text of a file. BadRequestError when it is not UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequestError(f"'{path}' is not a UTF-8 text: {error}") from error
+
+
+def _say(job: Job, result: MutationResult) -> None:
+    job.log.info("%s: %s nodes and %s edges affected", result.query, result.affected_nodes, result.affected_edges)
+    if job.config.dry_run:
+        job.log.info("dry run: nothing was written")
+    elif result.commit is None:
+        job.log.info("nothing to do: branch %s is unchanged", result.branch)
+    else:
+        job.log.info("commit %s on branch %s", result.commit, result.branch)

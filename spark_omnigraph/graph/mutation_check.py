@@ -1,0 +1,73 @@
+"""The rules of the schema over all that one mutation wrote, once, at its end: by the checks of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from spark_omnigraph.errors import ConstraintError
+from spark_omnigraph.graph.check import Finding, LoadChecker
+from spark_omnigraph.graph.mutation_statements import Statements
+from spark_omnigraph.graph.pending import PendingRows, PendingTable
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.keys import stored_among
+from spark_omnigraph.storage.staged import TableTarget
+from spark_omnigraph.validate.batch import BatchChecker
+
+_NAMED = 5
+"""Violations that an error spells out."""
+
+
+def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements) -> None:
+    """Raises ConstraintError for what the pending rows break, as they are together with the rows that stay stored.
+
+    Values of the rows come first: required, range, pattern, enum. Then unique values, ends of edges, numbers of edges.
+    """
+    pending = statements.pending.written()
+    if not pending:
+        return
+    _refuse([message for rows in pending.values() for message in _of_rows(rows)])
+    targets = {key: _target(store, snapshot, key) for key in snapshot.entries}
+    _refuse(list(_unborn(store, targets, statements)))
+    tables = {key: PendingTable(rows, targets[key]) for key, rows in pending.items()}
+    # Rows replace stored ones by id, which is what a merge does.
+    checker = LoadChecker(statements.catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
+    found = checker.run(frozenset(pending)).findings
+    _refuse([message for finding in found for message in _of_finding(finding)])
+
+
+def _of_rows(rows: PendingRows) -> list[str]:
+    return [violation.message for violation in BatchChecker(rows.entity).check(rows.table())]
+
+
+def _of_finding(finding: Finding) -> Iterator[str]:
+    return (finding.message(i) for i in range(len(finding.rows)))
+
+
+def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Statements) -> Iterator[str]:
+    """Ends of edges that only a later statement makes, and that are not stored either."""
+    for (column, node_key), ends in sorted(statements.unborn.items()):
+        later = ends & statements.pending.inserted(node_key)
+        if not later:
+            continue
+        wanted = pa.array(sorted(later), pa.string())
+        target = targets[node_key]
+        stored = stored_among(target.open(store.storage_options), "id", wanted).to_pylist() if target.row_count else []
+        for end in sorted(later - set(stored)):
+            name = node_key.partition(":")[2]
+            yield f"{column} '{end}' not found in {name} (a later statement makes it; put that one first)"
+
+
+def _target(store: GraphStore, snapshot: Snapshot, key: str) -> TableTarget:
+    entry = snapshot.entries[key]
+    return TableTarget(key, store.table_uri(entry.location, entry.branch), entry.version, entry.row_count)
+
+
+def _refuse(messages: list[str]) -> None:
+    distinct = list(dict.fromkeys(messages))
+    if distinct:
+        more = [f"and {len(distinct) - _NAMED} more"] if len(distinct) > _NAMED else []
+        raise ConstraintError("; ".join(distinct[:_NAMED] + more))
