@@ -77,12 +77,13 @@ def _record(entity: EntityType, row: Row) -> Row:
 
 def _rows(entity: EntityType, batch: pa.RecordBatch) -> Iterator[Row]:
     pairs = zip(batch.schema.names, batch.columns, strict=True)
-    columns = {name: _values(entity, name, column) for name, column in pairs}
+    columns = {name: _finite(entity, name, plain_values(entity, name, column)) for name, column in pairs}
     for i in range(batch.num_rows):
         yield {name: values[i] for name, values in columns.items()}
 
 
-def _values(entity: EntityType, name: str, column: pa.Array) -> list[object]:
+def plain_values(entity: EntityType, name: str, column: pa.Array) -> list[object]:
+    """Values of a stored column as export writes them: dates as days, date-times as text."""
     prop = entity.property(name)
     if prop is None:
         return list(column.to_pylist())
@@ -90,8 +91,13 @@ def _values(entity: EntityType, name: str, column: pa.Array) -> list[object]:
         return _mapped(column, pa.date32(), pa.int32(), lambda days: days)
     if prop.type.scalar is Scalar.DATETIME:
         return _mapped(column, pa.date64(), pa.int64(), _datetime_text)
-    values = list(column.to_pylist())
-    if prop.type.scalar in (Scalar.F32, Scalar.F64) and not all(_is_finite(v) for v in values):
+    return list(column.to_pylist())
+
+
+def _finite(entity: EntityType, name: str, values: list[object]) -> list[object]:
+    prop = entity.property(name)
+    is_float = prop is not None and prop.type.scalar in (Scalar.F32, Scalar.F64)
+    if is_float and not all(_is_finite(v) for v in values):
         raise BadRequestError(f"property '{entity.name}.{name}' holds a value that is not finite; JSON cannot carry it")
     return values
 

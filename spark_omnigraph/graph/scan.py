@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from difflib import get_close_matches
 
 import pyarrow as pa
@@ -12,10 +12,12 @@ from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.history import list_commits
+from spark_omnigraph.graph.index import Progress, table_status
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.commit_log import read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.scan import PinnedTable, column_names
+from spark_omnigraph.storage.scan import PinnedTable, column_names, fragment_sizes
 
 MAIN = "main"
 
@@ -48,6 +50,21 @@ TABLES = pa.schema(
         pa.field("manifest_version", pa.int64(), nullable=False),
         pa.field("table_version", pa.int64(), nullable=False),
         pa.field("table_branch", pa.string(), nullable=False),
+        pa.field("fragments", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("indexes", pa.int64(), nullable=False),
+        pa.field("indexes_complete", pa.int64(), nullable=False),
+    ]
+)
+RECOVERIES = pa.schema(
+    [
+        pa.field("commit", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("for_actor", pa.string()),
+        pa.field("operation", pa.string(), nullable=False),
+        pa.field("writer", pa.string(), nullable=False),
+        pa.field("outcomes", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
     ]
 )
 
@@ -107,15 +124,28 @@ def branches_table(store: GraphStore) -> pa.Table:
     return _table(rows, BRANCHES)
 
 
-def tables_table(snapshot: Snapshot) -> pa.Table:
-    """All types of a snapshot with their row counts and pins, nodes first."""
+def recoveries_table(store: GraphStore) -> pa.Table:
+    """Interrupted writes that were finished or undone, oldest first; `outcomes` is JSON."""
+    return _table((astuple(audit) for audit in read_recoveries(store.location)), RECOVERIES)
+
+
+def tables_table(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> pa.Table:
+    """All types of a snapshot with their row counts, pins, files and indexes, nodes first.
+
+    `indexes` are those that the schema asks for, `indexes_complete` those that cover every row. Opens every table.
+    """
     keys = sorted(snapshot.entries, key=lambda k: (not k.startswith("node:"), k))
     rows = []
     for entry in map(snapshot.entries.__getitem__, keys):
         kind, _, name = entry.table_key.partition(":")
         line = snapshot.branch or MAIN
         pins = (line, snapshot.version, entry.version, entry.branch or MAIN)
-        rows.append((entry.table_key, kind, name, entry.row_count, *pins))
+        sizes = fragment_sizes(pin(store, entry))
+        entity = catalog.table(entry.table_key)
+        indexes = [] if entity is None else table_status(store, entity, entry)
+        complete = sum(status.progress is Progress.COMPLETE for status in indexes)
+        stored = (len(sizes), sum(size.bytes for size in sizes), len(indexes), complete)
+        rows.append((entry.table_key, kind, name, entry.row_count, *pins, *stored))
     return _table(rows, TABLES)
 
 

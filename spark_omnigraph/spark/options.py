@@ -27,6 +27,9 @@ READ_OPTIONS = (
     "where",
     "limit",
     "aggregate",
+    "startingVersion",
+    "endingVersion",
+    "maxCommitsPerTrigger",
 )
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
@@ -37,6 +40,8 @@ class MetaTable(str, Enum):
     COMMITS = "commits"
     BRANCHES = "branches"
     TABLES = "tables"
+    RECOVERIES = "recoveries"
+    CHANGES = "changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,10 @@ class ReadOptions:
     filter: str | None = None
     where: tuple[Term, ...] = ()
     limit: int | None = None
+    starting: int | None = None
+    ending: int | None = None
+    from_now: bool = False
+    commits_per_trigger: int | None = None
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -64,6 +73,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     text = canonical(named, READ_OPTIONS)
     meta = _choice("table", text["table"], MetaTable) if "table" in text else None
     _check_combination(text)
+    from_now = text.get("startingVersion", "").strip().lower() == "latest"
     return ReadOptions(
         uri=graph_uri(text),
         table_key=type_key(text),
@@ -77,6 +87,10 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         filter=text.get("filter"),
         where=parse_where(text["where"]) if "where" in text else (),
         limit=_count_option("limit", text.get("limit"), 0),
+        starting=None if from_now else _count_option("startingVersion", text.get("startingVersion"), 0),
+        ending=_count_option("endingVersion", text.get("endingVersion"), 0),
+        from_now=from_now,
+        commits_per_trigger=_count_option("maxCommitsPerTrigger", text.get("maxCommitsPerTrigger"), 1),
         storage=storage,
     )
 
@@ -107,13 +121,18 @@ def canonical(given: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
 
 
 def _check_combination(text: Mapping[str, str]) -> None:
-    _at_most_one(text, ("node", "edge", "table"))
+    is_feed = text.get("table", "").strip().lower() == MetaTable.CHANGES.value
+    _at_most_one(text, ("node", "edge") if is_feed else ("node", "edge", "table"))
+    if not is_feed:
+        for name in ("startingVersion", "endingVersion", "maxCommitsPerTrigger"):
+            _refuse_with(text, name, (name,), "it belongs to the change feed: option 'table' with 'changes'")
     _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
     if "table" in text:
         _refuse_with(text, "table", ("aggregate", *_TABLE_ONLY), "use Spark's own select, filter and limit")
-    if text.get("table", "").lower() in (MetaTable.BRANCHES.value, MetaTable.COMMITS.value):
+    table = text.get("table", "").strip().lower()
+    if table and table != MetaTable.TABLES.value:
         _refuse_with(text, "table", ("versionAsOf", "snapshot", "timestampAsOf"), "the log has one state")
-    if text.get("table", "").lower() == MetaTable.BRANCHES.value:
+    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value):
         _refuse_with(text, "table", ("branch",), "all branches are listed")
     if "aggregate" in text:
         if text["aggregate"].lower() != "count":

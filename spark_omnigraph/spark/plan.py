@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import ReadTarget, resolve
-from spark_omnigraph.graph.scan import TypeAt, branches_table, commits_table, tables_table, type_at
+from spark_omnigraph.graph.scan import TypeAt, branches_table, commits_table, recoveries_table, tables_table, type_at
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.spark.filters import filter_sql
 from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
@@ -60,10 +60,12 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
         return _known(commits_table(store, options.branch), "table 'commits'")
     if options.meta is MetaTable.BRANCHES:
         return _known(branches_table(store), "table 'branches'")
+    if options.meta is MetaTable.RECOVERIES:
+        return _known(recoveries_table(store), "table 'recoveries'")
     target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of)
     snapshot = resolve(store, target)
     if options.meta is MetaTable.TABLES:
-        return _known(tables_table(snapshot), "table 'tables'")
+        return _known(tables_table(store, read_catalog(store), snapshot), "table 'tables'")
     if options.table_key is None:
         return _known_counts({key: entry.row_count for key, entry in snapshot.entries.items()})
     return _plan_type(store, read_catalog(store), snapshot, options, now or datetime.now(timezone.utc))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.feed import FeedPlan, FeedReader, FeedStream, is_feed, plan_feed
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.reader import GraphReader
 from spark_omnigraph.spark.writer import plan_write
@@ -17,7 +18,7 @@ class OmnigraphDataSource(DataSource):
     Filters are options and never pushed by Spark, which mixes up the pushed filters of two scans of one `load()`.
     """
 
-    _plan: ReadPlan | None = None
+    _plan: ReadPlan | FeedPlan | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -27,16 +28,26 @@ class OmnigraphDataSource(DataSource):
     def schema(self) -> StructType:
         """Schema of the frame. The plan stays with the instance, which Spark pickles: this pins the snapshot."""
         with coded():
-            self._plan = plan_read(self.options)
+            self._plan = self._planned()
         return self._plan.frame
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reader for the frame's schema, or for one that the user gave and that Spark asked nobody about."""
         with coded():
-            plan = self._plan or plan_read(self.options)
+            plan = self._plan or self._planned()
+            if isinstance(plan, FeedPlan):
+                return FeedReader(plan.for_schema(schema))
             return GraphReader(plan.for_schema(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The change feed as a stream, of one type or of all."""
+        with coded():
+            return FeedStream(plan_feed(self.options).for_schema(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Writer for a frame; options and columns are checked here, before its tasks run."""
         with coded():
             return plan_write(self.options, schema, overwrite)
+
+    def _planned(self) -> ReadPlan | FeedPlan:
+        return plan_feed(self.options) if is_feed(self.options) else plan_read(self.options)

@@ -72,7 +72,7 @@ def test_branches_name_their_heads(store: GraphStore) -> None:
 
 
 def test_tables_list_nodes_first(store: GraphStore) -> None:
-    rows = tables_table(resolve(store, ReadTarget("dev/one"))).to_pylist()
+    rows = tables_table(store, read_catalog(store), resolve(store, ReadTarget("dev/one"))).to_pylist()
     assert [(r["table"], r["kind"], r["type"], r["rows"], r["table_branch"]) for r in rows] == [
         ("node:Empty", "node", "Empty", 0, "main"),
         ("node:Thing", "node", "Thing", 6, "main"),

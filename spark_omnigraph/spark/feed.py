@@ -1,0 +1,176 @@
+"""The change feed as a frame and as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructField, StructType
+
+from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.contract import read_catalog
+from spark_omnigraph.graph.feed import (
+    COMMIT_COLUMNS,
+    ENVELOPE,
+    FeedTask,
+    check_start,
+    feed_tasks,
+    first_parents,
+    read_envelopes,
+    read_typed,
+)
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
+from spark_omnigraph.spark.types import arrow_target, check_user_schema, frame_schema, to_frame
+from spark_omnigraph.storage.graph_store import GraphStore
+
+VERSION = "version"
+"""Key of a stream's offset: the manifest version up to which changes were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPlan:
+    """A change feed with the frame it is read into; `table_key` None is all types together."""
+
+    options: ReadOptions
+    frame: StructType
+
+    def for_schema(self, asked: StructType) -> FeedPlan:
+        """The same feed under a schema that the user gave: it prunes and orders columns."""
+        check_user_schema(self.frame, asked, "the change feed")
+        return replace(self, frame=asked)
+
+    def store(self) -> GraphStore:
+        return GraphStore.open(self.options.uri, self.options.storage or None)
+
+    def commits(self, store: GraphStore) -> list[Commit]:
+        return first_parents(store, parse_branch(self.options.branch))
+
+    def partitions(self, first: int, last: int) -> Sequence[FeedPartition]:
+        """One for each table that a commit of the versions changed."""
+        store = self.store()
+        tasks = feed_tasks(store, read_catalog(store), self.commits(store), first, last, self.options.table_key)
+        return [FeedPartition(task) for task in tasks]
+
+    def read(self, task: FeedTask) -> Iterator[pa.RecordBatch]:
+        """Batches of the frame."""
+        target = arrow_target(self.frame)
+        for batch in read_envelopes(task) if self.options.table_key is None else read_typed(task):
+            yield to_frame(batch.select(self.frame.names), target)
+
+
+@dataclass(frozen=True)
+class FeedPartition(InputPartition):
+    """What one task reads."""
+
+    task: FeedTask
+
+
+def is_feed(given: Mapping[str, str]) -> bool:
+    """Whether the options ask for the change feed."""
+    return any(k.lower() == "table" and v.strip().lower() == MetaTable.CHANGES.value for k, v in given.items())
+
+
+def plan_feed(given: Mapping[str, str]) -> FeedPlan:
+    """Checks the options of a change feed. Raises BadRequestError and NotFoundError."""
+    if not is_feed(given):
+        raise BadRequestError("only the change feed can be read as a stream: add .option('table', 'changes')")
+    options = parse_read_options(given)
+    for name, value in (("columns", options.columns), ("filter", options.filter or options.where)):
+        if value:
+            raise BadRequestError(f"option '{name}' does not go with a change feed: use Spark's own select and filter")
+    if options.table_key is None:
+        return FeedPlan(options, from_arrow_schema(ENVELOPE))
+    catalog = read_catalog(GraphStore.open(options.uri, options.storage or None))
+    entity = catalog.table(options.table_key)
+    if entity is None:
+        raise NotFoundError(f"{options.table_key.replace(':', ' type ')} is not in the schema")
+    commit = from_arrow_schema(pa.schema(COMMIT_COLUMNS))
+    fields: list[StructField] = [*frame_schema(entity).fields, *commit.fields]
+    return FeedPlan(options, StructType(fields))
+
+
+class FeedReader(DataSourceReader):
+    """The feed of a range of versions, both ends included; by default all of them."""
+
+    def __init__(self, plan: FeedPlan) -> None:
+        self.plan = plan
+        store = plan.store()
+        commits = plan.commits(store)
+        self.first = plan.options.starting or 0
+        if plan.options.from_now:
+            self.first = commits[-1].manifest_version + 1
+        else:
+            check_start(commits, self.first)
+        newest = commits[-1].manifest_version
+        self.last = newest if plan.options.ending is None else plan.options.ending
+        if plan.options.ending is not None and self.last < self.first:
+            raise BadRequestError(f"endingVersion {self.last} lies before startingVersion {self.first}")
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with coded():
+            return self.plan.partitions(self.first, self.last)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark turns an empty list of partitions into one partition without a value.
+        if isinstance(partition, FeedPartition):
+            with coded():
+                yield from self.plan.read(partition.task)
+
+
+class FeedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The feed as a stream. An offset is a manifest version; a batch ends at a commit, so no commit is ever split."""
+
+    def __init__(self, plan: FeedPlan) -> None:
+        self.plan = plan
+        self.target: int | None = None
+        if plan.options.ending is not None:
+            raise BadRequestError("option 'endingVersion' does not go with a stream; use the trigger availableNow")
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self.target = self._commits()[-1].manifest_version
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        # Spark knows limits of files, rows and bytes; commits travel as files.
+        most = self.plan.options.commits_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        commits = self._commits()
+        if self.plan.options.from_now:
+            return {VERSION: commits[-1].manifest_version}
+        start = self.plan.options.starting or 0
+        with coded():
+            check_start(commits, start - 1)
+        # The oldest commit made the graph: there is nothing before it to compare with.
+        return {VERSION: max(start - 1, commits[0].manifest_version)}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+        later = [c.manifest_version for c in self._commits() if c.manifest_version > start[VERSION]]
+        if self.target is not None:
+            later = [version for version in later if version <= self.target]
+        if isinstance(limit, ReadMaxFiles):
+            later = later[: limit.max_files]
+        return {VERSION: later[-1] if later else start[VERSION]}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        with coded():
+            return self.plan.partitions(start[VERSION] + 1, end[VERSION])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, FeedPartition):
+            with coded():
+                yield from self.plan.read(partition.task)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to release: versions belong to the graph."""
+
+    def _commits(self) -> list[Commit]:
+        with coded():
+            return self.plan.commits(self.plan.store())

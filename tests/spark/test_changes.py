@@ -1,0 +1,155 @@
+"""The change feed as a frame and as a stream, and the frames about the graph itself."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.spark.api import register
+from spark_omnigraph.spark.errors import typed_errors
+
+SCHEMA = """
+node Lamp { tag: String @key  watt: I32?  made: Date? }
+node Room { name: String @key }
+edge In: Lamp -> Room { since: Date? }
+"""
+
+
+def lamp(tag: str, watt: int, **more: object) -> str:
+    return json.dumps({"type": "Lamp", "data": {"tag": tag, "watt": watt, **more}})
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """Three commits: two lamps, a room and an edge; one lamp updated and one added; all lamps overwritten."""
+    g = Graph.init(tmp_path_factory.mktemp("g") / "g", SCHEMA)
+    edge = {"edge": "In", "from": "a", "to": "r", "data": {"id": "i1"}}
+    g.load([lamp("a", 1, made="2020-02-03"), lamp("b", 2), '{"type": "Room", "data": {"name": "r"}}', json.dumps(edge)])
+    g.load([lamp("b", 75), lamp("c", 3)], mode="merge", actor="ada")
+    g.load([lamp("a", 9)], mode="overwrite")
+    return g
+
+
+@pytest.fixture
+def versions(graph: Graph) -> list[int]:
+    return [c.manifest_version for c in graph.commits()[1:]]
+
+
+def feed(spark: SparkSession, graph: Graph, **options: object) -> DataFrame:
+    register(spark)
+    reader = spark.read.format("omnigraph").option("table", "changes")
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load(graph.uri)
+
+
+def of_lamps(frame: DataFrame) -> list[tuple[object, ...]]:
+    rows = frame.select("_commit_version", "_change_type", "id", "watt").collect()
+    return sorted(tuple(row) for row in rows)
+
+
+def test_a_type_has_its_columns_and_the_commit(spark: SparkSession, graph: Graph, versions: list[int]) -> None:
+    frame = feed(spark, graph, node="Lamp")
+    assert frame.dtypes == [
+        ("id", "string"),
+        ("made", "date"),
+        ("tag", "string"),
+        ("watt", "int"),
+        ("_change_type", "string"),
+        ("_commit_version", "bigint"),
+        ("_commit_id", "string"),
+        ("_commit_timestamp", "timestamp"),
+    ]
+    one, two, three = versions
+    assert of_lamps(frame) == [
+        (one, "insert", "a", 1),
+        (one, "insert", "b", 2),
+        (two, "insert", "c", 3),
+        (two, "update_postimage", "b", 75),
+        (two, "update_preimage", "b", 2),
+        (three, "delete", "b", 75),
+        (three, "delete", "c", 3),
+        (three, "update_postimage", "a", 9),
+        (three, "update_preimage", "a", 1),
+    ]
+    commits = {row["_commit_version"]: row["_commit_id"] for row in frame.collect()}
+    assert commits == {c.manifest_version: c.id for c in graph.commits()[1:]}
+    assert frame.where("id = 'a'").where("_change_type = 'insert'").head()["made"] == date(2020, 2, 3)
+
+
+def test_a_range_of_versions_includes_both_ends(spark: SparkSession, graph: Graph, versions: list[int]) -> None:
+    frame = feed(spark, graph, node="Lamp", startingVersion=versions[1], endingVersion=versions[1])
+    assert {row[0] for row in of_lamps(frame)} == {versions[1]}
+    assert of_lamps(feed(spark, graph, node="Lamp", startingVersion="latest")) == []
+
+
+def test_all_types_together(spark: SparkSession, graph: Graph, versions: list[int]) -> None:
+    frame = feed(spark, graph, endingVersion=versions[0])
+    found = {row["table"]: row for row in frame.where("id in ('a', 'r', 'i1')").collect()}
+    assert json.loads(found["node:Lamp"]["data"]) == {"id": "a", "made": 18295, "tag": "a", "watt": 1}
+    assert json.loads(found["node:Room"]["data"]) == {"id": "r", "name": "r"}
+    edge = found["edge:In"]
+    assert (edge["src"], edge["dst"], json.loads(edge["data"])) == ("a", "r", {"id": "i1", "since": None})
+    assert (found["node:Lamp"]["src"], found["node:Lamp"]["dst"]) == (None, None)
+
+
+def test_what_cannot_be_read_is_refused(spark: SparkSession, graph: Graph, versions: list[int]) -> None:
+    with (
+        pytest.raises(NotFoundError, match="version 999 does not exist yet: the newest commit is version"),
+        typed_errors(),
+    ):
+        feed(spark, graph, startingVersion=999).collect()
+    with pytest.raises(BadRequestError, match="lies before startingVersion"), typed_errors():
+        feed(spark, graph, startingVersion=versions[1], endingVersion=versions[0]).collect()
+    with pytest.raises(BadRequestError, match="'startingVersion' does not go with"), typed_errors():
+        spark.read.format("omnigraph").option("node", "Lamp").option("startingVersion", "1").load(graph.uri)
+    with pytest.raises(NotFoundError, match="node type Lamb is not in the schema"), typed_errors():
+        feed(spark, graph, node="Lamb")
+
+
+def stream(spark: SparkSession, uri: str, checkpoint: Path, found: list[list[Row]], **options: object) -> None:
+    """Runs the feed of lamps until nothing is left; `found` gets the rows of each batch."""
+    register(spark)
+    reader = spark.readStream.format("omnigraph").option("table", "changes").option("node", "Lamp")
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    query = (
+        reader.load(uri)
+        .writeStream.foreachBatch(lambda frame, number: found.append(frame.collect()))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+
+
+def test_a_stream_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", SCHEMA)
+    for number in range(3):
+        g.load([lamp(f"l{number}", number)])
+    batches: list[list[Row]] = []
+    stream(spark, g.uri, tmp_path / "checkpoint", batches, maxCommitsPerTrigger=2)
+    assert [sorted(row["id"] for row in rows) for rows in batches if rows] == [["l0", "l1"], ["l2"]]
+    g.load([lamp("l1", 11)], mode="merge")
+    later: list[list[Row]] = []
+    stream(spark, g.uri, tmp_path / "checkpoint", later, maxCommitsPerTrigger=2)
+    assert [[(row["_change_type"], row["watt"]) for row in rows] for rows in later if rows] == [
+        [("update_preimage", 1), ("update_postimage", 11)]
+    ]
+
+
+def test_the_frames_about_the_graph(spark: SparkSession, graph: Graph) -> None:
+    register(spark)
+    tables = spark.read.format("omnigraph").option("table", "tables").load(graph.uri)
+    lamps = tables.where("type = 'Lamp'").head()
+    assert (lamps["rows"], lamps["fragments"], lamps["indexes"], lamps["indexes_complete"]) == (1, 1, 2, 2)
+    assert lamps["bytes"] > 0
+    recoveries = spark.read.format("omnigraph").option("table", "recoveries").load(graph.uri)
+    assert recoveries.columns == ["commit", "kind", "for_actor", "operation", "writer", "outcomes", "created_at"]
+    assert recoveries.count() == 0
