@@ -14,6 +14,7 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import is_live
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import pending
+from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
 from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
@@ -27,6 +28,7 @@ from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, i
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
+from spark_omnigraph.graph.query import bound_plan, prepare, run_query
 from spark_omnigraph.graph.repair import RepairReport, repair
 from spark_omnigraph.graph.report import check_report_path
 from spark_omnigraph.manifest.lineage import Commit
@@ -223,6 +225,21 @@ class Graph:
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
         """One row by id as a dictionary (values as in `export`), or None."""
         return read_entity(self.store, self.catalog(), self.snapshot(**where), table, entity_id)
+
+    def query(
+        self,
+        text: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        **where: Unpack[Where],
+    ) -> QueryResult:
+        """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
+
+        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
+        """
+        catalog = self.catalog()
+        plan = bound_plan(prepare(catalog, text, name), params)
+        return run_query(self.store, catalog, self.snapshot(**where), plan)
 
     def export(
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]

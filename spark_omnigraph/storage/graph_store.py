@@ -28,6 +28,7 @@ from spark_omnigraph.storage.layout import (
 )
 from spark_omnigraph.storage.manifest_table import ManifestReader, read_rows
 from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.table_reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate
 
 TIDY_ABOVE = 64
@@ -57,6 +58,7 @@ class GraphStore:
     def __init__(self, location: Location, objects: Objects) -> None:
         self.location = location
         self.objects = objects
+        self.reads = ReadCache()
         self._reader = ManifestReader()
 
     @classmethod

@@ -1,0 +1,212 @@
+"""Who is next to whom: edges of one type by the positions of their ends, compressed and kept in memory.
+
+Nodes have numbers: their position in the node table. Ids of edges between equal types that no stored node has get the
+numbers after these, because a walk may pass through them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.lang.gq.plan import Direction
+from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.validate.key_index import KeyIndex
+
+MEMORY = 1 << 30
+"""Bytes of all adjacency indexes together; the least used go first."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """One step from each of some nodes: `counts` neighbours each, one after the other, and the edges between."""
+
+    counts: Numbers
+    nodes: Numbers
+    edges: Numbers | None = None
+
+
+class Neighbours(Protocol):
+    """Where walks find their next nodes: compressed in memory, or by look-ups in the edge table."""
+
+    def of(self, nodes: Numbers) -> Steps | None:
+        """Neighbours of different nodes; None when they are too many for this way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """Neighbours of node `n` are `nodes[starts[n]:starts[n + 1]]`."""
+
+    starts: Numbers
+    nodes: npt.NDArray[np.int32]
+    edges: npt.NDArray[np.int32] | None
+
+    def of(self, nodes: Numbers) -> Steps:
+        begins = self.starts[nodes]
+        counts = self.starts[nodes + 1] - begins
+        places = ranges(begins, counts)
+        edges = None if self.edges is None else self.edges[places].astype(np.int64)
+        return Steps(counts, self.nodes[places].astype(np.int64), edges)
+
+    @property
+    def bytes(self) -> int:
+        return self.starts.nbytes + self.nodes.nbytes + (0 if self.edges is None else self.edges.nbytes)
+
+
+def ranges(begins: Numbers, counts: Numbers) -> Numbers:
+    """Whole numbers from each begin on, so many as counted, one after the other."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    found: Numbers = np.arange(total) + np.repeat(begins - (ends - counts), counts)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The two node numbers of every edge, by position of the edge, and how many numbers there are."""
+
+    sources: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.int32]
+    source_numbers: int
+    target_numbers: int
+
+    def compressed(self, direction: Direction, with_edges: bool) -> Compressed:
+        """The neighbours in one direction; with edges each stored edge counts, otherwise each neighbour once."""
+        a, b, size = self.sources, self.targets, self.source_numbers
+        edges = np.arange(len(a), dtype=np.int32)
+        if direction is Direction.IN:
+            a, b, size = b, a, self.target_numbers
+        elif direction is Direction.BOTH:
+            back = np.flatnonzero(a != b)
+            a, b = np.concatenate([a, b[back]]), np.concatenate([b, a[back]])
+            edges = np.concatenate([edges, edges[back]])
+        width = max(self.source_numbers, self.target_numbers, 1)
+        keys = a.astype(np.int64) * width + b
+        kept: npt.NDArray[np.int32] | None = None
+        if with_edges:
+            order = np.argsort(keys, kind="stable")
+            keys, kept = keys[order], edges[order]
+        else:
+            keys = np.unique(keys)
+        starts = np.searchsorted(keys, np.arange(size + 1, dtype=np.int64) * width)
+        return Compressed(starts.astype(np.int64), (keys % width).astype(np.int32), kept)
+
+
+def read_ends(edges: TableReader, sources: TableReader, targets: TableReader) -> Ends:
+    """The ends of all edges of a table."""
+    table = edges.columns(["src", "dst"])
+    src, dst = _texts(table, "src"), _texts(table, "dst")
+    found = KeyIndex(_texts(sources.columns(["id"]), "id"))
+    a = found.find(src)
+    if sources is not targets:
+        b = KeyIndex(_texts(targets.columns(["id"]), "id")).find(dst)
+        # Nothing is walked to or from the ends that are not stored: these edges lie past all nodes.
+        return Ends(
+            np.where(a < 0, sources.rows, a).astype(np.int32),
+            np.where(b < 0, targets.rows, b).astype(np.int32),
+            sources.rows + 1,
+            targets.rows + 1,
+        )
+    b = found.find(dst)
+    count = sources.rows
+    absent_a, absent_b = np.flatnonzero(a < 0), np.flatnonzero(b < 0)
+    if len(absent_a) or len(absent_b):
+        absent = pa.concat_arrays([src.take(pa.array(absent_a)), dst.take(pa.array(absent_b))]).dictionary_encode()
+        numbers = np.asarray(absent.indices).astype(np.int64) + count
+        a[absent_a], b[absent_b] = numbers[: len(absent_a)], numbers[len(absent_a) :]
+        count += len(absent.dictionary)
+    return Ends(a.astype(np.int32), b.astype(np.int32), count, count)
+
+
+def _texts(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+class AdjacencyCache:
+    """Adjacency indexes by the physical state of their tables, within bounded memory."""
+
+    def __init__(self, memory: int = MEMORY) -> None:
+        self.memory = memory
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[object, ...], Ends | Compressed] = OrderedDict()
+
+    def has(self, key: tuple[object, ...]) -> bool:
+        """Whether an index, or the ends that it is made from, are here."""
+        with self._lock:
+            return key in self._kept
+
+    def get(self, key: tuple[object, ...]) -> Ends | Compressed | None:
+        """What was put under a key, if it is still here."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: tuple[object, ...], made: Ends | Compressed) -> None:
+        """Keeps this, and forgets what was used longest ago until all fits; what is too large is not kept."""
+        with self._lock:
+            self._kept[key] = made
+            while self._kept and sum(map(_bytes, self._kept.values())) > self.memory:
+                self._kept.popitem(last=False)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in use."""
+        with self._lock:
+            return sum(map(_bytes, self._kept.values()))
+
+
+def _bytes(kept: Ends | Compressed) -> int:
+    return kept.bytes if isinstance(kept, Compressed) else kept.sources.nbytes + kept.targets.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeTables:
+    """An edge table and the node tables of its ends; `source` and `target` are one object for equal types."""
+
+    edges: TableReader
+    sources: TableReader
+    targets: TableReader
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.edges.identity, self.sources.identity, self.targets.identity
+
+    def is_compressed(self, cache: AdjacencyCache) -> bool:
+        """Whether the ends of the edges are in memory."""
+        return cache.has(self.key)
+
+    def compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> Compressed:
+        """The neighbours in one direction, from the cache when they are there."""
+        key = (*self.key, direction, with_edges)
+        found = cache.get(key)
+        if isinstance(found, Compressed):
+            return found
+        ends = cache.get(self.key)
+        if not isinstance(ends, Ends):
+            ends = read_ends(self.edges, self.sources, self.targets)
+            cache.put(self.key, ends)
+        made = ends.compressed(direction, with_edges)
+        cache.put(key, made)
+        return made
+
+
+CACHE = AdjacencyCache()
+"""Of this process; a version of a table never changes, so what is here is never stale."""
+
+
+def in_sorted(values: Positions, among: Positions) -> npt.NDArray[np.bool_]:
+    """Which values are among others that are ascending."""
+    if not len(among):
+        return np.zeros(len(values), dtype=bool)
+    found: npt.NDArray[np.bool_] = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
+    return found

@@ -1,0 +1,62 @@
+"""Groups of rows and their counts, sums, averages, least and greatest values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_omnigraph.engine.compare import numbers
+from spark_omnigraph.engine.order import Ranks, codes, ranks
+from spark_omnigraph.engine.rows import Rows
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.plan import Aggregate, Aggregated, AggregateFunction, Column, Output
+
+
+def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
+    """The columns of the result, groups in order of their first row."""
+    columns = operator.columns
+    wanted = [c.argument if isinstance(c, Aggregated) else _column(c) for c in columns]
+    rows.load((c.variable, c.name) for c in wanted)
+    values = [rows.column(c.variable, c.name) for c in wanted]
+    keys = [value for value, column in zip(values, columns, strict=True) if isinstance(column, Output)]
+    group, first = codes(keys, rows.count)
+    count = len(first) if keys else 1
+    found = []
+    for value, column in zip(values, columns, strict=True):
+        if isinstance(column, Aggregated):
+            found.append(_summary(column.function, value, group, count))
+        else:
+            found.append(value.take(pa.array(first)))
+    return found
+
+
+def _column(output: Output) -> Column:
+    if not isinstance(output.value, Column):
+        raise InternalError(f"'{output.name}' beside an aggregate is not a column")
+    return output.value
+
+
+def _summary(function: AggregateFunction, values: pa.Array, group: Ranks, count: int) -> pa.Array:
+    valid = np.flatnonzero(np.asarray(values.is_valid()))
+    numbered = np.bincount(group[valid], minlength=count)
+    if function is AggregateFunction.COUNT:
+        return pa.array(numbered, pa.int64())
+    if function in (AggregateFunction.MIN, AggregateFunction.MAX):
+        return _extreme(function, values, group, valid, count)
+    added: np.ndarray = np.bincount(group[valid], weights=numbers(values)[valid].astype(np.float64), minlength=count)
+    nothing = numbered == 0
+    if function is AggregateFunction.AVG:
+        added = added / np.where(nothing, 1, numbered)
+    return pa.array(added, pa.float64(), mask=nothing)
+
+
+def _extreme(function: AggregateFunction, values: pa.Array, group: Ranks, valid: np.ndarray, count: int) -> pa.Array:
+    """Values at the least or greatest rank of each group."""
+    rank = ranks(values)[valid]
+    if function is AggregateFunction.MAX:
+        rank = ~rank
+    order = np.lexsort((rank, group[valid]))
+    groups, starts = np.unique(group[valid][order], return_index=True)
+    at = np.full(count, -1, dtype=np.int64)
+    at[groups] = valid[order[starts]]
+    return values.take(pa.array(at, mask=at < 0))

@@ -1,0 +1,159 @@
+"""Expand and Connect: walks from the values of a variable, by one of two ways that reach the same nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_omnigraph.catalog.types import EdgeType
+from spark_omnigraph.engine.adjacency import CACHE, EdgeTables, Numbers, in_sorted, ranges
+from spark_omnigraph.engine.lookup import Lookup, positions_of
+from spark_omnigraph.engine.rows import Bound, Entities, Rows
+from spark_omnigraph.engine.scans import satisfied, select
+from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.engine.table import Table
+from spark_omnigraph.engine.walk import Reached, walk
+from spark_omnigraph.errors import InternalError, TextEnum
+from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops
+
+SMALL = 512
+"""Nodes from which a walk by look-ups may go on; each look-up of a batch costs some milliseconds."""
+FEW_EDGES = 64
+"""A look-up is chosen for at most one node in so many edges: reading all edges is cheaper otherwise."""
+
+
+class Strategy(TextEnum):
+    """How walks find neighbours: an index of all edges in memory, look-ups in the edge table, or what costs less."""
+
+    BY_COST = "by cost"
+    ADJACENCY = "adjacency"
+    LOOKUP = "lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """A start and the position of a stored node reached from it, ascending by both; and the edges' positions."""
+
+    starts: Numbers
+    nodes: Numbers
+    edges: Numbers | None
+
+
+def expand(operator: Expand, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
+    """Each row once for every node that its walk reaches and that satisfies the predicates."""
+    used, of_row = _starts(rows.bound[operator.source])
+    pairs = _walked(operator.hops, rows.bound[operator.source], used, source, strategy)
+    table = source.table(f"node:{operator.target_type}")
+    positions, index = np.unique(pairs.nodes, return_inverse=True)
+    if operator.predicates and len(positions):
+        pairs, positions, index = _filtered(operator, table, pairs, positions, index)
+    counted = np.bincount(pairs.starts, minlength=len(used))
+    begins = np.cumsum(counted) - counted
+    counts = counted[of_row]
+    chosen = ranges(begins[of_row], counts)
+    found = rows.take(np.repeat(np.arange(rows.count), counts))
+    found = found.with_variable(operator.target, Bound(Entities(table, positions), index[chosen]))
+    return _with_edges(operator.hops, found, pairs, chosen, source)
+
+
+def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
+    """Rows whose two variables a walk connects; with an edge variable, once for each edge."""
+    used, of_row = _starts(rows.bound[operator.source])
+    pairs = _walked(operator.hops, rows.bound[operator.source], used, source, strategy)
+    targets = rows.bound[operator.target].positions()
+    width = int(max(targets.max(initial=0), pairs.nodes.max(initial=0))) + 1
+    wanted, keys = of_row * width + targets, pairs.starts * width + pairs.nodes
+    if pairs.edges is None:
+        return rows.keep(in_sorted(wanted, keys))
+    begins = np.searchsorted(keys, wanted, side="left")
+    counts = np.searchsorted(keys, wanted, side="right") - begins
+    chosen = ranges(begins, counts)
+    return _with_edges(operator.hops, rows.take(np.repeat(np.arange(rows.count), counts)), pairs, chosen, source)
+
+
+def _starts(bound: Bound) -> tuple[Numbers, Numbers]:
+    """Different entities that rows name, and which of them each row names."""
+    used, of_row = np.unique(bound.index, return_inverse=True)
+    return used.astype(np.int64), of_row.astype(np.int64)
+
+
+def _filtered(
+    operator: Expand, table: Table, pairs: _Pairs, positions: Numbers, index: Numbers
+) -> tuple[_Pairs, Numbers, Numbers]:
+    """Pairs whose node satisfies the predicates: asked of few nodes one by one, of many in a scan of all."""
+    if len(positions) * FEW_EDGES < table.stored:
+        good = satisfied(table, positions, operator.predicates)
+    else:
+        good = in_sorted(positions, select(table, operator.predicates))
+    kept = np.flatnonzero(good[index])
+    edges = None if pairs.edges is None else pairs.edges[kept]
+    number = np.cumsum(good) - 1
+    return _Pairs(pairs.starts[kept], pairs.nodes[kept], edges), positions[good], number[index[kept]]
+
+
+def _with_edges(hops: Hops, rows: Rows, pairs: _Pairs, chosen: Numbers, source: EngineSource) -> Rows:
+    if hops.edge_variable is None or pairs.edges is None:
+        return rows
+    positions, index = np.unique(pairs.edges[chosen], return_inverse=True)
+    entities = Entities(source.table(f"edge:{hops.edge_type}"), positions)
+    return rows.with_variable(hops.edge_variable, Bound(entities, index.astype(np.int64)))
+
+
+def _walked(hops: Hops, bound: Bound, used: Numbers, source: EngineSource, strategy: Strategy) -> _Pairs:
+    edge = source.edge(hops.edge_type)
+    nothing = np.empty(0, dtype=np.int64)
+    tables = _tables(edge, source)
+    if tables is None or not len(used):
+        return _Pairs(nothing, nothing, nothing if hops.edge_variable is not None else None)
+    entities = bound.entities
+    if strategy is Strategy.LOOKUP or (strategy is Strategy.BY_COST and _is_small(tables, len(used))):
+        most = tables.edges.rows + tables.sources.rows if strategy is Strategy.LOOKUP else SMALL
+        found = _by_lookup(hops, entities, used, tables, most)
+        if found is not None:
+            return found
+    chains = tables.sources is tables.targets
+    compressed = tables.compressed(hops.direction, hops.edge_variable is not None, CACHE)
+    reached = walk(hops, entities.positions[used], compressed, chains)
+    if reached is None:
+        raise InternalError("an index of all edges does not give up")
+    ends = tables.targets if hops.direction is Direction.OUT else tables.sources
+    return _stored(reached, reached.nodes, reached.nodes < ends.rows)
+
+
+def _is_small(tables: EdgeTables, starts: int) -> bool:
+    return starts <= SMALL and starts * FEW_EDGES <= tables.edges.rows and not tables.is_compressed(CACHE)
+
+
+def _by_lookup(hops: Hops, entities: Entities, used: Numbers, tables: EdgeTables, most: int) -> _Pairs | None:
+    chains = tables.sources is tables.targets
+    lookup = Lookup(tables.edges, hops.direction, hops.edge_variable is not None, chains, most)
+    chosen = entities.take(used)
+    starts = lookup.sources.numbers(chosen.column("id").to_pylist())
+    reached = walk(hops, starts, lookup, chains)
+    if reached is None:
+        return None
+    ends = tables.sources if hops.direction is Direction.IN else tables.targets
+    known, at = np.unique(reached.nodes, return_inverse=True)
+    positions = positions_of([lookup.targets.ids[number] for number in known.tolist()], ends)[at]
+    return _stored(reached, positions, positions >= 0)
+
+
+def _stored(reached: Reached, positions: Numbers, good: np.ndarray) -> _Pairs:
+    """Pairs whose node is stored, in order of start and position."""
+    edges = reached.edges
+    starts, nodes = reached.starts[good], positions[good]
+    keys = (nodes, starts) if edges is None else (edges[good], nodes, starts)
+    order = np.lexsort(keys)
+    return _Pairs(starts[order], nodes[order], None if edges is None else edges[good][order])
+
+
+def _tables(edge: EdgeType, source: EngineSource) -> EdgeTables | None:
+    """Readers of the edge type and of the types of its ends; None when one has no rows in this snapshot."""
+    edges = source.table(edge.table_key)
+    sources, targets = source.table(f"node:{edge.from_type}"), source.table(f"node:{edge.to_type}")
+    if any(table.pending is not None or table.hidden for table in (edges, sources, targets)):
+        raise InternalError("walks see committed rows only")
+    if edges.reader is None or sources.reader is None or targets.reader is None:
+        return None
+    return EdgeTables(edges.reader, sources.reader, targets.reader)

@@ -1,0 +1,109 @@
+"""Neighbours by look-ups in the edge table: the way of small walks, which need no index of all edges in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from spark_omnigraph.engine.adjacency import Numbers, Steps
+from spark_omnigraph.engine.pushdown import quoted, text
+from spark_omnigraph.lang.gq.plan import Direction
+from spark_omnigraph.storage.table_reader import Positions, TableReader
+
+BATCH = 5_000
+"""Ids of one filter."""
+
+
+class Lookup:
+    """Nodes have numbers in the order in which the walk meets their ids; sources and targets of edges between
+    different types are numbered apart.
+    """
+
+    def __init__(self, edges: TableReader, direction: Direction, with_edges: bool, same_type: bool, most: int) -> None:
+        self._edges = edges
+        self._direction = direction
+        self._with_edges = with_edges
+        self._most = most
+        self.sources = Numbering()
+        self.targets = self.sources if same_type else Numbering()
+
+    def of(self, nodes: Numbers) -> Steps | None:
+        """Neighbours of different nodes; None when more than the limit are asked for."""
+        if len(nodes) > self._most:
+            return None
+        ids = [self.sources.ids[node] for node in nodes.tolist()]
+        here, there, edges = self._pairs(ids)
+        place = {id_: number for number, id_ in enumerate(ids)}
+        at = np.fromiter((place[id_] for id_ in here), dtype=np.int64, count=len(here))
+        to = self.targets.numbers(there)
+        if self._with_edges:
+            order = np.lexsort((edges, to, at))
+        else:
+            order = np.unique(at * (len(self.targets.ids) + 1) + to, return_index=True)[1]
+        counts = np.bincount(at[order], minlength=len(ids))
+        return Steps(counts, to[order], edges[order] if self._with_edges else None)
+
+    def _pairs(self, ids: Sequence[str]) -> tuple[list[str], list[str], Positions]:
+        """Id here, id there and position of each edge that leads from one of these ids."""
+        here: list[str] = []
+        there: list[str] = []
+        edges: list[Positions] = []
+        for near, far in _ENDS[self._direction]:
+            for part in batches(ids):
+                positions, table = self._edges.where(is_any(near, part), [near, far])
+                froms, tos = table.column(near).to_pylist(), table.column(far).to_pylist()
+                if near == "dst" and self._direction is Direction.BOTH:
+                    # Self-loops came with the other end already.
+                    kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
+                    froms, tos = [froms[i] for i in kept], [tos[i] for i in kept]
+                    positions = positions[kept]
+                here += froms
+                there += tos
+                edges.append(positions)
+        return here, there, np.concatenate(edges) if edges else np.empty(0, dtype=np.int64)
+
+
+_ENDS = {
+    Direction.OUT: (("src", "dst"),),
+    Direction.IN: (("dst", "src"),),
+    Direction.BOTH: (("src", "dst"), ("dst", "src")),
+}
+
+
+class Numbering:
+    """Numbers for ids, in order of appearance."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._number: dict[str, int] = {}
+
+    def numbers(self, ids: Iterable[str]) -> Numbers:
+        """Numbers of ids, new ones for ids that have none."""
+        found = []
+        for id_ in ids:
+            number = self._number.get(id_)
+            if number is None:
+                number = self._number[id_] = len(self.ids)
+                self.ids.append(id_)
+            found.append(number)
+        return np.array(found, dtype=np.int64)
+
+
+def positions_of(ids: Sequence[str], nodes: TableReader) -> Positions:
+    """Position of the node with each id, -1 where there is none."""
+    place: dict[str, int] = {}
+    for part in batches(ids):
+        positions, table = nodes.where(is_any("id", part), ["id"])
+        place.update(zip(table.column("id").to_pylist(), positions.tolist(), strict=True))
+    return np.array([place.get(id_, -1) for id_ in ids], dtype=np.int64)
+
+
+def is_any(column: str, values: Iterable[str]) -> str:
+    """Lance SQL: a column is one of these texts."""
+    return f"{quoted(column)} IN ({', '.join(text(value) for value in values)})"
+
+
+def batches(values: Sequence[str]) -> Iterable[Sequence[str]]:
+    """Runs of at most `BATCH` values."""
+    return (values[start : start + BATCH] for start in range(0, len(values), BATCH))

@@ -1,0 +1,114 @@
+"""Rank: rows by the score of a search, best first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from spark_omnigraph.engine.order import ordered
+from spark_omnigraph.engine.pushdown import push
+from spark_omnigraph.engine.rows import Rows, Scores, scanned
+from spark_omnigraph.engine.search import distances, query_vector, text_scores
+from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Constant, Fuse, Nearest, Rank, Ranking, Scan, TextMatch
+from spark_omnigraph.storage.search import nearest_rows
+
+MANY = 10_000
+"""Rows from which nearest neighbours are looked for by Lance before distances are computed here."""
+SPARE = 64
+"""Candidates besides the wanted ones, so that equal distances are told apart by the rules of the plan."""
+
+
+def rank(operator: Rank, rows: Rows, ties: list[tuple[pa.Array, bool]]) -> Rows:
+    """Rows with a score, best first, equal ones by `ties`; the first `limit` of them."""
+    if isinstance(operator.by, Fuse):
+        chosen, fused = _fused(operator.by, operator.limit, rows, ties)
+        return rows.take(chosen).with_scores(operator.by, fused)
+    order = _best_first(operator.by, scores(operator.by, rows), ties)
+    return rows.take(order[: operator.limit] if operator.limit is not None else order)
+
+
+def scores(by: Ranking | TextMatch, rows: Rows) -> Scores:
+    """A score a row, NaN where there is none. A fusion that the rows were not ranked by ranks these rows."""
+    if isinstance(by, Fuse):
+        return rows.scored[by] if by in rows.scored else _fusion_scores(by, rows)
+    bound = rows.bound[by.column.variable]
+    entities = bound.entities
+    if isinstance(by, Nearest):
+        query = query_vector(by.column, by.query)
+        if query is None:
+            return np.full(rows.count, np.nan)
+        return distances(entities.column(by.column.name), query)[bound.index]
+    return text_scores(entities.table, by, entities.positions)[bound.index]
+
+
+def _fusion_scores(fuse: Fuse, rows: Rows) -> Scores:
+    chosen, fused = _fused(fuse, None, rows, by_identity(rows))
+    of_row = rows.bound[fuse.primary.column.variable].positions()
+    score = dict(zip(of_row[chosen].tolist(), fused.tolist(), strict=True))
+    return np.array([score.get(node, np.nan) for node in of_row.tolist()], dtype=np.float64)
+
+
+def _best_first(by: Nearest | Bm25, found: Scores, ties: list[tuple[pa.Array, bool]]) -> np.ndarray:
+    """Numbers of the rows that have a score, in order."""
+    order = ordered([(pa.array(found), isinstance(by, Bm25)), *ties], len(found))
+    return order[~np.isnan(found[order])]
+
+
+def _fused(fuse: Fuse, limit: int | None, rows: Rows, ties: list[tuple[pa.Array, bool]]) -> tuple[np.ndarray, Scores]:
+    """The rows of a fusion, best first, and their scores: one row for each id of the primary arm's variable."""
+    k = _k(fuse)
+    variable = fuse.primary.column.variable
+    of_row = rows.bound[variable].positions()
+    first: dict[int, int] = {}
+    score: dict[int, float] = {}
+    for arm in (fuse.primary, fuse.secondary):
+        order = _best_first(arm, scores(arm, rows), ties)
+        if isinstance(arm, Nearest) and limit is not None:
+            order = order[:limit]
+        ids, places = np.unique(of_row[order], return_index=True)
+        for place, at in enumerate(np.argsort(places)):
+            node = int(ids[at])
+            first.setdefault(node, int(order[places[at]]))
+            score[node] = score.get(node, 0.0) + 1.0 / (k + place + 1)
+    # A dictionary keeps the order in which the arms listed the ids, and the sort is stable.
+    best = sorted(score, key=lambda node: -score[node])[:limit]
+    return np.array([first[node] for node in best], dtype=np.int64), np.array([score[node] for node in best])
+
+
+def _k(fuse: Fuse) -> int:
+    value = fuse.k.value if isinstance(fuse.k, Constant) else None
+    if not isinstance(value, int) or value <= 0:
+        raise BadRequestError(f"rrf k must be greater than 0, got {value}")
+    return value
+
+
+def nearest_scan(operator: Rank, source: EngineSource) -> Rows | None:
+    """Candidates of a nearest-neighbour search in a large table, found by Lance after its filters; None when this is
+    not such a search, or when they cannot be proven to hold the wanted rows.
+    """
+    by, scan, limit = operator.by, operator.input, operator.limit
+    if not isinstance(by, Nearest) or not isinstance(scan, Scan) or limit is None:
+        return None
+    table = source.table(f"node:{scan.node_type}")
+    reader, query = table.reader, query_vector(by.column, by.query)
+    if reader is None or query is None or by.column.name not in table.names or reader.rows < MANY:
+        return None
+    pushed = push(scan.predicates, table.names)
+    if pushed.rest or table.pending is not None or table.hidden:
+        return None
+    wanted = limit + SPARE
+    positions, bound = nearest_rows(reader, by.column.name, query, wanted, pushed.where)
+    rows = scanned(scan.variable, table, np.sort(positions))
+    if np.isinf(bound):
+        return rows
+    exact = np.sort(scores(by, rows))
+    # Lance adds in single precision; a wanted row may only be missing when it lies as far away as the last one.
+    certain = limit == 0 or exact[min(limit, len(exact)) - 1] < bound * (1 - 1e-4)
+    return rows if certain else None
+
+
+def by_identity(rows: Rows) -> list[tuple[pa.Array, bool]]:
+    """The ids of all variables, in order of their names."""
+    return [(rows.column(name, IDENTITY), False) for name in sorted(rows.bound)]

@@ -1,0 +1,119 @@
+"""What a query returns, as an Arrow table, as Python values, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import pyarrow as pa
+
+from spark_omnigraph.lang.gq.plan import ResultColumn
+
+Json = str | int | float | bool | None | list["Json"]
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - arithmetic on UTC milliseconds, printed with a Z
+_RUN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Rows of a read query; column names may repeat. `branch` and `manifest_version` say which state was read."""
+
+    name: str
+    columns: tuple[ResultColumn, ...]
+    table: pa.Table
+    branch: str
+    manifest_version: int
+
+    @property
+    def row_count(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def to_arrow(self) -> pa.Table:
+        """The rows with the types in which they are stored (a DateTime is a date64)."""
+        return self.table
+
+    def to_pylist(self) -> list[dict[str, Json]]:
+        """The rows as JSON values: 64-bit integers exact, dates and times as text, NaN and infinities as text.
+
+        Of columns with the same name the last one stays.
+        """
+        return list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, Json]]:
+        """Like `to_pylist`, a run of rows at a time."""
+        names = self.column_names
+        for start in range(0, self.row_count, _RUN):
+            part = self.table.slice(start, _RUN)
+            columns = [json_values(column) for column in part.columns]
+            for values in zip(*columns):
+                yield dict(zip(names, values))
+
+    def to_json(self) -> str:
+        """`query_name`, `target`, `row_count`, `columns` and `rows` as one JSON object."""
+        body = {
+            "query_name": self.name,
+            "target": {"branch": self.branch, "manifest_version": self.manifest_version},
+            "row_count": self.row_count,
+            "columns": self.column_names,
+            "rows": self.to_pylist(),
+        }
+        return json.dumps(body, ensure_ascii=False)
+
+    def __len__(self) -> int:
+        return self.row_count
+
+
+def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
+    """Values of a column as JSON has them."""
+    of = column.type
+    if pa.types.is_date(of):
+        whole = column.cast(pa.int32()) if pa.types.is_date32(of) else column.cast(pa.int64())
+        return [_encoded(of)(value) if value is not None else None for value in whole.to_pylist()]
+    if pa.types.is_list(of) or pa.types.is_fixed_size_list(of):
+        return _lists(column)
+    values: list[Json] = column.to_pylist()
+    return [_float(v) for v in values] if pa.types.is_floating(of) else values
+
+
+def _lists(column: pa.ChunkedArray | pa.Array) -> list[Json]:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(whole, pa.ChunkedArray):
+        return [value for chunk in whole.chunks for value in _lists(chunk)]
+    found: list[Json] = []
+    for row in whole:
+        found.append(json_values(row.values) if row.is_valid else None)
+    return found
+
+
+def _encoded(of: pa.DataType) -> Callable[[int], Json]:
+    return _day if pa.types.is_date32(of) else _moment
+
+
+def _day(days: int) -> str:
+    ordinal = _EPOCH_DAY + days
+    if not 1 <= ordinal <= date.max.toordinal():
+        return f"{days} days since 1970-01-01"
+    return date.fromordinal(ordinal).isoformat()
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms since 1970-01-01"
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
+
+
+def _float(value: Json) -> Json:
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,141 @@
+"""Rows between operators: for each variable, which row of its table; columns are read when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.engine.table import Table
+from spark_omnigraph.lang.gq.plan import Fuse
+from spark_omnigraph.storage.table_reader import Positions
+
+Scores = npt.NDArray[np.float64]
+"""NaN where a row has no score."""
+
+TAG = "#"
+"""Begins the names of tags: which outer row a row of an anti-join belongs to."""
+
+
+@dataclass(slots=True)
+class Entities:
+    """Different rows of one table; columns that were read are kept."""
+
+    table: Table
+    positions: Positions
+    read: dict[str, pa.Array] = field(default_factory=dict)
+
+    def load(self, names: Iterable[str]) -> None:
+        """Reads these columns together, those that are not there yet."""
+        missing = sorted(set(names) - self.read.keys())
+        if missing:
+            self.read.update(zip(missing, self.table.columns(self.positions, missing), strict=True))
+
+    def column(self, name: str) -> pa.Array:
+        """A column, one value for each of the rows."""
+        self.load([name])
+        return self.read[name]
+
+    def take(self, chosen: Positions) -> Entities:
+        """Some of the rows, with the columns that were read."""
+        at = pa.array(chosen)
+        return Entities(self.table, self.positions[chosen], {n: c.take(at) for n, c in self.read.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A variable's values: `index` names one of the entities for each row."""
+
+    entities: Entities
+    index: Positions
+
+    def column(self, name: str) -> pa.Array:
+        """One value a row."""
+        column = self.entities.column(name)
+        return column if _is_range(self.index, len(column)) else column.take(pa.array(self.index))
+
+    def narrowed(self) -> Bound:
+        """The same values; entities that no row names are forgotten, so that nobody reads their columns."""
+        if len(self.index) >= len(self.entities.positions):
+            return self
+        used, index = np.unique(self.index, return_inverse=True)
+        return Bound(self.entities.take(used), index.astype(np.int64))
+
+    def positions(self) -> Positions:
+        """Position in the table, one a row."""
+        return self.entities.positions[self.index]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`count` rows: a value for each variable, tags, and scores by what gave them."""
+
+    count: int
+    bound: Mapping[str, Bound]
+    tags: Mapping[str, Positions] = field(default_factory=dict)
+    scored: Mapping[Fuse, Scores] = field(default_factory=dict)
+
+    def column(self, variable: str, name: str) -> pa.Array:
+        """A column of a variable, one value a row."""
+        return self.bound[variable].column(name)
+
+    def load(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Reads columns of several variables, those of one variable together."""
+        names: dict[str, set[str]] = {}
+        for variable, name in wanted:
+            names.setdefault(variable, set()).add(name)
+        for variable, columns in names.items():
+            self.bound[variable].entities.load(columns)
+
+    def take(self, chosen: Positions) -> Rows:
+        """Rows by number; they may repeat."""
+        bound = {v: Bound(b.entities, b.index[chosen]) for v, b in self.bound.items()}
+        tags = {name: tag[chosen] for name, tag in self.tags.items()}
+        return Rows(len(chosen), bound, tags, {by: found[chosen] for by, found in self.scored.items()})
+
+    def keep(self, mask: np.ndarray) -> Rows:
+        """Rows for which the mask is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def narrowed(self) -> Rows:
+        """The same rows, of each variable only the entities that they name."""
+        bound = {}
+        for variable, found in self.bound.items():
+            bound[variable] = found.narrowed()
+        return Rows(self.count, bound, self.tags, self.scored)
+
+    def with_variable(self, variable: str, bound: Bound) -> Rows:
+        """The same rows with one more variable."""
+        return Rows(self.count, {**self.bound, variable: bound}, self.tags, self.scored)
+
+    def with_scores(self, by: Fuse, scores: Scores) -> Rows:
+        """The same rows with the scores that a ranking gave them."""
+        return Rows(self.count, self.bound, self.tags, {**self.scored, by: scores})
+
+    def with_tag(self, name: str, tag: Positions) -> Rows:
+        """The same rows with one more tag."""
+        return Rows(self.count, self.bound, {**self.tags, name: tag}, self.scored)
+
+
+def scanned(variable: str, table: Table, positions: Positions) -> Rows:
+    """One variable, a row for each position."""
+    return Rows(len(positions), {variable: Bound(Entities(table, positions), np.arange(len(positions)))})
+
+
+def crossed(left: Rows, right: Rows) -> Rows:
+    """Every pair, left-major."""
+    a = left.take(np.repeat(np.arange(left.count), right.count))
+    b = right.take(np.tile(np.arange(right.count), left.count))
+    return joined(a, b)
+
+
+def joined(left: Rows, right: Rows) -> Rows:
+    """Rows side by side; a variable of both is the right one's."""
+    return Rows(left.count, {**left.bound, **right.bound}, {**left.tags, **right.tags})
+
+
+def _is_range(index: Positions, length: int) -> bool:
+    return len(index) == length and bool((index == np.arange(length)).all())

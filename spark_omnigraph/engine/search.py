@@ -1,0 +1,86 @@
+"""Scores of rows: distances of vectors, full-text scores, and which texts a query matches."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.engine.rows import Scores
+from spark_omnigraph.engine.table import Table
+from spark_omnigraph.errors import BadRequestError, InternalError
+from spark_omnigraph.lang.gq.plan import Bm25, Column, Constant, Operand, TextForm, TextMatch
+from spark_omnigraph.storage.search import Hits, text_hits
+from spark_omnigraph.storage.table_reader import Positions
+
+_RUN = 1 << 22
+"""Vector components whose differences are in memory at one time."""
+
+
+def text_mask(table: Table, match: TextMatch, positions: Positions) -> np.ndarray:
+    """Whether each row's text matches."""
+    edits = _edits(match.max_edits) if match.form is TextForm.FUZZY else None
+    return ~np.isnan(_hits(table, match.column, match.query, edits).of(positions))
+
+
+def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) -> Scores:
+    """Full-text scores of rows for the query of a search."""
+    return _hits(table, search.column, search.query, None).of(positions)
+
+
+def _hits(table: Table, column: Column, query: Operand, edits: int | None) -> Hits:
+    if table.pending is not None or table.hidden:
+        raise InternalError("full-text search sees committed rows only")
+    text = _value(query)
+    if table.reader is None or text is None:
+        return Hits(np.empty(0, dtype=np.int64), np.empty(0))
+    return text_hits(table.reader, column.name, str(text), edits)
+
+
+def _edits(operand: Operand | None) -> int:
+    value = _value(operand)
+    if not isinstance(value, int) or value < 0:
+        raise BadRequestError(f"fuzzy max_edits must be a whole number from 0, got {value}")
+    return value
+
+
+def _value(operand: Operand | None) -> object:
+    if not isinstance(operand, Constant):
+        raise InternalError("the query of a search is not bound to a value")
+    return operand.value
+
+
+def query_vector(column: Column, query: Operand) -> npt.NDArray[np.float32] | None:
+    """The vector that rows are compared with, in the width of stored ones; None for null."""
+    value = _value(query)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise BadRequestError(
+            f"nearest() on '{column.name}': the query is a text, and no embedding provider is configured "
+            "(OMNIGRAPH_EMBED_PROVIDER, OMNIGRAPH_EMBED_MODEL); pass a vector parameter instead"
+        )
+    assert isinstance(value, tuple)
+    vector = np.array(value, dtype=np.float32)
+    if column.type.dimension is not None and len(vector) != column.type.dimension:
+        raise BadRequestError(
+            f"nearest() on '{column.name}': expected {column.type.dimension} values, got {len(vector)}"
+        )
+    return vector
+
+
+def distances(vectors: pa.Array, query: npt.NDArray[np.float32]) -> Scores:
+    """Squared Euclidean distance of each vector to the query; NaN for a null vector."""
+    count, width = len(vectors), len(query)
+    found = np.full(count, np.nan)
+    if pa.types.is_null(vectors.type) or not count:
+        return found
+    flat = vectors.values.slice(vectors.offset * width, count * width).fill_null(float("nan"))
+    stored = flat.to_numpy(zero_copy_only=False).reshape(count, width)
+    wanted = query.astype(np.float64)
+    run = max(1, _RUN // width)
+    for start in range(0, count, run):
+        apart = stored[start : start + run].astype(np.float64) - wanted
+        found[start : start + run] = np.einsum("ij,ij->i", apart, apart)
+    found[~np.asarray(vectors.is_valid())] = np.nan
+    return found

@@ -1,0 +1,95 @@
+"""Breadth-first walks from many nodes at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_omnigraph.engine.adjacency import Neighbours, Numbers, in_sorted
+from spark_omnigraph.lang.gq.plan import Hops
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Pairs of a start (by its place in the list of starts) and a node that a walk reaches from it, in order of starts;
+    `edges` are the positions of the edges where the walk names them.
+    """
+
+    starts: Numbers
+    nodes: Numbers
+    edges: Numbers | None = None
+
+
+def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool) -> Reached | None:
+    """All nodes that walks from these different starts reach. None when `neighbours` gives up.
+
+    `chains`: sources and targets of the edges are numbered together, so that a walk can go on.
+    """
+    nothing = np.empty(0, dtype=np.int64)
+    if not len(starts) or (not chains and hops.min_hops > 1):
+        return Reached(nothing, nothing, nothing if hops.edge_variable is not None else None)
+    first = neighbours.of(starts)
+    if first is None:
+        return None
+    who = np.repeat(np.arange(len(starts)), first.counts)
+    if hops.edge_variable is not None or not chains or hops.max_hops == 1:
+        return Reached(who, first.nodes, first.edges)
+    return _chain(hops, starts, neighbours)
+
+
+def _chain(hops: Hops, starts: Numbers, neighbours: Neighbours) -> Reached | None:
+    """A walk of several hops: pairs are one number, so that sets of them are sorted arrays."""
+    seen = frontier = _Pairs.of(np.arange(len(starts)), starts)
+    found: list[_Pairs] = []
+    for hop in range(1, hops.max_hops + 1):
+        step = frontier.step(neighbours)
+        if step is None:
+            return None
+        loops, others = step
+        if hop >= hops.min_hops and (hop == 1 or hop - 1 < hops.min_hops):
+            found.append(loops)
+        frontier = others.without(seen)
+        if not len(frontier.keys):
+            break
+        if hop >= hops.min_hops:
+            found.append(frontier)
+        seen = seen.with_all(frontier)
+    keys = np.unique(np.concatenate([pairs.keys for pairs in found])) if found else np.empty(0, dtype=np.int64)
+    return Reached(keys // _WIDTH, keys % _WIDTH)
+
+
+_WIDTH = np.int64(1) << np.int64(32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Different pairs of a start and a node, ascending."""
+
+    keys: Numbers
+
+    @classmethod
+    def of(cls, starts: Numbers, nodes: Numbers) -> _Pairs:
+        return cls(np.unique(starts * _WIDTH + nodes))
+
+    def step(self, neighbours: Neighbours) -> tuple[_Pairs, _Pairs] | None:
+        """Pairs one step further: those by a node's loop to itself, and the others."""
+        starts, nodes = self.keys // _WIDTH, self.keys % _WIDTH
+        distinct, at = np.unique(nodes, return_inverse=True)
+        steps = neighbours.of(distinct)
+        if steps is None:
+            return None
+        begins = np.cumsum(steps.counts) - steps.counts
+        counts = steps.counts[at]
+        ends = np.cumsum(counts)
+        places = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins[at] - (ends - counts), counts)
+        reached = steps.nodes[places]
+        loops = reached == np.repeat(nodes, counts)
+        who = np.repeat(starts, counts)
+        return _Pairs.of(who[loops], reached[loops]), _Pairs.of(who[~loops], reached[~loops])
+
+    def without(self, others: _Pairs) -> _Pairs:
+        return _Pairs(self.keys[~in_sorted(self.keys, others.keys)])
+
+    def with_all(self, others: _Pairs) -> _Pairs:
+        return _Pairs(np.sort(np.concatenate([self.keys, others.keys]), kind="stable"))

@@ -1,0 +1,62 @@
+"""Read queries: text → plan of one snapshot → rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.catalog.types import Catalog, PropType
+from spark_omnigraph.engine.expand import Strategy
+from spark_omnigraph.engine.result import QueryResult
+from spark_omnigraph.engine.run import run_plan
+from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.graph.scan import pin
+from spark_omnigraph.lang.gq.bind import bind
+from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.lower import lower
+from spark_omnigraph.lang.gq.params import bind_params
+from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.lang.gq.plan import Plan
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.scan import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked read query: its plan, whose parameters are open, and what they are declared as."""
+
+    plan: Plan
+    params: Mapping[str, PropType]
+
+
+def prepare(catalog: Catalog, text: str, name: str | None = None) -> Prepared:
+    """The plan of one query of a text. QueryParseError, QueryTypeError or BadRequestError when there is none."""
+    read = check_read(catalog, pick_query(parse_queries(text), name))
+    return Prepared(lower(catalog, read), read.params)
+
+
+def bound_plan(prepared: Prepared, params: Mapping[str, object] | None) -> Plan:
+    """The plan with its parameters' values; `now()` is this instant."""
+    values = bind_params(prepared.plan.query, prepared.params, params, datetime.now(timezone.utc))
+    return bind(prepared.plan, values)
+
+
+def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> EngineSource:
+    """The tables of a snapshot for the engine."""
+
+    def pinned(table_key: str) -> PinnedTable | None:
+        entry = snapshot.entries.get(table_key)
+        return pin(store, entry) if entry is not None else None
+
+    return EngineSource(catalog, pinned, store.reads)
+
+
+def run_query(
+    store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan, strategy: Strategy = Strategy.BY_COST
+) -> QueryResult:
+    """The rows of a bound plan on a snapshot."""
+    table = run_plan(plan, source_of(store, catalog, snapshot), strategy)
+    return QueryResult(plan.query, plan.columns, table, display(snapshot.branch), snapshot.version)

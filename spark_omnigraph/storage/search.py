@@ -1,0 +1,143 @@
+"""Full-text and vector search of one table at one version, by position of its rows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from uuid import uuid4
+
+import lance
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance import LanceDataset
+from lance.query import MatchQuery
+
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.index import IndexCoverage
+from spark_omnigraph.storage.table_reader import Positions, TableReader
+
+Scores = npt.NDArray[np.float64]
+
+REBUILT_ROWS = 500_000
+"""Up to so many rows a column whose index covers only a part is indexed anew in memory, so that all rows are scored
+alike; above, Lance scores the rest by its own means."""
+KEPT = 8
+"""Text indexes in memory; the least used go first."""
+EXPANSIONS = 10_000
+"""Words within reach of a fuzzy query that are looked for."""
+
+_OFFSET, _SCORE = "_rowoffset", "_score"
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Rows that a query finds, by ascending position, and the score of each."""
+
+    positions: Positions
+    scores: Scores
+
+    def of(self, positions: Positions) -> Scores:
+        """Scores of rows, NaN for those that the query does not find."""
+        if not len(self.positions):
+            return np.full(len(positions), np.nan)
+        at = np.minimum(np.searchsorted(self.positions, positions), len(self.positions) - 1)
+        return np.where(self.positions[at] == positions, self.scores[at], np.nan)
+
+
+class _TextIndexes:
+    """Indexes of text columns that have none, in memory; Lance would otherwise split their words in another way."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._built: OrderedDict[tuple[object, ...], LanceDataset] = OrderedDict()
+
+    def of(self, reader: TableReader, column: str) -> LanceDataset:
+        key = (*reader.identity, column)
+        with self._lock:
+            found = self._built.get(key)
+            if found is not None:
+                self._built.move_to_end(key)
+                return found
+        built = _indexed(reader, column)
+        with self._lock:
+            self._built[key] = built
+            while len(self._built) > KEPT:
+                self._built.popitem(last=False)
+        return built
+
+
+_TEXT_INDEXES = _TextIndexes()
+
+
+def _indexed(reader: TableReader, column: str) -> LanceDataset:
+    texts = reader.columns([column])
+    with reading(f"index column '{column}' of {reader.table.uri} in memory"):
+        dataset = lance.write_dataset(texts, f"memory://{uuid4().hex}")
+        dataset.create_scalar_index(column, "INVERTED")
+    return dataset
+
+
+def text_hits(reader: TableReader, column: str, query: str, edits: int | None = None) -> Hits:
+    """Rows whose text has a token of the query, or with `edits` one within so many edits, with their BM25 scores."""
+    if column not in reader.names or not reader.rows:
+        return Hits(np.empty(0, dtype=np.int64), np.empty(0))
+    dataset = reader.dataset if _is_usable(reader, column) else _TEXT_INDEXES.of(reader, column)
+    match = MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS)
+    with reading(f"search column '{column}' of {reader.table.uri}"):
+        found = dataset.scanner(columns=[_OFFSET, _SCORE], full_text_query=match).to_table()
+    positions = found.column(_OFFSET).to_numpy().astype(np.int64)
+    order = np.argsort(positions)
+    return Hits(positions[order], found.column(_SCORE).to_numpy().astype(np.float64)[order])
+
+
+def _is_usable(reader: TableReader, column: str) -> bool:
+    index = _text_index(reader, column)
+    if index is None:
+        return False
+    whole = not index.uncovered and len(index.segments) == 1
+    return whole or reader.rows > REBUILT_ROWS
+
+
+def _text_index(reader: TableReader, column: str) -> IndexCoverage | None:
+    for index in reader.indexes:
+        if index.columns == (column,) and index.kind.upper() in ("INVERTED", "FTS"):
+            return index
+    return None
+
+
+def nearest_rows(
+    reader: TableReader, column: str, query: npt.NDArray[np.float32], count: int, where: str | None
+) -> tuple[Positions, float]:
+    """Candidates for the nearest rows among those that `where` keeps, and a squared distance below which none is
+    missing (infinite when these are all).
+    """
+    with reading(f"search column '{column}' of {reader.table.uri}"):
+        found = reader.dataset.scanner(
+            columns=[_OFFSET, "_distance"],
+            nearest={
+                "column": column,
+                "q": pa.array(query, pa.float32()),
+                "k": count,
+                "use_index": _is_exact(reader, column),
+            },
+            filter=where,
+            prefilter=True,
+        ).to_table()
+    positions = found.column(_OFFSET).to_numpy().astype(np.int64)
+    if len(positions) < count:
+        return positions, float("inf")
+    return positions, float(np.max(found.column("_distance").to_numpy()))
+
+
+def _is_exact(reader: TableReader, column: str) -> bool:
+    """Whether the column's index looks at every row: one partition of whole vectors does."""
+    stats = [i for i in reader.indexes if i.columns == (column,)]
+    return all(i.kind.upper() == "IVF_FLAT" for i in stats) and all(_partitions(reader, i) == 1 for i in stats)
+
+
+def _partitions(reader: TableReader, index: IndexCoverage) -> int:
+    with reading(f"read statistics of index '{index.name}'"):
+        parts = reader.dataset.stats.index_stats(index.name).get("indices", [])
+    return max((int(part.get("num_partitions", 0)) for part in parts), default=0)

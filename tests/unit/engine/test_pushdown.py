@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.engine.pushdown import Pushed, push
+from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant
+
+
+def column(name: str, scalar: Scalar) -> Column:
+    return Column("x", name, PropType(scalar, nullable=True))
+
+
+@pytest.mark.parametrize(
+    ("scalar", "comparator", "value", "where"),
+    [
+        (Scalar.I32, Comparator.EQUAL, 5, "`p` = 5"),
+        (Scalar.I32, Comparator.EQUAL, 5.0, "`p` = 5"),
+        (Scalar.I32, Comparator.EQUAL, 2.7, "false"),
+        (Scalar.I32, Comparator.NOT_EQUAL, 2.7, "`p` IS NOT NULL"),
+        (Scalar.I32, Comparator.GREATER_OR_EQUAL, 2.7, "`p` >= 3"),
+        (Scalar.I32, Comparator.LESS, -2.7, "`p` <= -3"),
+        (Scalar.I32, Comparator.LESS, 3_000_000_000, "`p` IS NOT NULL"),
+        (Scalar.I32, Comparator.GREATER, 3_000_000_000, "false"),
+        (Scalar.I32, Comparator.GREATER, math.inf, "false"),
+        (Scalar.I64, Comparator.EQUAL, -(2**63), "`p` = (-9223372036854775807 - 1)"),
+        (Scalar.U64, Comparator.GREATER_OR_EQUAL, 2**63, f"`p` >= {2**63}"),
+        (Scalar.U32, Comparator.GREATER, -1, "`p` IS NOT NULL"),
+        (Scalar.BOOL, Comparator.LESS, True, "`p` = false"),
+        (Scalar.BOOL, Comparator.GREATER, True, "false"),
+        (Scalar.DATE, Comparator.EQUAL, 1, "`p` = arrow_cast(1, 'Date32')"),
+        (Scalar.DATETIME, Comparator.LESS, -5, "`p` < arrow_cast(-5, 'Date64')"),
+        (Scalar.F64, Comparator.LESS, 2, "`p` < 2.0"),
+        (Scalar.STRING, Comparator.EQUAL, "it's", "`p` = 'it''s'"),
+        (Scalar.STRING, Comparator.HAS_TEXT, "%", "contains(`p`, '%')"),
+    ],
+)
+def test_what_lance_is_asked(scalar: Scalar, comparator: Comparator, value: object, where: str) -> None:
+    constant = Constant(value, PropType(scalar))
+    found = push([Comparison(comparator, column("p", scalar), constant)], {"p"})
+    assert (found.where, found.rest) == (where, ())
+
+
+def test_what_lance_cannot_decide_is_asked_again() -> None:
+    nan_is_greatest = Comparison(Comparator.GREATER, column("p", Scalar.F64), Constant(1.5, PropType(Scalar.F64)))
+    assert push([nan_is_greatest], {"p"}).rest == (nan_is_greatest,)
+    lossy = Comparison(Comparator.EQUAL, column("p", Scalar.F64), Constant(2**53 + 1, PropType(Scalar.I64)))
+    assert push([lossy], {"p"}) == Pushed(None, (lossy,))
+
+
+def test_a_column_that_an_old_version_lacks_is_null() -> None:
+    found = push([Comparison(Comparator.NOT_EQUAL, column("p", Scalar.I32), Constant(1, PropType(Scalar.I64)))], {"id"})
+    assert found.where == "false"
