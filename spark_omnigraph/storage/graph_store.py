@@ -31,7 +31,7 @@ from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.table_reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate
 
-TIDY_ABOVE = 64
+TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""
 
 

@@ -52,11 +52,32 @@ UNDO_ROWS = (
     Row(CrashPoint.UNDO_RESTORED, False, False, True, "what landed is taken back; that is not published"),
     Row(CrashPoint.UNDO_PUBLISHED, False, False, True, "the undo is published; the sidecar is still there"),
 )
+INDEX_ROWS = (
+    Row(CrashPoint.BOUND, False, False, False, "everything that was captured still stands"),
+    Row(CrashPoint.LEASED, False, False, False, "the lease is there, the sidecar is not"),
+    Row(CrashPoint.ARMED, False, False, True, "the sidecar is there, nothing has landed"),
+    Row(CrashPoint.LANDED_FIRST, False, False, True, "indexes of one table have landed"),
+    Row(CrashPoint.LANDED_ALL, False, True, True, "all indexes have landed, nothing is published"),
+    Row(CrashPoint.PUBLISHED, True, True, True, "published; sidecar and lease are still there"),
+    Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
+)
 RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
 DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
 KILLED_WRITERS = ("append", "merge", "overwrite")
 KILLED_AT = (CrashPoint.ARMED, CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED)
+S3_KILLED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL)
 S3_WRITERS, S3_POINTS = ("merge", "branch"), (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL)
+
+FIXTURES = (
+    "Mutation",
+    "Mutation, landed on one table",
+    "Load",
+    "EnsureIndices",
+    "Optimize",
+    "BranchMerge, confirmed",
+    "BranchMerge, not confirmed",
+)
+"""Writes of the reference engine, left by fixtures: their sidecars name none of our members."""
 
 VISIBLE_AFTER = {row.point for row in WRITE_ROWS if row.visible}
 FINISHED_AFTER = {row.point for row in WRITE_ROWS if row.finished}
@@ -93,6 +114,28 @@ def check_after_crash(root: Path | str, writer: Writer, row: Row, options: Mappi
     assert len({c.id for c in commits}) == len({c.manifest_version for c in commits}) == len(commits)
     graph.load([person("later", 1)], "merge", branch=writer.branch)
     assert state(graph, writer.branch) == expected | {"Person:later=1"}
+    assert_whole(graph)
+
+
+def indexes(graph: Graph) -> set[str]:
+    """`table.column` of every index that a snapshot shows."""
+    return {f"{i.table_key}.{i.column}" for i in graph.indexes() if i.name is not None}
+
+
+def check_after_index_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """Indexes are all there or none is, rows never change, and the next build makes what is missing."""
+    reader = Graph.open(root, mode="r", storage_options=options)
+    wanted = {f"{i.table_key}.{i.column}" for i in reader.indexes()}
+    assert (state(reader), indexes(reader)) == (BEFORE, wanted if row.visible else set())
+    expire_leases(reader)
+    graph = Graph.open(root, storage_options=options)
+    assert (state(graph), indexes(graph)) == (BEFORE, wanted if row.finished else set())
+    assert_whole(graph)
+    audits = [(audit.kind, audit.writer_kind) for audit in graph.recoveries()]
+    kind = "RolledForward" if row.finished else "RolledBack"
+    assert audits == ([(kind, "EnsureIndices")] if row.audited else [])
+    graph.ensure_indices()
+    assert (state(graph), indexes(graph)) == (BEFORE, wanted)
     assert_whole(graph)
 
 
@@ -135,8 +178,10 @@ _UNDO_NOTE = """
     A write that died before it began to undo anything is finished when everything that it relied on still stands:
     nobody was told that it failed.
 """
+_INDEX = "It changes no row and makes no commit; *old* is a graph without the indexes, *new* one with all of them."
 _RECOVERY = """
     A recovery of a write that died at {died} is stopped at {points}; the next one ends as the first would have.
+    So is one of a write that the reference engine left: {fixtures}.
 """
 _BESIDES = """
     Processes that only seem dead are tested by `tests/crash/test_late_owner.py`: owners of writes, recoveries and
@@ -150,7 +195,7 @@ _HEAD = ["| stopped at | where that is | readers see | after recovery | audit |"
 
 def render() -> str:
     """The page."""
-    recovery = _RECOVERY.format(died=_listed(DIED_AT), points=_listed(RECOVERY_POINTS))
+    recovery = _RECOVERY.format(died=_listed(DIED_AT), points=_listed(RECOVERY_POINTS), fixtures="; ".join(FIXTURES))
     blocks = [
         ["# What a stopped write leaves"],
         _filled(_INTRODUCTION),
@@ -160,6 +205,9 @@ def render() -> str:
         _filled(_UNDO),
         [*_HEAD, *(_row(row) for row in UNDO_ROWS)],
         _filled(_UNDO_NOTE),
+        ["## A build of indexes"],
+        _filled(_INDEX),
+        [*_HEAD, *(_row(row) for row in INDEX_ROWS)],
         ["## A recovery"],
         _filled(recovery),
         ["## Counts"],
@@ -186,13 +234,25 @@ def _row(row: Row) -> str:
 def _counts() -> list[tuple[str, str, str, int]]:
     writers, killed, s3 = ", ".join(WRITERS), ", ".join(KILLED_WRITERS), ", ".join(S3_WRITERS)
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
+    every = len(cases()) + len(INDEX_ROWS)
+    fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
     return [
         ("exception", writers, "local, every point", len(cases())),
         ("SIGKILL", killed, f"local, {_listed(KILLED_AT)}", len(KILLED_WRITERS) * len(KILLED_AT)),
+        ("exception", "index", "local, every point", len(INDEX_ROWS)),
+        ("SIGKILL (`-m long`)", f"{writers}, index", "local, every point", every),
         ("exception in an undo", "merge", "local, every point", len(UNDO_ROWS)),
         ("exception in a recovery", "merge", "local, every point", recoveries),
+        (
+            "exception in a recovery",
+            "of the reference engine",
+            "local, every point",
+            fixtures,
+        ),
         ("exception", s3, f"S3, {_listed(S3_POINTS)}", len(S3_WRITERS) * len(S3_POINTS)),
-        ("exception (`-m long`)", writers, "S3, every point", len(cases())),
+        ("SIGKILL", "merge", f"S3, {_listed(S3_KILLED_AT)}", len(S3_KILLED_AT)),
+        ("exception (`-m long`)", f"{writers}, index", "S3, every point", every),
+        ("SIGKILL (`-m long`)", f"{writers}, index", "S3, every point", every),
         ("exception in a recovery (`-m long`)", "merge", "S3, every point", recoveries),
     ]
 

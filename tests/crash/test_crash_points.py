@@ -6,8 +6,6 @@ The matrix is generated from the crash points and the writers: a new one of eith
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from spark_omnigraph import Graph, RecoveryRequiredError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from tests.crash.matrix import (
     DIED_AT,
+    INDEX_ROWS,
     KILLED_AT,
     KILLED_WRITERS,
     PAGE,
@@ -25,10 +24,12 @@ from tests.crash.matrix import (
     Row,
     cases,
     check_after_crash,
+    check_after_index_crash,
     check_stopped_recovery,
     expire_leases,
     render,
 )
+from tests.crash.victim import kill_at
 from tests.crash.worlds import BEFORE, WRITERS, assert_whole, make_graph, person, refused_first_publish, run, state
 
 
@@ -48,13 +49,38 @@ def test_an_undo_that_stops(tmp_path: Path, row: Row) -> None:
     check_after_crash(tmp_path / "g", WRITERS["merge"], row)
 
 
+@pytest.mark.parametrize("row", INDEX_ROWS, ids=lambda row: row.point.value)
+def test_a_build_of_indexes_that_stops(tmp_path: Path, row: Row) -> None:
+    graph = make_graph(tmp_path / "g")
+    with stop_at(row.point), pytest.raises(Crashed):
+        graph.ensure_indices()
+    check_after_index_crash(tmp_path / "g", row)
+
+
+def kill(root: Path, name: str, row: Row) -> None:
+    make_graph(root)
+    kill_at(root, name, row.point)
+    check_after_crash(root, WRITERS[name], row)
+
+
 @pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in KILLED_AT], ids=lambda row: row.point.value)
 @pytest.mark.parametrize("name", KILLED_WRITERS)
 def test_a_process_that_is_killed(tmp_path: Path, name: str, row: Row) -> None:
+    kill(tmp_path / "g", name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_process_that_is_killed_anywhere(tmp_path: Path, name: str, row: Row) -> None:
+    kill(tmp_path / "g", name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", INDEX_ROWS, ids=lambda row: row.point.value)
+def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: Row) -> None:
     make_graph(tmp_path / "g")
-    command = [sys.executable, "-m", "tests.crash.victim", str(tmp_path / "g"), name, row.point.value]
-    assert subprocess.run(command, check=False, timeout=120).returncode == -9
-    check_after_crash(tmp_path / "g", WRITERS[name], row)
+    kill_at(tmp_path / "g", "index", row.point)
+    check_after_index_crash(tmp_path / "g", row)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)

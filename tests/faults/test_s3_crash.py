@@ -8,15 +8,19 @@ from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from tests.crash.matrix import (
     DIED_AT,
+    INDEX_ROWS,
     RECOVERY_POINTS,
+    S3_KILLED_AT,
     S3_POINTS,
     S3_WRITERS,
     WRITE_ROWS,
     Row,
     cases,
     check_after_crash,
+    check_after_index_crash,
     check_stopped_recovery,
 )
+from tests.crash.victim import kill_at
 from tests.crash.worlds import WRITERS, make_graph, run
 from tests.support.object_store import S3Server
 
@@ -40,6 +44,36 @@ def test_a_write_that_stops_at_some_points(s3: S3Server, uri: str, name: str, ro
 @pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
 def test_a_write_that_stops(s3: S3Server, uri: str, name: str, row: Row) -> None:
     stop(uri, s3, name, row)
+
+
+def kill(uri: str, s3: S3Server, name: str, row: Row) -> None:
+    make_graph(uri, s3.storage_options)
+    kill_at(uri, name, row.point, s3.storage_options)
+    check_after_crash(uri, WRITERS[name], row, s3.storage_options)
+
+
+@pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in S3_KILLED_AT], ids=lambda row: row.point.value)
+def test_a_process_that_is_killed_at_some_points(s3: S3Server, uri: str, row: Row) -> None:
+    kill(uri, s3, "merge", row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_process_that_is_killed(s3: S3Server, uri: str, name: str, row: Row) -> None:
+    kill(uri, s3, name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize("row", INDEX_ROWS, ids=lambda row: row.point.value)
+def test_a_build_of_indexes_that_stops(s3: S3Server, uri: str, row: Row, killed: bool) -> None:
+    graph = make_graph(uri, s3.storage_options)
+    if killed:
+        kill_at(uri, "index", row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            graph.ensure_indices()
+    check_after_index_crash(uri, row, s3.storage_options)
 
 
 @pytest.mark.long

@@ -122,7 +122,7 @@ def _put(endpoint: str, path: str) -> int:
         connection.close()
 
 
-class _Careless(BaseHTTPRequestHandler):
+class Careless(BaseHTTPRequestHandler):
     """PUT, GET, HEAD, DELETE and list of a dictionary; `If-None-Match` and `If-Match` are not looked at."""
 
     protocol_version = "HTTP/1.1"
@@ -131,7 +131,7 @@ class _Careless(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         body = self._body()
         self.objects[self._key()] = body
-        self._answer(200, b"", {"ETag": _tag(body)})
+        self._answer(200, b"", {"ETag": tag(body)})
 
     def do_GET(self) -> None:
         if "list-type" in urlsplit(self.path).query:
@@ -142,7 +142,7 @@ class _Careless(BaseHTTPRequestHandler):
             self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>", {})
             return
         start, end = self._range(len(body))
-        headers = {"ETag": _tag(body), "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
+        headers = {"ETag": tag(body), "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
         if "Range" in self.headers:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(body)}"
         self._answer(206 if "Range" in self.headers else 200, body[start:end], headers)
@@ -196,7 +196,7 @@ class _Careless(BaseHTTPRequestHandler):
         stamp = "2026-01-01T00:00:00.000Z"
         xml = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[bucket + key])}</Size>"
-            f"<LastModified>{stamp}</LastModified><ETag>{_tag(self.objects[bucket + key])}</ETag></Contents>"
+            f"<LastModified>{stamp}</LastModified><ETag>{tag(self.objects[bucket + key])}</ETag></Contents>"
             for key in files
         )
         xml += "".join(f"<CommonPrefixes><Prefix>{escape(p)}</Prefix></CommonPrefixes>" for p in sorted(folders))
@@ -213,7 +213,7 @@ class _Careless(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def _tag(body: bytes) -> str:
+def tag(body: bytes) -> str:
     return f'"{md5(body, usedforsecurity=False).hexdigest()}"'
 
 
@@ -234,7 +234,7 @@ def _unchunked(raw: bytes) -> bytes:
 def careless_server() -> Iterator[tuple[S3Server, dict[str, bytes]]]:
     """A store that overwrites whatever the condition says, and the dictionary of its objects."""
     objects: dict[str, bytes] = {}
-    handler = type("Careless", (_Careless,), {"objects": objects})
+    handler = type("Careless", (Careless,), {"objects": objects})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

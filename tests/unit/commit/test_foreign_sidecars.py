@@ -15,12 +15,14 @@ import pytest
 
 from spark_omnigraph.branch.control import create_branch
 from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.lease import covering
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.errors import InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.storage.commit_log import RecoveryAudit, read_commits, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
+from tests.crash.matrix import FIXTURES, RECOVERY_POINTS, crashed
 
 from .builders import SCHEMA, TABLES, heads_equal_pins, leftovers, make_store
 
@@ -284,6 +286,39 @@ def test_a_merge_that_is_not_known_to_be_complete_is_undone(
     row, _ = audit(store)
     assert commit_of(store, row).merged_parent is None
     assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (1, 1, True)
+
+
+def leave(store: GraphStore, fixture: str) -> bool:
+    """What a fixture of the matrix leaves behind; whether it is finished."""
+    kind, _, detail = fixture.partition(", ")
+    if kind == "BranchMerge":
+        merge(store, (0, 0) if detail == "confirmed" else None)
+        return detail == "confirmed"
+    keys, moved = ((A,), 1) if kind in ("EnsureIndices", "Optimize") else ((A, B), 1 if detail else 2)
+    pins = [pin(store, key) for key in keys]
+    for key in keys[:moved]:
+        if len(keys) == 1:
+            index(store, key)
+        else:
+            from_pylance(store, key)
+    sidecar_of(store, kind, *pins)
+    return moved == len(keys)
+
+
+@pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_a_recovery_that_stops_is_recovered(store: GraphStore, fixture: str, point: CrashPoint) -> None:
+    before = (rows(store, A), rows(store, B))
+    finished = leave(store, fixture)
+    with stop_at(point):
+        stopped = crashed(lambda: settle(store))
+    assert stopped or (point is CrashPoint.RECOVERY_RESTORED and finished), "only a write that is undone restores"
+    settle(store)
+    kind = fixture.partition(",")[0]
+    check(store, "RolledForward" if finished else "RolledBack", kind)
+    added = {"BranchMerge": 2, "Mutation": 1, "Load": 1}.get(kind, 0) if finished else 0
+    assert (rows(store, A), rows(store, B)) == (before[0] + added, before[1] + added)
+    assert heads_equal_pins(store)
 
 
 def test_a_merge_that_was_published_is_recorded_as_one(store: GraphStore) -> None:
