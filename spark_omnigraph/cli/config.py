@@ -55,6 +55,7 @@ class JobConfig:
     output: str | None = None
     name: str = ""
     folder: str | None = None
+    query_file: str = ""
     confirm: bool = False
     older_than: timedelta = timedelta(days=7)
     report: str | None = None

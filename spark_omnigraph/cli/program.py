@@ -20,6 +20,7 @@ from spark_omnigraph.cli.parser import PROGRAM, build, find_verb, overview, spli
 from spark_omnigraph.cli.reporting import log_bad_rows, logging_to, standard_error
 from spark_omnigraph.cli.summary import (
     INTERRUPTED,
+    REFUSED,
     TERMINATED,
     Ending,
     as_line,
@@ -79,7 +80,8 @@ def print_out(text: str) -> None:
 def _run_verb(verb: Verb, config: JobConfig, log: logging.Logger, environ: Mapping[str, str]) -> Ending:
     try:
         with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:
-            return Ending(0, outcome=verb.run(Job(config, host, log, print_out)))
+            outcome = verb.run(Job(config, host, log, print_out))
+            return Ending(REFUSED if outcome.refused else 0, outcome=outcome)
     except OmnigraphError as error:
         return Ending(error.exit_code, error=error)
     except KeyboardInterrupt as error:

@@ -12,13 +12,14 @@ from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.verb import Outcome
 from spark_omnigraph.errors import BadRowsError, BadRowSummary, OmnigraphError
 
+REFUSED = 3
 INTERRUPTED = 130
 TERMINATED = 143
 _STATUS = {
     0: "done",
     1: "failed",
     2: "usage",
-    3: "refused",
+    REFUSED: "refused",
     4: "conflict",
     5: "recovery_required",
     6: "not_found",

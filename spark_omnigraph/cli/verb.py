@@ -34,6 +34,8 @@ class Outcome:
     phases: Mapping[str, float] | None = None
     warnings: tuple[str, ...] = ()
     result: object = None
+    refused: bool = False
+    """Whether the verb did its work and the answer is no, as for queries with errors: the exit code is 3."""
     dry_run: bool = False
     """Whether the verb only looked although no dry run was asked for: it does so unless told otherwise."""
 

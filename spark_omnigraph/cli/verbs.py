@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli import creating, loading, maintaining, querying, reading
+from spark_omnigraph.cli import creating, linting, loading, maintaining, querying, reading
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Verb
 
@@ -88,6 +88,14 @@ _ALL = (
         reading.export,
         (o.TYPES, o.OUTPUT, *o.PAST),
         o.COMMON,
+    ),
+    Verb(
+        "lint",
+        "Checks a file of queries against a schema and runs none; exit code 3 when one cannot run.",
+        "spark-omnigraph lint films.gq --schema films.pg",
+        linting.lint,
+        (o.QUERIES, o.SCHEMA_FILE),
+        (o.SCHEMA_OF_GRAPH, o.BRANCH, o.STORAGE_OPTION, *o.REPORTING),
     ),
     Verb(
         "branch create",

@@ -89,9 +89,7 @@ def where_predicate(scope: Scope, column: Column, comparator: Comparator, value:
     right = operand_value(scope, value)
     _refuse_containers(scope, column.type, right.type, region)
     if not compatible(column.type, right.type):
-        if isinstance(right, Constant):
-            raise scope.error(region, f"T7: cannot compare {column.type.display()} with {right.type.display()}")
-        raise scope.error(region, _not_assignable(right.type, column.type, column.name))
+        raise scope.error(region, _not_equal(column.name, column.type, right))
     return Comparison(comparator, column, right)
 
 

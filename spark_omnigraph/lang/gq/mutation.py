@@ -72,6 +72,17 @@ def check_mutation(catalog: Catalog, query: Query) -> TypedMutation:
     QueryTypeError for the first rule it breaks; BadRequestError for a read, a mix of deletes with other statements, and
     a change of a key.
     """
+    mutation = type_mutation(catalog, query)
+    for statement in mutation.statements:
+        if isinstance(statement, TypedUpdate):
+            for name in statement.entity.key or ():
+                if name in statement.values:
+                    raise BadRequestError(f"cannot update @key property '{name}' — delete and re-insert instead")
+    return mutation
+
+
+def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
+    """A mutation with all names resolved, which may still change a key; otherwise as `check_mutation`."""
     if not isinstance(query.body, tuple):
         raise BadRequestError("mutation execution called on a read query; use query instead")
     params = declared_params(query)
@@ -96,9 +107,6 @@ def _statement(scope: Scope, statement: Statement) -> TypedStatement:
         message = f"T16: update mutation for edge type `{entity.name}` is not supported"
         raise scope.error(statement.type_name.region, message)
     values = _assignments(scope, entity, statement.assignments)
-    for name in entity.key or ():
-        if name in values:
-            raise BadRequestError(f"cannot update @key property '{name}' — delete and re-insert instead")
     return TypedUpdate(entity, values, _where(scope, entity, statement.where))
 
 

@@ -56,9 +56,11 @@ class Results:
 
 def check_results(scope: Scope, body: Read) -> Results:
     """The checked return, order and limit of a read query."""
-    items = tuple(_item(scope, item) for item in body.returns)
-    if any(isinstance(item.value, Summary) for item in items):
+    grouped = any(isinstance(item.value, AggregateCall) for item in body.returns)
+    if grouped:
         _check_grouping(scope, body)
+    items = tuple(_item(scope, item) for item in body.returns)
+    if grouped:
         keys = tuple(ResultKey(_place(scope, key, items, body), key.descending) for key in body.order)
         return Results(items, None, (), keys)
     first = _ranking(scope, body.order[0].by, body, items) if body.order else None
@@ -206,6 +208,8 @@ def _sort_value(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ..
         if found is None:
             raise BadRequestError(_unknown_alias(part, body))
         return found
+    if isinstance(part, Variable):
+        _variable(scope, part)
     region = region_of(part)
     text = scope.source.text[region.start : region.end]
     if isinstance(part, NearestCall | Bm25Call | RrfCall):

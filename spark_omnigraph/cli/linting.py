@@ -1,0 +1,58 @@
+"""The verb `lint`: a file of queries is checked against a schema, without running any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.cli.creating import read_schema
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.lang.gq.lint import LintReport, SchemaSource, Severity, lint_queries
+from spark_omnigraph.lang.pg import compile_schema
+
+
+def lint(job: Job) -> Outcome:
+    """What is wrong with the queries of a file."""
+    path = job.config.query_file
+    text = _read_queries(path)
+    catalog, source = _schema(job)
+    report = lint_queries(catalog, text, path, source)
+    _say(job, report)
+    return Outcome(result=report.to_dict(), refused=report.errors > 0)
+
+
+def _schema(job: Job) -> tuple[Catalog, SchemaSource]:
+    config = job.config
+    if config.schema:
+        return compile_schema(read_schema(config.schema)), SchemaSource("file", config.schema)
+    if not config.graph:
+        raise UsageError("lint needs a schema: --schema FILE, or --graph URI to take that of a graph")
+    graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
+    return graph.catalog(), SchemaSource("graph", config.graph)
+
+
+def _read_queries(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'{path}' is not UTF-8 text") from error
+
+
+def _say(job: Job, report: LintReport) -> None:
+    for finding in report.findings:
+        about = f" (queries: {', '.join(finding.query_names)})" if finding.query_names else ""
+        speak = job.log.error if finding.severity is Severity.ERROR else job.log.warning
+        speak("%s %s%s", finding.code, finding.message, about)
+    for result in report.results:
+        for warning in result.warnings:
+            job.log.warning("query '%s': %s", result.name, warning)
+        if result.error is not None:
+            job.log.error("query '%s': %s", result.name, result.error)
+    job.log.info(
+        "%s: %d queries, %d errors, %d warnings",
+        report.query_path, len(report.results), report.errors, report.warnings,
+    )  # fmt: skip
