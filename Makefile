@@ -2,14 +2,16 @@
 
 PYTHON ?= .venv/bin/python
 
-.PHONY: check lint types layers test long fix lock demo
+.PHONY: check lint types layers test long connect pages fix lock demo
 
 check:      ; bash .ci/run
 lint:       ; $(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check .
 types:      ; $(PYTHON) -m mypy
 layers:     ; .venv/bin/lint-imports
 test:       ; $(PYTHON) -m pytest
+connect:    ; $(PYTHON) -m pytest -m connect
 long:       ; $(PYTHON) -m pytest -m long
+pages:      ; $(PYTHON) -m tests.support.pages
 fix:        ; $(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
 demo:       ; .venv/bin/spark-omnigraph demo
 

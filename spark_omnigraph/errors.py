@@ -102,6 +102,8 @@ class OmnigraphError(Exception):
     kind: ClassVar[str] = "error"
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = 1
+    way_out: ClassVar[str] = "read the message"
+    """What the caller does next, in words of the documentation."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -118,6 +120,7 @@ class InputError(OmnigraphError):
     kind = "input"
     code = "bad_request"
     exit_code = 3
+    way_out = "fix the input and run again; nothing has changed"
 
 
 class UsageError(InputError):
@@ -125,6 +128,7 @@ class UsageError(InputError):
 
     kind = "usage"
     exit_code = 2
+    way_out = "fix the arguments, the configuration or the installation that the message names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,30 +163,35 @@ class SchemaParseError(SourceError):
     """`.pg` text that does not parse, or breaks a validation rule; `span` says where."""
 
     kind = "parse"
+    way_out = "correct the schema at the place that `span` names"
 
 
 class QueryParseError(SourceError):
     """`.gq` text that does not parse; `span` says where."""
 
     kind = "query_parse"
+    way_out = "correct the query at the place that `span` names"
 
 
 class CatalogError(InputError):
     """Types of one schema contradict each other."""
 
     kind = "catalog"
+    way_out = "make the types of the schema agree"
 
 
 class BadRequestError(InputError):
     """A value, option, predicate or name is not acceptable."""
 
     kind = "bad_request"
+    way_out = "correct the option, name or value that the message names"
 
 
 class ConstraintError(InputError):
     """Data breaks a constraint of the schema (used where no input row can be named)."""
 
     kind = "constraint"
+    way_out = "correct the data that the message names, or the rule in the schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +211,7 @@ class BadRowsError(InputError):
     """
 
     kind = "bad_rows"
+    way_out = "correct the rows of the report, or allow some with `--max-bad-rows` or `maxBadRows`"
 
     def __init__(self, message: str, summary: BadRowSummary) -> None:
         super().__init__(message)
@@ -224,18 +234,21 @@ class QueryTypeError(SourceError):
     """A query does not fit the schema; the message names the rule (`T1` …) where it has a code, `span` says where."""
 
     kind = "type"
+    way_out = "make the query fit the schema; `span` says where"
 
 
 class ParameterError(InputError):
     """A parameter of a query has a value that its declared type does not accept."""
 
     kind = "param"
+    way_out = "pass a value that the parameter's type takes"
 
 
 class QueryEngineError(InputError):
     """A query failed while it ran."""
 
     kind = "query"
+    way_out = "look at the values that the message names, and at the query"
 
     def __init__(self, message: str) -> None:
         super().__init__(message if message.startswith("query: ") else f"query: {message}")
@@ -246,6 +259,7 @@ class PolicyError(InputError):
 
     kind = "policy"
     code = "forbidden"
+    way_out = "ask for the permission, or use another account"
 
 
 class NotFoundError(OmnigraphError):
@@ -254,6 +268,7 @@ class NotFoundError(OmnigraphError):
     kind = "not_found"
     code = "not_found"
     exit_code = 6
+    way_out = "correct the name, or make what is missing; the message names the nearest where one is near"
 
 
 class ConflictError(OmnigraphError):
@@ -262,6 +277,7 @@ class ConflictError(OmnigraphError):
     kind = "conflict"
     code = "conflict"
     exit_code = 4
+    way_out = "run it again"
 
 
 class ExpectedVersionMismatch(ConflictError):  # noqa: N818 - the name that the reference engine's clients match on
@@ -295,6 +311,7 @@ class WriterBusyError(ConflictError):
     """Another writer holds a live lease on a table of this write."""
 
     kind = "writer_busy"
+    way_out = "run it again when the other writer has ended; a dead one's lease runs out within minutes"
 
 
 class AlreadyInitializedError(ConflictError):
@@ -302,6 +319,7 @@ class AlreadyInitializedError(ConflictError):
 
     kind = "already_initialized"
     exit_code = 3
+    way_out = "use the graph that is there, or replace it with `--force`"
 
     def __init__(self, uri: str) -> None:
         super().__init__(f"graph already initialized at '{uri}'; pass --force to overwrite")
@@ -325,6 +343,7 @@ class MergeConflictsError(ConflictError):
     """Two branches changed the same rows differently; nothing was merged."""
 
     kind = "merge_conflicts"
+    way_out = "change one of the two branches where they disagree, then merge again"
     _NAMED = 3
 
     def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
@@ -347,18 +366,21 @@ class RecoveryRequiredError(OmnigraphError):
 
     kind = "recovery_required"
     exit_code = 5
+    way_out = "run `recover`, then run it again"
 
 
 class StorageError(OmnigraphError):
     """Disk, network or object store failed."""
 
     kind = "storage"
+    way_out = "look at the store, the network and the disk, then run it again"
 
 
 class IoError(StorageError):
     """A file outside the graph could not be read or written."""
 
     kind = "io"
+    way_out = "look at the file that the message names"
 
     def __init__(self, message: str) -> None:
         super().__init__(message if message.startswith("io: ") else f"io: {message}")
@@ -368,3 +390,4 @@ class InternalError(OmnigraphError):
     """A broken invariant: a bug, or a graph damaged by other software."""
 
     kind = "internal"
+    way_out = "report it, with the message and, from `--log-level debug`, the stack"

@@ -13,24 +13,26 @@ from spark_omnigraph.spark.where import Term, parse_where
 STORAGE_PREFIX = "storage."
 """Options below this prefix reach the object store, without it: `storage.aws_region`."""
 
-READ_OPTIONS = (
-    "path",
-    "node",
-    "edge",
-    "table",
-    "branch",
-    "versionAsOf",
-    "snapshot",
-    "timestampAsOf",
-    "columns",
-    "filter",
-    "where",
-    "limit",
-    "aggregate",
-    "startingVersion",
-    "endingVersion",
-    "maxCommitsPerTrigger",
-)
+READ_OPTIONS: Mapping[str, str] = {
+    "path": "root of the graph; what `load(uri)` sets",
+    "node": "name of a node type",
+    "edge": "name of an edge type",
+    "table": "`commits`, `branches`, `tables`, `recoveries`: facts about the graph; `changes`: the change feed",
+    "branch": "default `main`",
+    "versionAsOf": "manifest version to read",
+    "snapshot": "id of the commit to read",
+    "timestampAsOf": "ISO 8601 time whose state is read; without a zone it is UTC",
+    "columns": "names separated by commas, in the order wanted",
+    "filter": "predicate in Lance SQL",
+    "where": 'conditions as JSON, `[["age", ">", 3], ["name", "starts with", "A"]]`; all must hold',
+    "limit": "at most so many rows, read by one task",
+    "aggregate": "`count`: columns `type`, `count`; without a type one row for each; free without a filter",
+    "startingVersion": "of the change feed: first manifest version, included; `latest` starts from now",
+    "endingVersion": "of the change feed: last manifest version, included",
+    "maxCommitsPerTrigger": "of the change feed as a stream: at most so many commits in a batch",
+}
+"""Every option of a read and what it takes; docs/spark-read.md shows them."""
+STORAGE_HELP = "for the object store: `storage.aws_region`, `storage.aws_access_key_id`, …"
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 

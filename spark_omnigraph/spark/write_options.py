@@ -12,7 +12,18 @@ from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.spark.options import canonical, did_you_mean, graph_uri, split_storage, type_key
 
-WRITE_OPTIONS = ("path", "node", "edge", "branch", "loadMode", "actor", "maxBadRows", "badRowsPath", "onDuplicate")
+WRITE_OPTIONS: Mapping[str, str] = {
+    "path": "root of the graph; what `save(uri)` sets",
+    "node": "name of a node type",
+    "edge": "name of an edge type; without either the frame holds records of any types (see below)",
+    "branch": "default `main`; it must exist",
+    "loadMode": "`append`, `merge`, `overwrite`; default from Spark's mode",
+    "actor": "name for the commit log",
+    "maxBadRows": "bad rows that may be left out: a count, or a fraction below 1; default 0",
+    "badRowsPath": "file for all bad rows, on the machine of the driver",
+    "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+}
+"""Every option of a write and what it takes; docs/spark-write.md shows them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,20 @@
-"""One Spark session for all tests here: two task slots, four attempts, compiled cheaply."""
+"""One Spark session for all tests here. With `-m connect` it is one of Spark Connect, and the same tests run on it.
+
+The two kinds of session cannot share a process, so the default run has the classic one alone.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_omnigraph.spark.session import local_session
 from tests.spark.graphs import branched_graph
+from tests.spark.sessions import classic_session, connect_session
 
-CONF = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "America/New_York",
-    "spark.driver.memory": "1g",
-    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+HERE = Path(__file__).parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,21 +22,36 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:lance is not fork-safe")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.spark)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if HERE in item.path.parents]
+    if on_connect(config):
+        for item in ours:
+            if item.get_closest_marker("classic") is None and item.get_closest_marker("long") is None:
+                item.add_marker(pytest.mark.connect)
+        return
+    for item in ours:
+        item.add_marker(pytest.mark.spark)
+    only_there = [item for item in ours if HERE / "connect" in item.path.parents]
+    config.hook.pytest_deselected(items=only_there)
+    items[:] = [item for item in items if item not in only_there]
+
+
+def on_connect(config: pytest.Config) -> bool:
+    """Whether this run is that of Spark Connect."""
+    return str(config.getoption("-m")) == "connect"
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def remote(pytestconfig: pytest.Config) -> bool:
+    """True on a Connect session, for the few places where Spark itself behaves differently."""
+    return on_connect(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def spark(remote: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    conf = {**CONF, "spark.local.dir": str(folder / "local"), "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    session = local_session("spark_omnigraph tests", "2,4", conf)
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with (connect_session if remote else classic_session)(folder) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

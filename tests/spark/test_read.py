@@ -88,12 +88,13 @@ def test_branches_and_times(spark: SparkSession, tmp_path: Path) -> None:
     assert moment is not None
     between = "1970-01-01T00:00:00Z"
     with pytest.raises(NotFoundError), typed_errors():
-        load(spark, uri, edge="Link", timestampAsOf=between)
+        load(spark, uri, edge="Link", timestampAsOf=between).collect()
     micros = commits[1].created_at + 1
     text = (moment - timedelta(seconds=moment.timestamp()) + timedelta(microseconds=micros)).isoformat()
     assert load(spark, uri, edge="Link", timestampAsOf=text).count() == 2
 
 
+@pytest.mark.classic  # over Connect only the helpers pin a snapshot; tests/spark/connect shows both
 def test_a_load_is_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     store = new_graph(tmp_path / "g")
     publish(store, {"node:Thing": stored_things()})
@@ -117,7 +118,7 @@ def test_options_that_narrow(spark: SparkSession, graph: str) -> None:
     assert ids(load(spark, graph, node="Thing", filter="b", where='[["i32", ">", 0]]')) == {'q"`'}
     limited = load(spark, graph, node="Thing", limit="2")
     assert limited.count() == 2
-    assert limited.rdd.getNumPartitions() == 1
+    assert limited.select(sf.spark_partition_id()).distinct().count() == 1
     assert load(spark, graph, node="Thing", limit="0").count() == 0
     assert ids(frame.filter("id = '%_'")) == {"%_"}
 
@@ -186,7 +187,7 @@ def test_load_refuses_at_once_and_typed(
     spark: SparkSession, graph: str, options: dict[str, str], kind: type[OmnigraphError], message: str
 ) -> None:
     with pytest.raises(PySparkException) as caught:
-        load(spark, graph, **options)
+        _ = load(spark, graph, **options).schema  # over Connect nothing is sent before the schema is asked for
     assert f"OMNIGRAPH_{kind.kind.upper()}: " in str(caught.value)
     found = translate(caught.value)
     assert type(found) is kind

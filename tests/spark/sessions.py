@@ -1,0 +1,112 @@
+"""The two kinds of session that the tests of this folder run on: classic, and Spark Connect with no JVM in reach."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+from unittest.mock import patch
+
+import py4j.java_gateway
+import pyspark
+from pyspark.sql import SparkSession
+
+from spark_omnigraph.spark.java import ensure_java
+from spark_omnigraph.spark.session import local_session
+from tests.support.object_store import free_ports
+
+SLOTS = "2,4"
+"""Two tasks at once, four attempts each."""
+
+CONF = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.driver.memory": "1g",
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+_ROOT = Path(__file__).parents[2]
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_START_SECONDS = 60.0
+
+
+@contextmanager
+def classic_session(folder: Path) -> Iterator[SparkSession]:
+    """A session whose JVM is a child of this process."""
+    session = local_session("spark_omnigraph tests", SLOTS, {**CONF, **_places(folder)})
+    session.sparkContext.setLogLevel("OFF")
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def connect_session(folder: Path) -> Iterator[SparkSession]:
+    """A client of a Connect server that is a process of its own, in another working directory.
+
+    Nothing that needs a JVM can be had here: starting one, or a SparkContext, is an error of the test.
+    """
+    ensure_java()
+    with _server(folder) as url, patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm):
+        builder = SparkSession.builder.remote(url)
+        for key, value in CONF.items():
+            if key.startswith("spark.sql."):
+                builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
+    (port,) = free_ports(1)
+    conf = {**CONF, **_places(folder), "spark.connect.grpc.binding.port": str(port), "spark.ui.enabled": "false"}
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--class", _SERVER]
+    command += ["--master", f"local[{SLOTS}]"]
+    for key, value in conf.items():
+        command += ["--conf", f"{key}={value}"]
+    # The server runs our code in Python workers of its own; an installed package would need no PYTHONPATH.
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": path}
+    environ = {**os.environ, **python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "spark-internal"], cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        _wait_for(port, process, folder / "server.log")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the server listens; bounded."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the Connect server ended with code {process.returncode}: {log.read_text()[-2000:]}")
+        # Its log is the only sign of readiness that costs no connection.
+        if re.search(rf"server started at: .*:{port}\b", log.read_text(errors="replace")):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"the Connect server did not start within {_START_SECONDS:.0f} seconds")
+
+
+def _places(folder: Path) -> dict[str, str]:
+    return {"spark.local.dir": str(folder / "local"), "spark.sql.warehouse.dir": str(folder / "warehouse")}
+
+
+def _no_jvm(*_: object, **__: object) -> NoReturn:
+    raise AssertionError("a JVM was asked for in a Spark Connect client")

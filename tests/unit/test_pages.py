@@ -1,0 +1,26 @@
+"""Pages that are made from the code are current."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_omnigraph.errors import OmnigraphError, Rule
+from spark_omnigraph.spark.errors import CodedError
+from tests.support.pages import DOCS, RULES, errors_table, pages, render
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_made_from_the_code_is_current(page: str) -> None:
+    assert (DOCS / page).read_text(encoding="utf-8") == render(page), "run python -m tests.support.pages"
+
+
+def test_every_error_says_what_to_do() -> None:
+    table = errors_table()
+    for row in ("| `conflict` | `ConflictError` | `ConflictError` | 4 |", "| `io` | `IoError` | `StorageError` | 1 |"):
+        assert row in table
+    assert OmnigraphError.way_out not in table
+    assert not issubclass(CodedError, OmnigraphError)
+
+
+def test_every_rule_is_explained() -> None:
+    assert set(RULES) == set(Rule)
