@@ -1,4 +1,4 @@
-"""The verbs that keep a graph whole and fast: `recover`, `repair`, `cleanup`, `index`."""
+"""The verbs that keep a graph whole and fast: `recover`, `repair`, `cleanup`, `index`, `optimize`."""
 
 from __future__ import annotations
 
@@ -144,6 +144,28 @@ def index(job: Job) -> Outcome:
         branch=config.branch,
         manifest_version=graph.snapshot().version,
         result={"built": built, "indexes": [{**asdict(s), "progress": str(s.progress)} for s in found]},
+    )
+
+
+def optimize(job: Job) -> Outcome:
+    """Compacts tables and internal datasets, and makes indexes whole."""
+    config = job.config
+    graph = Graph.open(config.graph, branch=config.branch, storage_options=job.host.storage_options(config))
+    report = graph.optimize(dry_run=config.dry_run)
+    rows = [(key, t.files_before, t.files_after, t.left or "") for key, t in report.tables.items()]
+    say_table(job.log, ("table", "files_before", "files_after", "left"), rows)
+    if config.dry_run:
+        job.log.info("dry run: nothing was written")
+    left = tuple(f"{key} was left alone: {t.left}" for key, t in report.tables.items() if t.left is not None)
+    return Outcome(
+        branch=report.branch,
+        manifest_version=report.manifest_version,
+        warnings=left,
+        result={
+            "tables": {key: asdict(table) for key, table in report.tables.items()},
+            "indexes": list(report.indexes),
+            "internal": dict(report.internal),
+        },
     )
 
 

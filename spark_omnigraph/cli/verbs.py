@@ -122,6 +122,14 @@ _ALL = (
         o.COMMON,
     ),
     Verb(
+        "optimize",
+        "Joins small files of tables and of internal datasets, and makes indexes whole; no row changes.",
+        "spark-omnigraph optimize --graph graphs/films",
+        maintaining.optimize,
+        (),
+        o.COMMON,
+    ),
+    Verb(
         "recover",
         "Finishes or undoes writes whose writer is gone; running writes are left alone.",
         "spark-omnigraph recover --graph graphs/films --dry-run",

@@ -16,6 +16,7 @@ class WriterKind:
     LOAD = "Load"
     MUTATION = "Mutation"
     ENSURE_INDICES = "EnsureIndices"
+    OPTIMIZE = "Optimize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class TableWrite:
     def table_key(self) -> str:
         return self.entry.table_key
 
+    @property
+    def landing(self) -> int:
+        """Version at which the write stands once it has landed."""
+        return self.entry.version + self.change.versions
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommit:
@@ -68,11 +74,14 @@ class PreparedCommit:
 
 @dataclass(frozen=True, slots=True)
 class BoundWrite:
-    """A table write bound to the dataset at its pin, with the transaction that will land (its uuid is known)."""
+    """A table write bound to the dataset at its pin, with the transaction that will land (its uuid is known).
+
+    A compaction has no transaction of ours: Lance makes its two when it lands.
+    """
 
     write: TableWrite
     dataset: Dataset
-    transaction: PreparedTransaction
+    transaction: PreparedTransaction | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,10 @@ from spark_omnigraph.storage.commits import (
     FENCE_KEY,
     OPERATION_KEY,
     at_version,
+    commit_compaction,
     commit_strict,
     landed_version,
+    newest_version,
     prepare_change,
     restore,
 )
@@ -215,6 +217,8 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
             "covers it: another program committed to it past the manifest. Run repair: it says what happened and how "
             "to go on."
         )
+    if write.change.rewrites:
+        return BoundWrite(write, dataset, None)
     properties = {OPERATION_KEY: prepared.identity.operation_id}
     return BoundWrite(write, dataset, prepare_change(dataset, write.change, properties))
 
@@ -237,6 +241,8 @@ def land(bound: BoundWrite) -> LandedTable:
 
     Every failure is read back: a client that asks again after a lost answer is refused by its own success.
     """
+    if bound.transaction is None:
+        return _land_compaction(bound)
     try:
         dataset = commit_strict(bound.dataset, bound.transaction)
     except CommitFailed as failure:
@@ -245,6 +251,22 @@ def land(bound: BoundWrite) -> LandedTable:
             raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
         dataset = at_version(bound.dataset, version)
     return LandedTable(bound, dataset)
+
+
+def _land_compaction(bound: BoundWrite) -> LandedTable:
+    """Like `land`, at exactly pin + 2. It changes no row, so recovery may finish it wherever it stopped: what is not
+    plainly done or plainly undone is left to that.
+    """
+    table = bound.write.table_key
+    try:
+        landed = LandedTable(bound, commit_compaction(bound.dataset, bound.write.change.rewrites))
+    except CommitFailed as failure:
+        if newest_version(bound.dataset) == bound.write.entry.version:
+            raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
+        raise StorageError(f"storage: the compaction of '{table}' stopped half-way: {failure}") from failure
+    if landed.version != bound.write.landing:
+        raise StorageError(f"storage: the compaction of '{table}' landed over a commit that no write here covers")
+    return landed
 
 
 def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[LandedTable, ...]:
@@ -263,7 +285,7 @@ def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[Land
             raise _unknown(armed, failure) from failure
         landed.append(table)
         reach(CrashPoint.LANDED_FIRST)
-        if table.version != bound.write.entry.version + 1:
+        if table.version != bound.write.landing:
             # It was rebased over a commit that we do not know: undo ours, keep theirs.
             _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
             raise _loss(store, armed, bound)
@@ -349,7 +371,7 @@ def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...])
         updates = []
         for table in landed:
             # Our change may have landed over somebody's commit: then the version below ours is theirs to keep.
-            below = table.version - 1
+            below = table.version - table.bound.write.change.versions
             properties = {FENCE_KEY: armed.prepared.identity.operation_id, CONTENT_KEY: str(below)}
             restored = restore(table.dataset, below, properties)
             if int(restored.version) != table.version + 1:

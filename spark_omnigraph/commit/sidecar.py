@@ -208,7 +208,7 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
             "table_key": write.table_key,
             "table_path": store.location.join(write.entry.location),
             "expected_version": write.entry.version,
-            "post_commit_pin": write.entry.version + 1,
+            "post_commit_pin": write.landing,
         }
         if write.branch is not None:
             pin["table_branch"] = write.branch

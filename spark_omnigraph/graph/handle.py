@@ -28,6 +28,7 @@ from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, i
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
+from spark_omnigraph.graph.optimize import OptimizeReport, optimize
 from spark_omnigraph.graph.query import bound_plan, prepare, run_query
 from spark_omnigraph.graph.repair import RepairReport, repair
 from spark_omnigraph.graph.report import check_report_path
@@ -285,6 +286,13 @@ class Graph:
         """
         self._require_writable()
         return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
+
+    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> OptimizeReport:
+        """Joins small files, drops masked rows, makes indexes whole, and compacts the manifest and the commit log. No
+        row changes, and there is no commit. A dry run counts files.
+        """
+        self._require_writable()
+        return optimize(self.store, parse_branch(branch or self.branch), dry_run=dry_run)
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
         """The indexes that the schema asks for, and how many rows each covers."""

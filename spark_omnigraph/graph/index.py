@@ -6,7 +6,7 @@ data, and a missing one never changes an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
@@ -19,7 +19,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.index import IndexCoverage, WantedIndex, build, coverage, has_values
+from spark_omnigraph.storage.index import MOST_SEGMENTS, WantedIndex, build, coverage, has_values, is_due
 
 _BTREE_SCALARS = frozenset(
     {
@@ -98,12 +98,14 @@ def ensure_indices(
     *,
     extend: bool = False,
     attempts: int = 1,
+    most_segments: int = MOST_SEGMENTS,
 ) -> list[str]:
     """Builds missing indexes of these tables (all by default) that the branch owns, in one write; with `extend`, also
-    the parts that existing ones lack.
+    the parts that existing ones lack, and those of too many segments anew.
 
     Returns `table.column` names; none when other writes got in the way, which the next call makes up for.
     """
+    limit = most_segments if extend else None
     for _ in range(attempts):
         catalog, snapshot = read_catalog(store), store.snapshot(branch)
         wanted: list[tuple[TableEntry, list[WantedIndex]]] = []
@@ -112,21 +114,16 @@ def ensure_indices(
             if entry is not None and entity is not None and entry.row_count and entry.branch == branch:
                 wants = wanted_indexes(entity)
                 indexes = coverage(store.open_table(entry))
-                if any(_is_due(want, indexes, extend) for want in wants):
+                if any(is_due(want, indexes, limit) for want in wants):
                     wanted.append((entry, wants))
         if not wanted:
             return []
         try:
             with staging(store):
-                return _build(store, branch, catalog.ir_hash, wanted, extend)
+                return _build(store, branch, catalog.ir_hash, wanted, limit)
         except ConflictError:
             continue
     return []
-
-
-def _is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], extend: bool) -> bool:
-    met = next((index for index in indexes if want.is_met_by(index)), None)
-    return met is None or (extend and bool(met.uncovered))
 
 
 def _build(
@@ -134,12 +131,12 @@ def _build(
     branch: str | None,
     schema_hash: str,
     wanted: list[tuple[TableEntry, list[WantedIndex]]],
-    extend: bool,
+    limit: int | None,
 ) -> list[str]:
     writes: list[TableWrite] = []
     built: list[str] = []
     for entry, wants in wanted:
-        found = build(store.open_table(entry), wants, extend)
+        found = build(store.open_table(entry), wants, limit)
         if found.segments:
             change = TableChange(segments=found.segments, replaced_segments=found.replaced)
             writes.append(TableWrite(entry, branch, change, entry.row_count))

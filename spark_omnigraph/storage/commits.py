@@ -6,7 +6,7 @@ in `faults.CommitFailed`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import lance
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
+from lance.optimize import Compaction, RewriteResult
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
@@ -37,7 +38,7 @@ Addresses = npt.NDArray[np.uint64]
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
     """What one commit does to a table: new fragments (JSON), rows to mask by address (sorted, distinct), a
-    replacement of all rows, or staged index segments and those they replace (alone).
+    replacement of all rows, staged index segments and those they replace (alone), or a staged compaction (alone).
     """
 
     fragments: tuple[str, ...] = ()
@@ -45,6 +46,12 @@ class TableChange:
     replace_all: bool = False
     segments: tuple[lance.Index, ...] = ()
     replaced_segments: tuple[lance.Index, ...] = ()
+    rewrites: tuple[RewriteResult, ...] = ()
+
+    @property
+    def versions(self) -> int:
+        """How many versions its commit makes: a compaction first reserves ids for its fragments."""
+        return 2 if self.rewrites else 1
 
 
 def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
@@ -109,6 +116,24 @@ def commit_strict(dataset: LanceDataset, transaction: Transaction) -> LanceDatas
     """Lands a transaction on the version it was built on, or raises CommitFailed."""
     with committing(f"commit {dataset.uri}"):
         return LanceDataset.commit(dataset, transaction, max_retries=0)
+
+
+def commit_compaction(dataset: LanceDataset, rewrites: Sequence[RewriteResult]) -> LanceDataset:
+    """Lands a staged compaction, two versions further; indexes are made to name the new fragments.
+
+    Lance takes neither properties nor a limit of retries here, and tolerates some other commits: the caller compares
+    the version, and asks for HEAD when this fails.
+    """
+    with committing(f"compact {dataset.uri}"):
+        head = dataset.checkout_version(dataset.version)
+        Compaction.commit(head, list(rewrites))
+        return head
+
+
+def newest_version(dataset: LanceDataset) -> int:
+    """HEAD of an opened dataset."""
+    with reading(f"look at {dataset.uri}"):
+        return int(dataset.latest_version)
 
 
 def landed_version(dataset: LanceDataset, transaction: Transaction) -> int | None:
@@ -242,6 +267,7 @@ __all__ = [
     "append_log_rows",
     "at_version",
     "bump",
+    "commit_compaction",
     "commit_strict",
     "compact",
     "create_branch",
@@ -249,6 +275,7 @@ __all__ = [
     "drop_branch",
     "landed_version",
     "merge_manifest_rows",
+    "newest_version",
     "prepare_change",
     "read_properties",
     "restore",

@@ -112,16 +112,21 @@ class GraphStore:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""
         return self._reader.read(dataset)
 
-    def tidy(self, branch: str | None) -> None:
-        """Compacts the manifest and the commit log once they consist of many small files, best effort.
+    def tidy(self, branch: str | None, above: int = TIDY_ABOVE) -> dict[str, int]:
+        """Compacts the manifest and the commit log where they consist of more files than this, best effort; how many
+        files each of those had.
 
         Every publish leaves a file of a row or two, and reading them is what makes commits of an old graph slow.
         """
+        compacted: dict[str, int] = {}
         for path in (branch_path(MANIFEST, branch), branch_path(COMMITS, branch), COMMIT_ACTORS):
             with suppress(CommitFailed, StorageError):
                 dataset = self.open_dataset(path)
-                if len(dataset.get_fragments()) > TIDY_ABOVE:
+                files = len(dataset.get_fragments())
+                if files > above:
                     compact(dataset)
+                    compacted[path] = files
+        return compacted
 
     def branch_names(self) -> set[str]:
         """All Lance branches of the manifest, internal ones too; main is not among them."""

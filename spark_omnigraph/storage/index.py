@@ -83,8 +83,15 @@ def _coverage(found: IndexDescription, present: set[int]) -> IndexCoverage:
     return IndexCoverage(found.name, columns, kind, int(found.num_rows_indexed), segments, left)
 
 
-def build(dataset: LanceDataset, wanted: Sequence[WantedIndex], extend: bool) -> IndexBuild:
-    """Stages what is missing and, with `extend`, what existing indexes do not cover yet.
+def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], limit: int | None) -> bool:
+    """Whether an index is missing or, with a limit of segments, does not cover everything or has more of them."""
+    met = next((index for index in indexes if want.is_met_by(index)), None)
+    return met is None or (limit is not None and (bool(met.uncovered) or len(met.segments) > limit))
+
+
+def build(dataset: LanceDataset, wanted: Sequence[WantedIndex], limit: int | None) -> IndexBuild:
+    """Stages what is missing and, with a limit of segments, what existing indexes do not cover yet: as another segment,
+    or as one for everything where there would be more than the limit.
 
     A vector column without values has nothing to be trained on and is left out.
     """
@@ -93,28 +100,28 @@ def build(dataset: LanceDataset, wanted: Sequence[WantedIndex], extend: bool) ->
     replaced: list[lance.Index] = []
     columns: list[str] = []
     with reading(f"index {dataset.uri}"):
-        for want, fragments, old in _work(dataset, indexes, wanted, extend):
+        for want, fragments, old in _work(dataset, indexes, wanted, limit):
             if want.kind == "IVF_FLAT" and not has_values(dataset, want.column, fragments):
                 continue
             segments.append(_segment(dataset, want, fragments, old.name if old is not None else None))
             columns.append(want.column)
-            if old is not None and len(fragments) > len(old.uncovered):
+            if old is not None and fragments != list(old.uncovered):
                 replaced += _named(dataset, old)
     return IndexBuild(tuple(segments), tuple(replaced), tuple(columns))
 
 
 def _work(
-    dataset: LanceDataset, indexes: Sequence[IndexCoverage], wanted: Sequence[WantedIndex], extend: bool
+    dataset: LanceDataset, indexes: Sequence[IndexCoverage], wanted: Sequence[WantedIndex], limit: int | None
 ) -> Iterator[tuple[WantedIndex, list[int], IndexCoverage | None]]:
     """Fragments to index for each wanted index, and the index that they are added to or that is built anew."""
     everything = [fragment.fragment_id for fragment in dataset.get_fragments()]
-    for want in wanted:
+    for want in (w for w in wanted if is_due(w, indexes, limit)):
         met = next((index for index in indexes if want.is_met_by(index)), None)
         if met is None:
             # One of another kind may stand under the name that this one gets.
             yield want, everything, next((i for i in indexes if i.name == f"{want.column}_idx"), None)
-        elif extend and met.uncovered:
-            grown = len(met.segments) >= MOST_SEGMENTS
+        else:
+            grown = limit is not None and len(met.segments) + bool(met.uncovered) > limit
             yield want, everything if grown else list(met.uncovered), met
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.graph.changes import DiffFilter
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions
@@ -195,6 +196,16 @@ class Scenario:
 
     def _checkpoint(self, step: Step) -> None:
         self.marks[step.fields["as"]] = self._open.commits()[-1].id
+
+    def _diff(self, step: Step) -> None:
+        only = DiffFilter(**step.fields.get("filter", {}))
+        before, after = ({"snapshot": self.marks[step.fields[end]]} for end in ("from", "to"))
+        found = self._open.diff(before, after, only=only)
+        shown = ("kind", "type_name", "id", "op", "endpoints")
+        changes = [{n: v for n, v in change.to_dict().items() if n in shown} for change in found.changes]
+        _equal(step, _multiset(changes), _multiset(step.expect["changes"]))
+        if "stats" in step.expect:
+            _equal(step, found.stats(), step.expect["stats"])
 
     def _entity(self, step: Step) -> None:
         at = step.fields.get("at")

@@ -9,7 +9,7 @@ import lance
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.graph.index import IndexStatus, Progress
+from spark_omnigraph.graph.index import IndexStatus, Progress, ensure_indices
 from spark_omnigraph.storage import index as storage_index
 
 SCHEMA = """
@@ -111,13 +111,13 @@ def test_no_answer_depends_on_coverage(graph: Graph) -> None:
     assert answers() == expected
 
 
-def test_an_index_of_many_segments_becomes_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_index, "MOST_SEGMENTS", 3)
+def test_an_index_of_many_segments_becomes_one(graph: Graph) -> None:
+    found = []
     for number in range(10, 15):
         graph.load([doc(number, [float(number), 0.0])], options=PLAIN)
-        graph.ensure_indices()
-    segments = {i.name: len(i.segments) for i in storage_index.coverage(opened(graph))}
-    assert max(segments.values()) <= 3
+        ensure_indices(graph.store, None, extend=True, most_segments=3)
+        found.append({i.name: len(i.segments) for i in storage_index.coverage(opened(graph))}["id_idx"])
+    assert found == [1, 2, 3, 1, 2]
     assert {s.progress for s in by_column(graph).values()} == {Progress.COMPLETE}
     assert opened(graph).to_table(filter="id IN ('d0', 'd10', 'd14')").num_rows == 3
     assert opened(graph).to_table(nearest={"column": "v", "q": [14.0, 0.0], "k": 9}).num_rows == 5

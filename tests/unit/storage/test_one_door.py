@@ -43,7 +43,7 @@ def committing_calls(path: Path) -> list[str]:
         name = node.func.attr
         if name in COMMITTING and receiver not in ("self", "set") and "objects" not in receiver:
             found.append(f"{path.name}:{node.lineno}: {receiver}.{name}")
-        if name == "commit" and "LanceDataset" in receiver:
+        if name == "commit" and ("LanceDataset" in receiver or "Compaction" in receiver):
             found.append(f"{path.name}:{node.lineno}: {receiver}.{name}")
         if name == "delete" and ("branches" in receiver or "dataset" in receiver or "manifest" in receiver):
             found.append(f"{path.name}:{node.lineno}: {receiver}.{name}")
@@ -72,6 +72,9 @@ def test_no_other_file_commits_to_lance() -> None:
 
 
 def test_every_commit_in_the_door_spells_out_its_retries() -> None:
+    """But that of a compaction, which Lance gives no such limit: its caller compares the version."""
     for node in ast.walk(ast.parse(DOOR.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "commit":
+            if ast.unparse(node.func) == "Compaction.commit":
+                continue
             assert "max_retries" in {k.arg for k in node.keywords}, ast.unparse(node)

@@ -1,0 +1,250 @@
+"""Optimize: fewer files, whole indexes, and not one row that looks changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import lance
+import pytest
+
+from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.commit import protocol
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.errors import ConflictError, RecoveryRequiredError, StorageError
+from spark_omnigraph.graph import optimize as optimize_module
+from spark_omnigraph.graph.index import Progress, ensure_indices
+from spark_omnigraph.graph.optimize import optimize
+from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from tests.crash.matrix import expire_leases
+from tests.crash.worlds import assert_whole
+
+SCHEMA = """
+node Doc { slug: String @key  title: String @index  size: I32? @index  v: Vector(2)? @index  body: Blob? }
+edge Cites: Doc -> Doc
+"""
+DOC, CITES = "node:Doc", "edge:Cites"
+PLAIN = LoadOptions(build_indexes=False)
+
+
+def doc(number: int) -> str:
+    data = {
+        "slug": f"d{number}",
+        "title": f"word{number}",
+        "size": number,
+        "v": [number, 1.0],
+        "body": "base64:aGVsbG8=",
+    }
+    return json.dumps({"type": "Doc", "data": data})
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """Five files of documents, one with a replaced row, one with a deleted one, and three of edges."""
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    for part in range(4):
+        lines = [doc(10 * part + i) for i in range(10)]
+        lines += [json.dumps({"edge": "Cites", "from": f"d{10 * part}", "to": "d1", "data": {"id": f"e{part}"}})]
+        graph.load(lines, options=LoadOptions(build_indexes=part < 2))
+    graph.load([doc(3)], "merge", options=PLAIN)
+    graph.mutate('query q() { delete Doc where slug = "d30" }')
+    return graph
+
+
+def files(graph: Graph, table: str) -> int:
+    return len(opened(graph, table).get_fragments())
+
+
+def opened(graph: Graph, table: str = DOC) -> lance.LanceDataset:
+    return graph.store.open_table(graph.snapshot().entries[table])
+
+
+def physical(graph: Graph) -> dict[str, list[object]]:
+    """Stable row ids and version columns of every row."""
+    versions = ["id", "_row_created_at_version", "_row_last_updated_at_version"]
+    return {
+        table: sorted(opened(graph, table).scanner(columns=versions, with_row_id=True).to_table().to_pylist(), key=str)
+        for table in (DOC, CITES)
+    }
+
+
+def test_files_are_joined_and_no_row_looks_changed(graph: Graph) -> None:
+    rows, before, commits = sorted(graph.export()), physical(graph), graph.commits()
+    assert (files(graph, DOC), files(graph, CITES)) == (5, 3)
+    report = graph.optimize()
+    assert {key: (t.files_before, t.files_after, t.left) for key, t in report.tables.items()} == {
+        DOC: (5, 1, None), CITES: (3, 1, None),
+    }  # fmt: skip
+    assert (files(graph, DOC), files(graph, CITES)) == (1, 1)
+    assert sorted(graph.export()) == rows
+    assert physical(graph) == before
+    assert graph.commits() == commits
+    assert list(graph.diff({"snapshot": commits[-1].id}).changes) == []
+    assert opened(graph).get_fragments()[0].num_deletions == 0
+    assert_whole(graph)
+
+
+def test_indexes_are_whole_afterwards_and_used(graph: Graph) -> None:
+    assert {s.progress for s in graph.indexes()} >= {Progress.PARTIAL}
+    report = graph.optimize()
+    assert {s.progress for s in graph.indexes()} == {Progress.COMPLETE}
+    assert f"{DOC}.title" in report.indexes
+    table = opened(graph)
+    assert {len(index.segments) for index in table.describe_indices()} == {1}
+    assert "ScalarIndexQuery" in table.scanner(filter="size = 25").explain_plan()
+    assert table.to_table(filter="size = 25", columns=["id"])["id"].to_pylist() == ["d25"]
+    text = {"columns": ["title"], "query": "word33"}
+    assert table.scanner(full_text_query=text, columns=["id", "_score"]).to_table()["id"].to_pylist() == ["d33"]
+    assert (graph.entity(DOC, "d3") or {})["body"] == "base64:aGVsbG8="
+
+
+def test_nothing_to_gain_is_no_version(graph: Graph) -> None:
+    graph.optimize()
+    pins = {key: entry.version for key, entry in graph.snapshot().entries.items()}
+    report = graph.optimize()
+    assert {key: (t.files_before, t.files_after) for key, t in report.tables.items()} == {DOC: (1, 1), CITES: (1, 1)}
+    assert report.indexes == ()
+    assert {key: entry.version for key, entry in graph.snapshot().entries.items()} == pins
+
+
+def test_a_dry_run_counts(graph: Graph) -> None:
+    version = graph.snapshot().version
+    report = graph.optimize(dry_run=True)
+    assert report.tables[DOC].files_before == 5
+    assert (graph.snapshot().version, files(graph, DOC)) == (version, 5)
+
+
+def test_internal_datasets_are_joined_too(graph: Graph) -> None:
+    report = graph.optimize()
+    assert report.internal.keys() >= {"__manifest", "_graph_commits.lance"}
+    assert len(graph.store.manifest(None).get_fragments()) == 1
+    assert len(graph.commits()) == 7
+    graph.load([doc(99)], options=PLAIN)
+    assert graph.count(DOC) == 40
+
+
+def test_a_branch_compacts_what_it_owns(graph: Graph) -> None:
+    graph.create_branch("draft")
+    assert graph.optimize(branch="draft").tables == {}
+    for number in (50, 51):
+        graph.load([doc(number)], branch="draft", options=PLAIN)
+    rows = sorted(graph.export(branch="draft"))
+    report = graph.optimize(branch="draft")
+    assert {key: (t.files_before, t.files_after) for key, t in report.tables.items()} == {DOC: (7, 1)}
+    assert sorted(graph.export(branch="draft")) == rows
+    assert files(graph, DOC) == 5, "main is as it was"
+    graph.load([doc(52)], branch="draft", options=PLAIN)
+    assert graph.count(DOC, branch="draft") == 42
+
+
+def test_a_table_that_others_move_is_left(graph: Graph) -> None:
+    other, loaded = Graph.open(graph.uri), iter(range(100, 200))
+
+    def plan_and_lose(*arguments: object) -> object:
+        other.load([doc(next(loaded))], options=PLAIN)
+        raise ConflictError("lost")
+
+    with patch("spark_omnigraph.graph.optimize._rewrite", plan_and_lose):
+        report = graph.optimize()
+    assert report.tables[DOC].left is not None
+    assert graph.count(DOC) == 39 + 6
+
+
+def test_a_load_that_comes_first_is_not_lost(graph: Graph) -> None:
+    graph.ensure_indices()
+    other, stage, first = Graph.open(graph.uri), optimize_module.stage_compaction, iter([70])
+
+    def stage_and_be_late(*arguments: object) -> object:
+        staged = stage(*arguments)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        for number in first:
+            other.load([doc(number), json.dumps({"edge": "Cites", "from": "d1", "to": "d2"})], options=PLAIN)
+        return staged
+
+    with patch.object(optimize_module, "stage_compaction", stage_and_be_late):
+        report = graph.optimize()
+    assert (graph.count(DOC), graph.count(CITES)) == (40, 4)
+    assert report.tables[CITES].left is None
+    assert_whole(graph)
+
+
+POINTS = (
+    (CrashPoint.ARMED, "RolledBack"),
+    (CrashPoint.LANDED_ALL, "RolledForward"),
+    (CrashPoint.PUBLISHED, "RolledForward"),
+)
+
+
+@pytest.mark.parametrize(("point", "kind"), POINTS, ids=lambda v: v if isinstance(v, str) else v.value)
+def test_a_stopped_compaction_is_brought_to_its_end(graph: Graph, point: CrashPoint, kind: str) -> None:
+    ensure_indices(graph.store, None, extend=True, most_segments=1)
+    rows, before = sorted(graph.export()), physical(graph)
+    with stop_at(point), pytest.raises(Crashed):
+        optimize(graph.store, None)
+    (name,) = [n for n in graph.store.objects.list("__recovery") if n.endswith(".json")]
+    sidecar = json.loads(graph.store.objects.get(f"__recovery/{name}") or b"")
+    (pin,) = sidecar["tables"]
+    assert (sidecar["writer_kind"], pin["post_commit_pin"] - pin["expected_version"]) == ("Optimize", 2)
+    assert sorted(graph.export()) == rows
+    expire_leases(graph)
+    again = Graph.open(graph.uri)
+    assert [r.kind for r in again.recoveries()] == [kind]
+    assert sorted(again.export()) == rows
+    assert physical(again) == before
+    assert_whole(again)
+    again.optimize()
+    assert (files(again, DOC), files(again, CITES)) == (1, 1)
+
+
+@contextmanager
+def compaction_that(landed: bool, outcome: Outcome) -> Iterator[None]:
+    real = protocol.commit_compaction
+
+    def fail(dataset: lance.LanceDataset, rewrites: object) -> lance.LanceDataset:
+        if landed:
+            real(dataset, rewrites)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        raise CommitFailed(outcome, "refused by the test")
+
+    with patch.object(protocol, "commit_compaction", fail):
+        yield
+
+
+def test_a_compaction_that_the_store_refused_changes_nothing(graph: Graph) -> None:
+    graph.ensure_indices()
+    rows = sorted(graph.export())
+    with compaction_that(landed=False, outcome=Outcome.LOST), pytest.raises(StorageError, match="refused by the test"):
+        graph.optimize()
+    assert sorted(graph.export()) == rows
+    assert files(graph, DOC) == 5
+    assert_whole(graph)
+
+
+def test_an_answer_that_was_lost_is_left_to_recovery(graph: Graph) -> None:
+    graph.ensure_indices()
+    rows = sorted(graph.export())
+    with compaction_that(landed=True, outcome=Outcome.UNKNOWN), pytest.raises(RecoveryRequiredError):
+        graph.optimize()
+    assert sorted(graph.export()) == rows
+    again = Graph.open(graph.uri)
+    assert sorted(again.export()) == rows
+    assert files(again, CITES) == 1
+    assert_whole(again)
+
+
+def test_a_publish_that_was_lost_is_undone(graph: Graph) -> None:
+    graph.ensure_indices()
+    rows, before = sorted(graph.export()), physical(graph)
+    real, refusals = protocol.publish, iter([StorageError("storage: refused by the test")])
+
+    def refuse(*arguments: object) -> object:
+        for refusal in refusals:
+            raise refusal
+        return real(*arguments)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+
+    with patch.object(protocol, "publish", refuse), pytest.raises(StorageError):
+        graph.optimize()
+    assert sorted(graph.export()) == rows
+    assert physical(graph) == before
+    assert_whole(graph)
