@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.cli.creating import read_schema
+from spark_omnigraph.cli.querying import query_text
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
@@ -16,7 +15,7 @@ from spark_omnigraph.lang.pg import compile_schema
 def lint(job: Job) -> Outcome:
     """What is wrong with the queries of a file."""
     path = job.config.query_file
-    text = _read_queries(path)
+    text = query_text(path)
     catalog, source = _schema(job)
     report = lint_queries(catalog, text, path, source)
     _say(job, report)
@@ -31,15 +30,6 @@ def _schema(job: Job) -> tuple[Catalog, SchemaSource]:
         raise UsageError("lint needs a schema: --schema FILE, or --graph URI to take that of a graph")
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
     return graph.catalog(), SchemaSource("graph", config.graph)
-
-
-def _read_queries(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}': {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"'{path}' is not UTF-8 text") from error
 
 
 def _say(job: Job, report: LintReport) -> None:
