@@ -1,0 +1,146 @@
+"""Walks against a walk of one node at a time, over random edges: loops, parallel edges, ends that are not stored."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.engine.adjacency import CACHE, AdjacencyCache, Compressed, EdgeTables
+from spark_omnigraph.engine.expand import Strategy, connect, expand
+from spark_omnigraph.engine.rows import crossed, scanned
+from spark_omnigraph.engine.scans import select
+from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops, OuterRows
+from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.storage.scan import PinnedTable
+
+SCHEMA = "node N { k: String @key } node M { k: String @key } edge Same: N -> N edge Other: N -> M"
+Edges = list[tuple[str, str]]
+
+
+def write(folder: Path, table: pa.Table) -> PinnedTable:
+    dataset = lance.write_dataset(table, str(folder), enable_stable_row_ids=True)
+    return PinnedTable(str(folder), dataset.version)
+
+
+def world(folder: Path, nodes: Iterable[str], edges: Edges) -> EngineSource:
+    """Nodes of both types have the same ids; both edge types hold the same edges."""
+    ids = list(nodes)
+    pins = {f"node:{t}": write(folder / t, pa.table({"id": ids, "k": ids})) for t in "NM"}
+    table = pa.table(
+        {"id": [f"e{i}" for i in range(len(edges))], "src": [a for a, _ in edges], "dst": [b for _, b in edges]},
+        schema=pa.schema([pa.field(n, pa.string(), nullable=False) for n in ("id", "src", "dst")]),
+    )
+    pins |= {f"edge:{t}": write(folder / t, table) for t in ("Same", "Other")}
+    return EngineSource(catalog(), pins.get)
+
+
+def catalog() -> Catalog:
+    return compile_schema(SCHEMA)
+
+
+def steps_of(direction: Direction, edges: Edges) -> dict[str, list[tuple[str, int]]]:
+    """The other end and the number of each edge at a node."""
+    steps: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for number, (a, b) in enumerate(edges):
+        if direction in (Direction.OUT, Direction.BOTH):
+            steps[a].append((b, number))
+        if direction is Direction.IN or (direction is Direction.BOTH and a != b):
+            steps[b].append((a, number))
+    return steps
+
+
+def plain(hops: Hops, edges: Edges, start: str, stored: set[str], same_type: bool) -> list[tuple[str, int | None]]:
+    """What a walk from one node reaches, as the plan says it: (id, number of the edge)."""
+    steps = steps_of(hops.direction, edges)
+    if hops.edge_variable is not None:
+        return sorted((b, number) for b, number in steps[start] if b in stored)
+    if not same_type:
+        return sorted((b, None) for b in {b for b, _ in steps[start]} & stored) if hops.min_hops == 1 else []
+    met, emitted, frontier = {start}, set(), [start]
+    for hop in range(1, hops.max_hops + 1):
+        reached = [(node, other) for node in frontier for other, _ in steps[node]]
+        frontier = sorted({other for _, other in reached} - met)
+        met.update(frontier)
+        if hop >= hops.min_hops:
+            emitted.update(frontier, (node for node, other in reached if node == other))
+    return sorted((b, None) for b in emitted & stored)
+
+
+CASES = [
+    Hops("Same", direction, low, high)
+    for direction in Direction
+    for low, high in [(1, 1), (1, 2), (2, 2), (1, 4), (2, 3), (3, 9)]
+] + [
+    *(Hops("Same", direction, edge_variable="w") for direction in Direction),
+    *(Hops("Other", direction, edge_variable="w") for direction in (Direction.OUT, Direction.IN)),
+    *(Hops("Other", direction, low, 3) for direction in (Direction.OUT, Direction.IN) for low in (1, 2)),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_ways_walk_like_one_node_at_a_time(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    ids = [f"n{i}" for i in range(chance.randint(1, 9))]
+    ends = [*ids, "gone", "lost"]
+    edges = [(chance.choice(ends), chance.choice(ends)) for _ in range(chance.randint(0, 24))]
+    source = world(tmp_path, ids, edges)
+    for hops in CASES:
+        same = hops.edge_type == "Same"
+        types = ("M", "N") if not same and hops.direction is Direction.IN else ("N", "N" if same else "M")
+        expected = sorted((a, *found) for a in ids for found in plain(hops, edges, a, set(ids), same))
+        for way in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST):
+            table = source.table(f"node:{types[0]}")
+            start = scanned("a", table, select(table, ()))
+            rows = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source, way)
+            columns = [rows.column("a", "id").to_pylist(), rows.column("b", "id").to_pylist()]
+            columns.append(rows.bound["w"].positions().tolist() if hops.edge_variable else [None] * rows.count)
+            assert sorted(zip(*columns, strict=True)) == expected, (hops, way, edges)
+            other = source.table(f"node:{types[1]}")
+            pairs = crossed(start, scanned("b", other, select(other, ())))
+            kept = connect(Connect(OuterRows(), "a", "b", hops), pairs, source, way)
+            columns = [kept.column("a", "id").to_pylist(), kept.column("b", "id").to_pylist()]
+            columns.append(kept.bound["w"].positions().tolist() if hops.edge_variable else [None] * kept.count)
+            assert sorted(zip(*columns, strict=True)) == expected, (hops, way, edges)
+
+
+def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) -> None:
+    source = world(tmp_path, ["a", "b"], [("a", "b")])
+    edges, nodes = source.table("edge:Same").reader, source.table("node:N").reader
+    assert edges is not None
+    assert nodes is not None
+    tables = EdgeTables(edges, nodes, nodes)
+    cache = AdjacencyCache()
+    made = tables.compressed(Direction.OUT, False, cache)
+    assert tables.compressed(Direction.OUT, False, cache) is made
+    assert tables.compressed(Direction.IN, False, cache) is not made
+    assert cache.bytes > 0
+    tiny = AdjacencyCache(memory=0)
+    assert isinstance(tables.compressed(Direction.OUT, False, tiny), Compressed)
+    assert tiny.bytes == 0
+    anew = world(tmp_path / "anew", ["a", "b"], [("b", "a")]).table("edge:Same").reader
+    assert anew is not None
+    assert anew.identity != edges.identity
+    assert CACHE.memory == 1 << 30
+
+
+def test_few_nodes_of_a_large_table_are_looked_up_and_many_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [f"n{i}" for i in range(300)]
+    source = world(tmp_path, ids, [(ids[i], ids[(i + 1) % 300]) for i in range(300)])
+    asked: list[str] = []
+    monkeypatch.setattr(EdgeTables, "compressed", lambda *_: asked.append("index") or pytest.fail("not needed"))
+    table = source.table("node:N")
+    one = scanned("a", table, select(table, ())[:1])
+    operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT, 1, 3))
+    assert expand(operator, one, source, Strategy.BY_COST).column("b", "id").to_pylist() == ["n1", "n2", "n3"]
+    with pytest.raises(pytest.fail.Exception):
+        expand(operator, scanned("a", table, select(table, ())), source, Strategy.BY_COST)
