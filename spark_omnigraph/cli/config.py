@@ -62,6 +62,9 @@ class JobConfig:
     before: str = ""
     after: str = ""
     query: str = ""
+    file: str = ""
+    text: str = ""
+    format: str = "table"
     params: dict[str, object] | None = field(default=None, repr=False)
 
 

@@ -212,5 +212,14 @@ SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3:/
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")
 QUERY = Option("query", "text with the query (.gq)", values.existing_file, "FILE", required=True)
+QUERY_FILE = Option("file", "text with the query (.gq)", values.existing_file, "FILE")
+QUERY_TEXT = Option("text", "the query itself instead of a file", flag="-e")
+FORMAT = Option(
+    "format",
+    "how rows are written: a table for people, or a form for programs; parquet needs --output",
+    values.one_of("table", "json", "jsonl", "csv", "parquet"),
+    "table|json|jsonl|csv|parquet",
+    default="table",
+)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")
 PARAMS = Option("params", "parameters of the query, as a JSON object", values.json_object, "JSON")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli import creating, linting, loading, maintaining, querying, reading
+from spark_omnigraph.cli import asking, creating, linting, loading, maintaining, querying, reading
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Verb
 
@@ -48,6 +48,14 @@ _ALL = (
         (o.INPUT, *o.LOADING),
         o.COMMON,
         {"mode": "overwrite"},
+    ),
+    Verb(
+        "query",
+        "Runs one read query of a text and shows its rows, or writes them to a file.",
+        "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
+        asking.query,
+        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, *o.PAST),
+        o.COMMON,
     ),
     Verb(
         "mutate",

@@ -1,0 +1,49 @@
+"""The verb that answers a question: `query`."""
+
+from __future__ import annotations
+
+from spark_omnigraph.cli.files import whole_file
+from spark_omnigraph.cli.querying import query_text
+from spark_omnigraph.cli.result_text import lines_of, write_parquet
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.engine.result import QueryResult
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.graph.handle import Graph, Where
+
+
+def query(job: Job) -> Outcome:
+    """The rows of a read query."""
+    config = job.config
+    if bool(config.file) == bool(config.text):
+        raise UsageError("give the query as --file FILE or as -e TEXT" + (", not both" if config.file else ""))
+    if config.format == "parquet" and config.output is None:
+        raise UsageError("--format parquet writes a file: give its path with --output")
+    text = config.text or query_text(config.file)
+    graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
+    past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
+    result = graph.query(text, config.name or None, config.params, **past)
+    _write(job, result)
+    job.log.info("%s: %s rows", result.name, f"{result.row_count:,}")
+    return Outcome(
+        branch=result.branch,
+        manifest_version=result.manifest_version,
+        result={
+            "query_name": result.name,
+            "row_count": result.row_count,
+            "columns": result.column_names,
+            "output": config.output,
+        },
+    )
+
+
+def _write(job: Job, result: QueryResult) -> None:
+    config = job.config
+    if config.output is None:
+        for line in lines_of(result, config.format):
+            job.emit(line)
+    elif config.format == "parquet":
+        write_parquet(result, config.output)
+    else:
+        with whole_file(config.output) as file:
+            for line in lines_of(result, config.format):
+                file.write(line + "\n")

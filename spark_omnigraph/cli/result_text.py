@@ -1,0 +1,119 @@
+"""Rows of a query as lines of text, and as a Parquet file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_omnigraph.engine.result import Json, QueryResult, json_values
+from spark_omnigraph.errors import BadRequestError
+
+SHOWN_ROWS = 1000
+"""Rows of a table for people; the other formats have all."""
+_WIDEST = 60
+_RUN = 10_000
+_TO_QUOTE = re.compile(r'[",\r\n]')
+
+
+def lines_of(result: QueryResult, form: str) -> Iterator[str]:
+    """The rows as `table`, `json`, `jsonl` or `csv`, without line ends."""
+    if form == "json":
+        return iter([result.to_json()])
+    if form == "jsonl":
+        return (json.dumps(row, ensure_ascii=False) for row in result.rows())
+    return _csv(result) if form == "csv" else _table(result)
+
+
+def write_parquet(result: QueryResult, path: str) -> None:
+    """A Parquet file that appears when it is complete. BadRequestError for column names that repeat."""
+    names = result.column_names
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise BadRequestError(f"two columns are called '{repeated[0]}': give one another name with `as`")
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    os.close(handle)
+    try:
+        pq.write_table(_with_instants(result.table), part)
+        os.chmod(part, 0o644)
+        os.replace(part, target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+def _with_instants(table: pa.Table) -> pa.Table:
+    """A DateTime as an instant: Parquet keeps only the day of a date64."""
+    fields = [f.with_type(_instant(f.type)) for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def _instant(of: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(of):
+        return pa.list_(_instant(of.value_type))
+    return pa.timestamp("ms", "UTC") if pa.types.is_date64(of) else of
+
+
+def _rows(result: QueryResult, most: int | None = None) -> Iterator[tuple[Json, ...]]:
+    """Values of all columns, those with the same name too."""
+    count = result.row_count if most is None else min(most, result.row_count)
+    for start in range(0, count, _RUN):
+        part = result.table.slice(start, min(_RUN, count - start))
+        yield from zip(*(json_values(column) for column in part.columns))
+
+
+def _csv(result: QueryResult) -> Iterator[str]:
+    """A header and the rows: null as nothing, an empty text as `""`, lists as JSON."""
+    yield _csv_line(result.column_names)
+    for row in _rows(result):
+        yield _csv_line([_cell(value) for value in row])
+
+
+def _csv_line(cells: Sequence[str | None]) -> str:
+    return ",".join("" if cell is None else _quoted(cell) for cell in cells)
+
+
+def _quoted(cell: str) -> str:
+    if cell and not _TO_QUOTE.search(cell):
+        return cell
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _cell(value: Json) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _table(result: QueryResult) -> Iterator[str]:
+    """Columns side by side, numbers to the right; a long text is cut."""
+    rows = [tuple(_shown(value) for value in row) for row in _rows(result, SHOWN_ROWS)]
+    names = result.column_names
+    widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(names)]
+    right = [c.type.scalar.is_numeric and not c.type.is_list for c in result.columns]
+    yield "  ".join(name.ljust(width) for name, width in zip(names, widths)).rstrip()
+    yield "  ".join("-" * width for width in widths)
+    for row in rows:
+        cells = zip(row, widths, right)
+        yield "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width) for cell, width, is_right in cells
+        ).rstrip()
+    left = result.row_count - len(rows)
+    if left:
+        yield f"… and {left:,} rows more"
+
+
+def _shown(value: Json) -> str:
+    text = " ".join(("null" if value is None else _cell(value) or "").split())
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

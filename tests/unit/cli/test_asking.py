@@ -1,0 +1,117 @@
+"""The verb `query`: where its text comes from, the forms of its rows, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_omnigraph.cli.program import main
+from spark_omnigraph.graph.handle import Graph
+
+SCHEMA = "node Film { title: String @key  year: I32?  seen: DateTime?  tags: [String]?  note: String? }"
+TEXT = """query by_year($year: I32) {
+    match { $f: Film $f.year >= $year }
+    return { $f.title as title, $f.year as year, $f.seen as seen, $f.tags as tags, $f.note as note }
+    order { title }
+}
+query all() { match { $f: Film } return { $f.title } order { $f.title } }
+"""
+TWICE = "query q() { match { $f: Film } return { $f.title $f.title } }"
+FILMS = [
+    '{"type":"Film","data":{"title":"Fog","year":1999,"seen":"2024-01-31T12:00:00.5Z","tags":["a","b"],"note":""}}',
+    '{"type":"Film","data":{"title":"Rain, or \\"so\\"","year":2004}}',
+    '{"type":"Film","data":{"title":"Wind"}}',
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OMNIGRAPH_GRAPH", raising=False)
+    (tmp_path / "films.gq").write_text(TEXT)
+    Graph.init("graph", SCHEMA).load(FILMS)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], dict[str, object]]:
+    code = main(["query", "--graph", "graph", *words])
+    *lines, last = capsys.readouterr().out.splitlines()
+    return code, lines, json.loads(last)
+
+
+BY_YEAR = ("--file", "films.gq", "--name", "by_year", "--params", '{"year": 1990}')
+
+
+def test_a_table_for_people(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines, body = run(capsys, *BY_YEAR)
+    assert code == 0
+    assert lines == [
+        "title          year  seen                      tags        note",
+        "-------------  ----  ------------------------  ----------  ----",
+        'Fog            1999  2024-01-31T12:00:00.500Z  ["a", "b"]',
+        'Rain, or "so"  2004  null                      null        null',
+    ]
+    columns = ["title", "year", "seen", "tags", "note"]
+    assert body["result"] == {"query_name": "by_year", "row_count": 2, "columns": columns, "output": None}
+    assert (body["status"], body["branch"]) == ("done", "main")
+
+
+def test_forms_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fog = {"title": "Fog", "year": 1999, "seen": "2024-01-31T12:00:00.500Z", "tags": ["a", "b"], "note": ""}
+    rain = {"title": 'Rain, or "so"', "year": 2004, "seen": None, "tags": None, "note": None}
+    _, lines, _ = run(capsys, *BY_YEAR, "--format", "jsonl")
+    assert list(map(json.loads, lines)) == [fog, rain]
+    _, [line], body = run(capsys, *BY_YEAR, "--format", "json")
+    found = json.loads(line)
+    assert (found["query_name"], found["row_count"], found["rows"]) == ("by_year", 2, [fog, rain])
+    assert found["target"] == {"branch": "main", "manifest_version": body["manifest_version"]}
+    _, lines, _ = run(capsys, *BY_YEAR, "--format", "csv")
+    assert lines[2] == '"Rain, or ""so""",2004,,,'
+    assert list(csv.reader(lines))[1] == ["Fog", "1999", "2024-01-31T12:00:00.500Z", '["a", "b"]', ""]
+    assert lines[1].endswith(',""')
+
+
+def test_files_appear_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines, _ = run(capsys, *BY_YEAR, "--format", "parquet", "--output", "out/rows.parquet")
+    assert (code, lines) == (0, [])
+    table = pq.read_table("out/rows.parquet")
+    assert table.column("seen").to_pylist() == [datetime(2024, 1, 31, 12, 0, 0, 500_000, timezone.utc), None]
+    assert table.column("title").to_pylist() == ["Fog", 'Rain, or "so"']
+    code, lines, _ = run(capsys, "--file", "films.gq", "--name", "all", "--format", "csv", "--output", "all.csv")
+    assert Path("all.csv").read_text() == 'f.title\nFog\n"Rain, or ""so"""\nWind\n'
+    assert sorted(p.name for p in Path("out").iterdir()) == ["rows.parquet"]
+
+
+def test_a_text_on_the_command_line_reads_the_past(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "query n() { match { $f: Film } return { count($f) as n } }"
+    assert run(capsys, "-e", text, "--format", "jsonl")[1] == ['{"n": 3}']
+    assert run(capsys, "-e", text, "--format", "jsonl", "--version", "1")[1] == ['{"n": 0}']
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ((), 2, "--file FILE or as -e TEXT"),
+        (("--file", "films.gq", "-e", "x"), 2, "not both"),
+        (("--file", "films.gq"), 3, "multiple queries"),
+        (("--file", "films.gq", "--name", "none"), 3, "query 'none' not found"),
+        (("--file", "films.gq", "--name", "by_year"), 3, "parameter 'year' not provided"),
+        (("--file", "films.gq", "--name", "all", "--format", "parquet"), 2, "--output"),
+        (("-e", "query q() { match { $f: Film } return { $f.nope } }"), 3, "no property `nope`"),
+        (("-e", TWICE, "--format", "parquet", "--output", "x"), 3, "two columns are called 'f.title'"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, says: str
+) -> None:
+    ended, _, body = run(capsys, *words)
+    error = body["error"]
+    assert isinstance(error, dict)
+    assert ended == code
+    assert says in error["error"]
+    assert not Path("x").exists()
