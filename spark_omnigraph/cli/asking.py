@@ -14,11 +14,9 @@ from spark_omnigraph.graph.handle import Graph, Where
 def query(job: Job) -> Outcome:
     """The rows of a read query."""
     config = job.config
-    if bool(config.file) == bool(config.text):
-        raise UsageError("give the query as --file FILE or as -e TEXT" + (", not both" if config.file else ""))
     if config.format == "parquet" and config.output is None:
         raise UsageError("--format parquet writes a file: give its path with --output")
-    text = config.text or query_text(config.file)
+    text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
     past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
     result = graph.query(text, config.name or None, config.params, **past)

@@ -61,7 +61,6 @@ class JobConfig:
     report: str | None = None
     before: str = ""
     after: str = ""
-    query: str = ""
     file: str = ""
     text: str = ""
     format: str = "table"

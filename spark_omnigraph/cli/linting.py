@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.cli.creating import read_schema
-from spark_omnigraph.cli.querying import query_text
+from spark_omnigraph.cli.querying import file_text
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
@@ -15,7 +15,7 @@ from spark_omnigraph.lang.pg import compile_schema
 def lint(job: Job) -> Outcome:
     """What is wrong with the queries of a file."""
     path = job.config.query_file
-    text = query_text(path)
+    text = file_text(path)
     catalog, source = _schema(job)
     report = lint_queries(catalog, text, path, source)
     _say(job, report)

@@ -211,7 +211,6 @@ QUERIES = Option("query_file", "file of queries (.gq)", values.existing_file, "F
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")
-QUERY = Option("query", "text with the query (.gq)", values.existing_file, "FILE", required=True)
 QUERY_FILE = Option("file", "text with the query (.gq)", values.existing_file, "FILE")
 QUERY_TEXT = Option("text", "the query itself instead of a file", flag="-e")
 FORMAT = Option(

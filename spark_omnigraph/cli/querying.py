@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.mutate import MutationResult
 
@@ -14,7 +15,7 @@ from spark_omnigraph.graph.mutate import MutationResult
 def mutate(job: Job) -> Outcome:
     """Runs one mutation in one commit."""
     config = job.config
-    text = query_text(config.query)
+    text = query_text(config)
     graph = Graph.open(config.graph, branch=config.branch, storage_options=job.host.storage_options(config))
     result = graph.mutate(text, config.name or None, config.params, actor=config.actor, dry_run=config.dry_run)
     _say(job, result)
@@ -35,7 +36,14 @@ def mutate(job: Job) -> Outcome:
     )
 
 
-def query_text(path: str) -> str:
+def query_text(config: JobConfig) -> str:
+    """The query of a job, from its file or its argument. BadRequestError for a file that is not UTF-8."""
+    if bool(config.file) == bool(config.text):
+        raise UsageError("give the query as --file FILE or as -e TEXT" + (", not both" if config.file else ""))
+    return config.text or file_text(str(config.file))
+
+
+def file_text(path: str) -> str:
     """The text of a file. BadRequestError when it is not UTF-8."""
     try:
         return Path(path).read_text(encoding="utf-8")

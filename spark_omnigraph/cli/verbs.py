@@ -60,9 +60,9 @@ _ALL = (
     Verb(
         "mutate",
         "Runs one mutation of a query text in one commit: inserts, updates, or deletes.",
-        'spark-omnigraph mutate --graph graphs/films --query changes.gq --name retire --params \'{"name": "Heat"}\'',
+        'spark-omnigraph mutate --graph graphs/films --file changes.gq --name retire --params \'{"name": "Heat"}\'',
         querying.mutate,
-        (o.QUERY, o.QUERY_NAME, o.PARAMS),
+        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS),
         o.COMMON,
     ),
     Verb(
