@@ -18,6 +18,8 @@ def query(job: Job) -> Outcome:
         raise UsageError("--format parquet writes a file: give its path with --output")
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
+    if config.explain:
+        return _explained(job, graph, text)
     past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
     result = graph.query(text, config.name or None, config.params, **past)
     _write(job, result)
@@ -32,6 +34,13 @@ def query(job: Job) -> Outcome:
             "output": config.output,
         },
     )
+
+
+def _explained(job: Job, graph: Graph, text: str) -> Outcome:
+    plan = graph.explain(text, job.config.name or None, job.config.params)
+    for line in plan.splitlines():
+        job.emit(line)
+    return Outcome(result={"plan": plan})
 
 
 def _write(job: Job, result: QueryResult) -> None:

@@ -64,6 +64,7 @@ class JobConfig:
     file: str = ""
     text: str = ""
     format: str = "table"
+    explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
 
 

@@ -220,5 +220,6 @@ FORMAT = Option(
     "table|json|jsonl|csv|parquet",
     default="table",
 )
+EXPLAIN = Option("explain", "show the plan, read nothing", values.switch, default="false", shape=Shape.SWITCH)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")
 PARAMS = Option("params", "parameters of the query, as a JSON object", values.json_object, "JSON")

@@ -29,7 +29,7 @@ from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
 from spark_omnigraph.graph.optimize import OptimizeReport, optimize
-from spark_omnigraph.graph.query import bound_plan, prepare, run_query
+from spark_omnigraph.graph.query import bound_plan, explain_query, prepare, run_query
 from spark_omnigraph.graph.repair import RepairReport, repair
 from spark_omnigraph.graph.report import check_report_path
 from spark_omnigraph.manifest.lineage import Commit
@@ -241,6 +241,10 @@ class Graph:
         catalog = self.catalog()
         plan = bound_plan(prepare(catalog, text, name), params)
         return run_query(self.store, catalog, self.snapshot(**where), plan)
+
+    def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:
+        """The plan of a read query as text, one operator a line; with `params` their values stand in it."""
+        return explain_query(self.catalog(), text, name, params)
 
     def export(
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+import pyarrow as pa
+
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.types import Catalog, PropType
 from spark_omnigraph.engine.expand import Strategy
@@ -15,6 +17,7 @@ from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.graph.scan import pin
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.explain import explain
 from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
@@ -38,9 +41,10 @@ def prepare(catalog: Catalog, text: str, name: str | None = None) -> Prepared:
     return Prepared(lower(catalog, read), read.params)
 
 
-def bound_plan(prepared: Prepared, params: Mapping[str, object] | None) -> Plan:
-    """The plan with its parameters' values; `now()` is this instant."""
-    values = bind_params(prepared.plan.query, prepared.params, params, datetime.now(timezone.utc))
+def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None = None) -> Plan:
+    """The plan with its parameters' values; `now()` is the instant `now`, by default this one."""
+    at = now if now is not None else datetime.now(timezone.utc)
+    values = bind_params(prepared.plan.query, prepared.params, params, at)
     return bind(prepared.plan, values)
 
 
@@ -60,3 +64,27 @@ def run_query(
     """The rows of a bound plan on a snapshot."""
     table = run_plan(plan, source_of(store, catalog, snapshot), strategy)
     return QueryResult(plan.query, plan.columns, table, display(snapshot.branch), snapshot.version)
+
+
+def explain_query(catalog: Catalog, text: str, name: str | None, params: Mapping[str, object] | None) -> str:
+    """The plan of a query as text; with `params` their values stand in it."""
+    prepared = prepare(catalog, text, name)
+    return explain(prepared.plan if params is None else bound_plan(prepared, params))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTask:
+    """A bound plan and the tables that it may read, for another process."""
+
+    catalog: Catalog
+    tables: Mapping[str, PinnedTable]
+    plan: Plan
+
+    def run(self) -> pa.Table:
+        """The rows."""
+        return run_plan(self.plan, EngineSource(self.catalog, self.tables.get))
+
+
+def query_task(store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan) -> QueryTask:
+    """What another process needs to run a plan on a snapshot."""
+    return QueryTask(catalog, {key: pin(store, entry) for key, entry in snapshot.entries.items()}, plan)

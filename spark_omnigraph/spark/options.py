@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -18,6 +19,9 @@ READ_OPTIONS: Mapping[str, str] = {
     "node": "name of a node type",
     "edge": "name of an edge type",
     "table": "`commits`, `branches`, `tables`, `recoveries`: facts about the graph; `changes`: the change feed",
+    "query": "text with a read query (`.gq`); its rows are found by one task",
+    "queryName": "which query of the text; without it its only one",
+    "params": "parameters of the query, as a JSON object",
     "branch": "default `main`",
     "versionAsOf": "manifest version to read",
     "snapshot": "id of the commit to read",
@@ -62,6 +66,9 @@ class ReadOptions:
     filter: str | None = None
     where: tuple[Term, ...] = ()
     limit: int | None = None
+    query: str | None = None
+    query_name: str | None = None
+    params: Mapping[str, object] | None = field(default=None, repr=False)
     starting: int | None = None
     ending: int | None = None
     from_now: bool = False
@@ -89,6 +96,9 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         filter=text.get("filter"),
         where=parse_where(text["where"]) if "where" in text else (),
         limit=_count_option("limit", text.get("limit"), 0),
+        query=text.get("query"),
+        query_name=text.get("queryName"),
+        params=_json_object("params", text["params"]) if "params" in text else None,
         starting=None if from_now else _count_option("startingVersion", text.get("startingVersion"), 0),
         ending=_count_option("endingVersion", text.get("endingVersion"), 0),
         from_now=from_now,
@@ -123,6 +133,16 @@ def canonical(given: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
 
 
 def _check_combination(text: Mapping[str, str]) -> None:
+    if "query" in text:
+        others = ("node", "edge", "table", "aggregate", *_TABLE_ONLY)
+        _refuse_with(text, "query", others, "a query says itself what is read")
+        return _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
+    for name in ("queryName", "params"):
+        _refuse_with(text, name, (name,), "it belongs to the option 'query'")
+    return _check_table(text)
+
+
+def _check_table(text: Mapping[str, str]) -> None:
     is_feed = text.get("table", "").strip().lower() == MetaTable.CHANGES.value
     _at_most_one(text, ("node", "edge") if is_feed else ("node", "edge", "table"))
     if not is_feed:
@@ -142,7 +162,7 @@ def _check_combination(text: Mapping[str, str]) -> None:
         _refuse_with(text, "aggregate", ("columns", "limit"), "a count has the columns type and count")
     if "node" not in text and "edge" not in text:
         if "table" not in text and "aggregate" not in text:
-            raise BadRequestError("say what to read: option 'node' or 'edge' with a type name, or 'table'")
+            raise BadRequestError("say what to read: option 'node' or 'edge' with a type name, 'table', or 'query'")
         _refuse_with(text, "aggregate", ("filter", "where"), "name the type that is filtered with 'node' or 'edge'")
 
 
@@ -183,6 +203,16 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
     if not all(names):
         raise BadRequestError(f"option 'columns' is '{text}'; it takes names separated by commas")
     return names
+
+
+def _json_object(name: str, text: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadRequestError(f"option '{name}' is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise BadRequestError(f'option \'{name}\' must be a JSON object, such as {{"name": "Ada"}}')
+    return found
 
 
 def _count_option(name: str, text: str | None, least: int) -> int | None:

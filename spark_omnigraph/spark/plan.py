@@ -11,13 +11,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import ReadTarget, resolve
+from spark_omnigraph.graph.query import QueryTask, bound_plan, prepare, query_task
 from spark_omnigraph.graph.scan import TypeAt, branches_table, commits_table, recoveries_table, tables_table, type_at
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.spark.filters import filter_sql
 from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
-from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_columns
+from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_columns, spark_type
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.scan import PinnedTable, Scan, check_filter
 
@@ -35,11 +37,11 @@ class CountTask:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What the tasks of one `load()` do. `source` is a scan, a count, or a small result that is known already."""
+    """What the tasks of one `load()` do. `source` is a scan, a count, a query, or a small result that is known."""
 
     frame: StructType
     owner: str
-    source: Scan | CountTask | bytes
+    source: Scan | CountTask | QueryTask | bytes
 
     def for_schema(self, asked: StructType) -> ReadPlan:
         """The same read under a schema that the user gave: it prunes and orders columns, types must be the graph's."""
@@ -66,6 +68,8 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
     snapshot = resolve(store, target)
     if options.meta is MetaTable.TABLES:
         return _known(tables_table(store, read_catalog(store), snapshot), "table 'tables'")
+    if options.query is not None:
+        return _plan_query(store, snapshot, options, now)
     if options.table_key is None:
         return _known_counts({key: entry.row_count for key, entry in snapshot.entries.items()})
     return _plan_type(store, read_catalog(store), snapshot, options, now or datetime.now(timezone.utc))
@@ -86,6 +90,18 @@ def _plan_type(
     if options.columns is not None:
         frame = select_columns(frame, options.columns, owner)
     return ReadPlan(frame, owner, Scan(found.table, tuple(frame.names), where, options.limit))
+
+
+def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now: datetime | None) -> ReadPlan:
+    catalog = read_catalog(store)
+    prepared = prepare(catalog, options.query or "", options.query_name)
+    task = query_task(store, catalog, snapshot, bound_plan(prepared, options.params, now))
+    names = [column.name for column in task.plan.columns]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise BadRequestError(f"two columns are called '{repeated}': give one another name with `as`")
+    frame = StructType([StructField(c.name, spark_type(c.type)) for c in task.plan.columns])
+    return ReadPlan(frame, f"query '{task.plan.query}'", task)
 
 
 def _count(table_key: str, found: TypeAt, where: str | None) -> ReadPlan:

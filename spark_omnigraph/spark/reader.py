@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from spark_omnigraph.graph.query import QueryTask
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.plan import CountTask, ReadPlan
 from spark_omnigraph.spark.types import arrow_target, to_frame
@@ -16,6 +17,9 @@ from spark_omnigraph.storage.scan import FragmentSize, Scan, count_rows, fragmen
 PARTITION_BYTES = 64 << 20
 PARTITION_ROWS = 500_000
 """A partition is closed at the first of the two: narrow rows keep all task slots busy, wide ones stay small."""
+
+QUERY_BATCH_ROWS = 8192
+"""Rows of a query's result that Spark is handed at a time."""
 
 
 @dataclass(frozen=True)
@@ -77,5 +81,7 @@ def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
         task = plan.source
         counted = {"type": [task.table_key], "count": [count_rows(task.table, task.where)]}
         return iter([pa.record_batch({name: counted[name] for name in names})])
+    if isinstance(plan.source, QueryTask):
+        return iter(plan.source.run().select(names).to_batches(QUERY_BATCH_ROWS))
     rows = pa.ipc.open_stream(plan.source).read_all()
     return iter(rows.select(names).to_batches())

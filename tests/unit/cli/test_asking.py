@@ -93,6 +93,14 @@ def test_a_text_on_the_command_line_reads_the_past(folder: Path, capsys: pytest.
     assert run(capsys, "-e", text, "--format", "jsonl", "--version", "1")[1] == ['{"n": 0}']
 
 
+def test_the_plan_is_shown_and_nothing_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines, body = run(capsys, *BY_YEAR, "--explain")
+    assert code == 0
+    assert "1990" in "".join(lines)
+    assert body["result"] == {"plan": "\n".join(lines) + "\n"}
+    assert "$year" in "".join(run(capsys, *BY_YEAR[:4], "--explain")[1])
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, InputError, NotFoundError
+from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.plan import CountTask, ReadPlan, plan_read
 from spark_omnigraph.spark.reader import FragmentGroup, GraphReader
 from spark_omnigraph.spark.types import arrow_target
@@ -95,3 +97,50 @@ def test_a_plan_outlives_later_commits(tmp_path_factory: pytest.TempPathFactory)
 def test_faults_show_before_a_row_is_read(uri: str, options: dict[str, str], kind: type[Exception]) -> None:
     with pytest.raises(kind):
         plan_read({"path": uri, **options})
+
+
+def test_a_query_is_a_frame_found_by_one_task(uri: str) -> None:
+    text = "query q($least: I32) { match { $t: Thing $t.i32 >= $least } return { $t.i32 as n, $t.ts, count($t) as c } }"
+    given = {"path": uri, "query": text + " query other() { match { $t: Thing } return { $t } }", "queryName": "q"}
+    plan = plan_read({**given, "params": '{"least": 1}'})
+    assert plan.frame.simpleString() == "struct<n:int,t.ts:timestamp,c:bigint>"
+    assert len(GraphReader(plan).partitions()) == 1
+    found = rows(plan)
+    assert {r["n"] for r in found} == {n for n in things()["i32"] if n is not None and n >= 1}
+    assert all(r["c"] == 1 for r in found)
+    pruned = rows(plan, StructType([StructField("c", LongType()), StructField("n", IntegerType())]))
+    assert [list(r) for r in pruned] == [["c", "n"]] * len(found)
+
+
+def test_a_query_is_pinned_when_it_is_planned(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node A { k: String @key  at: DateTime? }")
+    graph.load(['{"type":"A","data":{"k":"x","at":"2020-01-01"}}'])
+    text = "query q() { match { $a: A $a.at < now() } return { $a.k, now() as at } }"
+    plan = plan_read({"path": graph.uri, "query": text}, utc(2021, 1, 1))
+    graph.load(['{"type":"A","data":{"k":"y","at":"2020-01-01"}}'])
+    assert rows(plan) == [{"a.k": "x", "at": utc(2021, 1, 1)}]
+    assert rows(plan_read({"path": graph.uri, "query": text}, utc(2019, 1, 1))) == []
+    assert [r["a.k"] for r in rows(plan_read({"path": graph.uri, "query": text, "versionAsOf": "1"}))] == []
+
+
+ALL = "query q() { match { $t: Thing } return { $t } }"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"query": "query q() { match { $t: Thing } return { $t.i32 $t.i32 } }"}, "two columns are called 't.i32'"),
+        ({"query": "query q() { match { $t: Nothing } return { $t } }"}, "unknown node type"),
+        (
+            {"query": ALL, "node": "Thing"},
+            "'node' does not go with 'query'",
+        ),
+        ({"query": ALL, "params": "[1]"}, "must be a JSON object"),
+        ({"query": ALL, "params": "{"}, "is not JSON"),
+        ({"query": ALL, "queryName": "p"}, "query 'p' not found"),
+        ({"node": "Thing", "params": "{}"}, "belongs to the option 'query'"),
+    ],
+)
+def test_queries_that_are_refused(uri: str, given: dict[str, str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        plan_read({"path": uri, **given})
