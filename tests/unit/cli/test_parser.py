@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from spark_omnigraph.cli.parser import build, find_verb, overview, split_arguments
@@ -88,7 +90,7 @@ def test_help_lists_every_option_with_default_and_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", VERBS)
 def test_the_example_of_a_verb_is_understood(name: str) -> None:
-    verb, rest = find_verb(VERBS[name].example.split()[1:], VERBS)
+    verb, rest = find_verb(shlex.split(VERBS[name].example)[1:], VERBS)
     given, mistakes = split_arguments(verb, rest)
     assert verb.name == name
     assert mistakes == []
