@@ -18,7 +18,9 @@
     │   ├── ExpectedVersionMismatch
     │   ├── WriterBusyError        a live lease covers the tables
     │   ├── MergeConflictsError    two branches changed the same rows differently
-    │   └── AlreadyInitializedError
+    │   ├── AlreadyInitializedError                                         exit 3
+    │   ├── SchemaFilesError       the schema files contradict each other   exit 3
+    │   └── DriftError             another program committed past the manifest: repair  exit 5
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
     ├── StorageError               disk, network or object store failed      exit 1
     │   └── IoError                a file outside the graph
@@ -327,6 +329,24 @@ class AlreadyInitializedError(ConflictError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.uri,)
+
+
+class SchemaFilesError(ConflictError):
+    """The schema files of a graph contradict each other. Running again does not help, so the exit code is that of a
+    refusal.
+    """
+
+    kind = "schema_files"
+    exit_code = 3
+
+
+class DriftError(ConflictError):
+    """Another program committed to a table past the manifest. It stays so until `repair`, so the exit code is that of a
+    graph that must be brought in order first.
+    """
+
+    kind = "drift"
+    exit_code = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
@@ -29,11 +30,11 @@ def parse_branch(name: str | None) -> str | None:
     if text.lstrip("/") == SCHEMA_APPLY_LOCK:
         raise BadRequestError(f"branch name '{text}' is an internal system ref")
     segments = text.split("/")
-    good = all(_SEGMENT.fullmatch(s) and ".." not in s and not s.endswith(".lock") for s in segments)
+    good = all(_SEGMENT.fullmatch(s) and s != "." and ".." not in s and not s.endswith(".lock") for s in segments)
     if not good or MAIN in segments or len(text) > _NAME_LIMIT:
         raise BadRequestError(
             f"branch name '{text}' is not usable: use letters, digits, '.', '-', '_' and '/' between segments, no "
-            f"'..', no ending '.lock', no segment 'main', at most {_NAME_LIMIT} characters"
+            f"segment '.', no '..', no ending '.lock', no segment 'main', at most {_NAME_LIMIT} characters"
         )
     return text
 
@@ -83,6 +84,8 @@ def _create(store: GraphStore, branch: str, parent: str | None) -> None:
     try:
         if store.has_lance_branch(COMMITS, branch):
             drop_branch(log, branch)
+        for path in (COMMITS, MANIFEST):
+            clear_debris(store, path, branch)
         create_lance_branch(log, branch, parent, int(log.version))
         create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:

@@ -28,6 +28,21 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
             _fork(store, snapshot.branch, entry)
 
 
+def clear_debris(store: GraphStore, location: str, branch: str) -> None:
+    """Removes what a creation left that died before the Lance branch existed: it would bar its name for ever.
+
+    Callers hold the claim on the branch and know that it does not exist. What lies inside or comes from it keeps it.
+    """
+    dataset, folder = store.open_dataset(location), branch_path(location, branch)
+    with reading(f"list branches of {location}"):
+        listed = dataset.branches.list()
+    related = any(
+        n == branch or n.startswith(f"{branch}/") or f.get("parent_branch") == branch for n, f in listed.items()
+    )
+    if not related and store.objects.has_prefix(folder):
+        store.objects.purge(folder)
+
+
 def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
     with claimed(store, fork_claim(entry.location, branch)):
         _refuse_used(store, branch, entry)
@@ -42,6 +57,8 @@ def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
                 # stays until after the publish, so looking again tells that apart from a left-over of the dead.
                 _refuse_used(store, branch, entry)
                 drop_branch(source, branch)
+            else:
+                clear_debris(store, entry.location, branch)
             created = create_branch(source, branch, entry.branch, entry.version)
         except CommitFailed as failure:
             what = f"'{entry.table_key}' could not be forked for branch '{branch}'"

@@ -19,8 +19,11 @@ def recover(job: Job) -> Outcome:
     config = job.config
     storage = job.host.storage_options(config)
     if config.dry_run:
-        pending = Graph.open(config.graph, mode="r", storage_options=storage).interrupted()
-        say_table(job.log, ("operation", "writer", "branch", "tables"), [list(row.values()) for row in pending])
+        graph = Graph.open(config.graph, mode="r", storage_options=storage)
+        pending = [{**write, "state": "interrupted"} for write in graph.interrupted()]
+        pending += [{**write, "state": "running"} for write in graph.running()]
+        columns = ("operation", "writer", "branch", "tables", "state", "alive_until")
+        say_table(job.log, columns, [[row.get(column, "") for column in columns] for row in pending])
         job.log.info("dry run: nothing was recovered")
         return Outcome(result=pending)
     found = [_figures(recovered) for recovered in Graph.open(config.graph, storage_options=storage).recovered]

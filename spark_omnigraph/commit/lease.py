@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from types import TracebackType
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
@@ -194,10 +195,21 @@ def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wa
         if time.monotonic() >= deadline:
             raise WriterBusyError(
                 f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds "
-                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; try again later"
+                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; {_until(store, blocker)}"
             )
         time.sleep(pause)
         pause = min(pause * 1.5, _POLL_MAX)
+
+
+def lease_end(store: GraphStore, sidecar: Sidecar) -> float:
+    """Until when the writer counts as alive unless it renews its lease, in seconds since the epoch."""
+    lease = read_lease(store, sidecar.operation_id)
+    return (lease.expires_at if lease is not None else sidecar.started_at / 1e6 + TERM) + SKEW
+
+
+def _until(store: GraphStore, sidecar: Sidecar) -> str:
+    end = datetime.fromtimestamp(lease_end(store, sidecar), timezone.utc)
+    return f"unless it says that it is alive, it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
 
 
 def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:

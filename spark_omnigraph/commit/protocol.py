@@ -33,6 +33,7 @@ from spark_omnigraph.commit.publisher import Publication, PublishedVersion, chec
 from spark_omnigraph.commit.settle import settle
 from spark_omnigraph.errors import (
     ConflictError,
+    DriftError,
     ExpectedVersionMismatch,
     InternalError,
     OmnigraphError,
@@ -212,7 +213,7 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
             raise ExpectedVersionMismatch(
                 write.table_key, expected, store.snapshot(prepared.branch).pin(write.table_key)
             )
-        raise ConflictError(
+        raise DriftError(
             f"'{write.table_key}' is at version {head} but version {expected} is published, and no running write "
             "covers it: another program committed to it past the manifest. Run repair: it says what happened and how "
             "to go on."

@@ -56,9 +56,15 @@ class PublishedVersion:
 
 def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
     """Publishes, or raises ExpectedVersionMismatch (a definite loss) or RecoveryRequiredError (outcome unknown)."""
+    seen: int | None = None
     for attempt in range(ATTEMPTS):
         dataset = migrate(store.manifest(publication.branch))
-        base = int(dataset.version)
+        if seen is not None and int(dataset.version) > seen:
+            # A request that was slow, not lost, may take effect after it was looked for.
+            late = _read_back(store, publication, seen)
+            if late is not None:
+                return late
+        base = seen = int(dataset.version)
         rows = store.manifest_rows(dataset)
         check_expectations(reduce_rows(publication.branch, base, rows), publication.expectations)
         parent = current_head(store, publication.branch, base, rows)

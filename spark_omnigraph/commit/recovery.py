@@ -42,9 +42,8 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
     RecoveryAudit,
-    append_commit,
     append_recovery,
-    has_commit,
+    complete_commit,
     has_recovery,
 )
 from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
@@ -297,11 +296,11 @@ class _Recovery:
         """Commit row, audit row, then sidecar and lease. Each is looked for first, since a recovery may be repeated."""
         sidecar, location, kind = self._sidecar, self._store.location, ending.kind
         branch = None if kind is RecoveryKind.BRANCH_DISCARDED else sidecar.branch
-        if ending.is_new and not has_commit(location, branch, ending.commit_id):
+        if ending.is_new:
             merged = sidecar.merge_source if kind is RecoveryKind.ROLLED_FORWARD else None
             version = ending.manifest_version
             row = Commit(ending.commit_id, branch, version, ending.parent, merged, _now(), ending.actor)
-            append_commit(location, row)
+            complete_commit(location, row)
         reach(CrashPoint.RECOVERY_RECORDED)
         if not has_recovery(location, sidecar.operation_id):
             tables = [

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.errors import SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
@@ -24,14 +24,14 @@ class Contract:
 
 
 def read_contract(store: GraphStore) -> Contract:
-    """Reads and checks the schema files. ConflictError when they do not belong together."""
+    """Reads and checks the schema files. SchemaFilesError when they do not belong together."""
     files = store.schema_files()
     catalog = compile_stored_schema(files.source)
     recorded = _recorded_hash(store, files)
     if recorded is not None and recorded != catalog.ir_hash:
-        raise ConflictError(
+        raise SchemaFilesError(
             f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({recorded}): it was edited by "
-            "hand, or a schema change was interrupted"
+            "hand, or a schema change was interrupted. Put back the text that belongs to it"
         )
     return Contract(catalog, files.source, catalog.ir_hash)
 
@@ -60,7 +60,7 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
         return None
     if files.ir is None or files.state is None:
         missing = SCHEMA_IR if files.ir is None else SCHEMA_STATE
-        raise ConflictError(f"'{store.root}' lacks {missing}: the schema files do not belong together")
+        raise SchemaFilesError(f"'{store.root}' lacks {missing}: the schema files do not belong together")
     return _state_hash(store, files.state)
 
 
@@ -69,7 +69,7 @@ def _state_hash(store: GraphStore, text: str) -> str:
         state = json.loads(text)
         version, schema_hash = int(state["format_version"]), str(state["schema_ir_hash"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' cannot be read: {error}") from error
+        raise SchemaFilesError(f"{SCHEMA_STATE} of '{store.root}' cannot be read: {error}") from error
     if version != _STATE_FORMAT:
-        raise ConflictError(f"{SCHEMA_STATE} of '{store.root}' has format {version}, not {_STATE_FORMAT}")
+        raise SchemaFilesError(f"{SCHEMA_STATE} of '{store.root}' has format {version}, not {_STATE_FORMAT}")
     return schema_hash

@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, TypedDict
 
 from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.lease import is_live
+from spark_omnigraph.commit.lease import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
-from spark_omnigraph.commit.sidecar import pending
+from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
@@ -333,15 +333,14 @@ class Graph:
 
     def interrupted(self) -> list[dict[str, object]]:
         """Writes whose writer is gone and that await recovery: operation, writer, branch, tables."""
+        return [_facts(s) for s in pending(self.store) if not is_live(self.store, s)]
+
+    def running(self) -> list[dict[str, object]]:
+        """Writes under way: like `interrupted`, and until when each counts as alive unless its writer says so again."""
         return [
-            {
-                "operation": s.operation_id,
-                "writer": s.writer_kind,
-                "branch": display(s.branch),
-                "tables": sorted(s.tables),
-            }
+            {**_facts(s), "alive_until": datetime.fromtimestamp(lease_end(self.store, s), timezone.utc).isoformat()}
             for s in pending(self.store)
-            if not is_live(self.store, s)
+            if is_live(self.store, s)
         ]
 
     def recoveries(self) -> list[RecoveryAudit]:
@@ -398,6 +397,15 @@ class Graph:
     def _require_writable(self) -> None:
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
+
+
+def _facts(write: Sidecar) -> dict[str, object]:
+    return {
+        "operation": write.operation_id,
+        "writer": write.writer_kind,
+        "branch": display(write.branch),
+        "tables": sorted(write.tables),
+    }
 
 
 def _load_mode(text: str) -> LoadMode:

@@ -78,6 +78,14 @@ def append_commit(location: Location, commit: Commit) -> None:
         append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
 
 
+def complete_commit(location: Location, commit: Commit) -> None:
+    """Adds what is missing of a commit: its row, or that of its actor. A writer may have died between the two."""
+    if not has_commit(location, commit.branch, commit.id):
+        append_commit(location, commit)
+    elif commit.actor is not None and commit.id not in _read_actors(location):
+        append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
+
+
 def read_commits(location: Location, branch: str | None) -> list[Commit]:
     """All commits that a branch sees, with their actors; unordered."""
     log = open_log(location, COMMITS, branch)

@@ -6,12 +6,18 @@ The matrix is generated from the crash points and the writers: a new one of eith
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
+from lance import LanceDataset
 
 from spark_omnigraph import Graph, RecoveryRequiredError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.storage import commit_log
+from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -110,6 +116,43 @@ def test_a_writer_heals_what_only_lacks_its_publish_and_refuses_what_must_be_und
     assert [r.kind.value for r in graph.recover()] == ["RolledBack"]
     graph.load([person("e", 5)])
     assert_whole(graph)
+
+
+def die_after_the_commit_row(work: Callable[[], object]) -> None:
+    """A process that dies between the row of its commit and that of its actor."""
+    append = commit_log.append_log_rows
+
+    def one_row(dataset: LanceDataset, rows: pa.Table) -> int:
+        if dataset.uri.endswith(COMMIT_ACTORS):
+            raise Crashed
+        return append(dataset, rows)
+
+    with patch.object(commit_log, "append_log_rows", one_row), pytest.raises(Crashed):
+        work()
+
+
+def test_the_actor_of_a_commit_is_completed(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path / "g")
+    die_after_the_commit_row(lambda: graph.load([person("c", 3)], actor="ada"))
+    assert graph.commits()[-1].actor is None
+    expire_leases(graph)
+    again = Graph.open(graph.uri)
+    assert [c.actor for c in again.commits()][-1] == "ada"
+    assert len({c.id for c in again.commits()}) == len(again.commits()) == 3
+    assert_whole(again)
+
+
+def test_the_actor_of_a_recovery_is_completed(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path / "g")
+    with stop_at(CrashPoint.LANDED_ALL), pytest.raises(Crashed):
+        graph.load([person("c", 3)], actor="ada")
+    expire_leases(graph)
+    die_after_the_commit_row(lambda: Graph.open(graph.uri))
+    assert graph.commits(actor="omnigraph:recovery") == []
+    again = Graph.open(graph.uri)
+    (commit,) = again.commits(actor="omnigraph:recovery")
+    assert [audit.commit_id for audit in again.recoveries()] == [commit.id]
+    assert_whole(again)
 
 
 def test_the_audit_names_the_writer_its_actor_and_the_tables(tmp_path: Path) -> None:

@@ -112,6 +112,30 @@ def test_merges_of_overlapping_keys_both_land_whole(root: Path, writers: dict[st
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(("mode", "rounds"), [("merge", ROUNDS), ("overwrite", ROUNDS // 2)])
+def test_the_identical_input_again_and_again(root: Path, writers: dict[str, Worker], mode: str, rounds: int) -> None:
+    """Two processes load it at once: after each round the graph opens, reads and writes."""
+    lines, keys = records("same", ["a", "b", "c"]), ["a", "b", "c"]
+    for number in range(rounds):
+        for worker in writers.values():
+            worker.send("load", lines=lines, mode=mode, actor="twin")
+        outcomes = [worker.receive() for worker in writers.values()]
+        assert {each["outcome"] for each in outcomes} <= {"won", "conflict"}, json.dumps(outcomes, indent=1)
+        assert "won" in {each["outcome"] for each in outcomes}
+        if mode == "merge":
+            assert {each["outcome"] for each in outcomes} == {"won"}, "merges are planned again"
+        graph = Graph.open(str(root))
+        assert graph.recovered == ()
+        expected = {"Part": dict.fromkeys(keys, "same"), "Bin": dict.fromkeys(keys, "same")}
+        expected["In"] = {f"in-{key}": "same" for key in keys}
+        found = stored(root)
+        assert {table: {k: found[table].get(k) for k in rows} for table, rows in expected.items()} == expected
+        graph.load(records("other", [f"other-{number}"]), "merge")
+        assert stored(root)["Part"][f"other-{number}"] == "other"
+        assert recovery_files(root) == []
+
+
+@pytest.mark.timeout(600)
 def test_appends_of_different_keys_both_land(root: Path, writers: dict[str, Worker]) -> None:
     for number in range(ROUNDS):
         for name, worker in writers.items():

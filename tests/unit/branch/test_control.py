@@ -8,6 +8,7 @@ import pytest
 
 from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, NotFoundError
 from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.storage.layout import RECOVERY
 
 SCHEMA = "node Room { name: String @key }"
@@ -29,7 +30,23 @@ def test_main_is_the_unnamed_branch() -> None:
     assert parse_branch("team/x") == "team/x"
 
 
-BAD_NAMES = ["", " ", "a b", "a//b", "/a", "a/", "a..b", "a\\b", "a.lock", "a:b", "a/main", "x" * 300]
+BAD_NAMES = [
+    "",
+    " ",
+    "a b",
+    "a//b",
+    "/a",
+    "a/",
+    "a..b",
+    "a\\b",
+    "a.lock",
+    "a:b",
+    "a/main",
+    ".",
+    "a/./b",
+    "./a",
+    "x" * 300,
+]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
@@ -113,6 +130,33 @@ def test_a_left_over_fork_of_another_line_is_not_taken_for_ours(graph: Graph) ->
     graph.load([room("new")], branch="x", options=NO_INDEX)
     names = sorted(line.split('"name": "')[1].split('"')[0] for line in graph.export(branch="x"))
     assert names == ["b", "m1", "new"]
+
+
+def test_a_creation_that_died_before_its_branch_was_there_does_not_bar_its_name(graph: Graph) -> None:
+    graph.load([room("m")], options=NO_INDEX)
+    entry = graph.snapshot().entries["node:Room"]
+    for path in ("__manifest", "_graph_commits.lance", entry.location):
+        dataset = graph.store.open_dataset(path)
+        dataset.create_branch("draft", None)
+        graph.store.objects.delete(f"{path}/_refs/branches/draft.json")
+    assert graph.branches() == ["main"]
+    graph.create_branch("draft")
+    graph.load([room("a")], branch="draft")
+    assert (graph.count("node:Room", branch="draft"), graph.count("node:Room")) == (2, 1)
+
+
+def test_what_lies_inside_or_comes_from_a_branch_keeps_its_folder(graph: Graph) -> None:
+    dataset = graph.store.open_dataset("nodes/" + graph.snapshot().entries["node:Room"].location.split("/")[1])
+    path = graph.snapshot().entries["node:Room"].location
+    inner = dataset.create_branch("x/y", None)
+    parent = dataset.create_branch("p", None)
+    parent.create_branch("child", ("p", None))
+    graph.store.objects.delete(f"{path}/_refs/branches/p.json")
+    for name in ("x", "x/y", "p"):
+        clear_debris(graph.store, path, name)
+    assert graph.store.objects.has_prefix(f"{path}/tree/p")
+    assert inner.count_rows() == 0
+    assert graph.store.open_dataset(f"{path}/tree/child").count_rows() == 0
 
 
 def test_a_creation_that_died_half_way_can_be_repeated(graph: Graph) -> None:

@@ -14,6 +14,7 @@ from lance.fragment import write_fragments
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.cli.program import main
+from spark_omnigraph.commit.lease import SKEW, lease_path
 from tests.support.graph_files import pins
 
 FILM = "node:Film"
@@ -46,6 +47,20 @@ def pending_write(graph: Graph) -> str:
     }  # fmt: skip
     graph.store.objects.put(f"__recovery/{name}.json", json.dumps(body).encode())
     return name
+
+
+def test_a_dry_run_of_recover_tells_running_writes_from_interrupted_ones(
+    graph: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = pending_write(graph)
+    code, body, _ = run(capsys, "recover", "--graph", graph.uri, "--dry-run")
+    row = {"operation": name, "writer": "SchemaApply", "branch": "main", "tables": []}
+    assert (code, body["result"]) == (0, [{**row, "state": "interrupted"}])
+    lease = json.dumps({"owner": "elsewhere:1", "expires_at": 4102444800 - SKEW}).encode()
+    graph.store.objects.put(lease_path(name), lease)
+    code, body, err = run(capsys, "recover", "--graph", graph.uri, "--dry-run")
+    assert (code, body["result"]) == (0, [{**row, "alive_until": "2100-01-01T00:00:00+00:00", "state": "running"}])
+    assert "running" in err
 
 
 def test_repair_of_a_whole_graph(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:

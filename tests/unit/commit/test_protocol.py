@@ -13,7 +13,7 @@ from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.lease import Lease, lease_path
 from spark_omnigraph.commit.protocol import RULES, Action, Observation, Phase, commit
 from spark_omnigraph.commit.sidecar import sidecar_path
-from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
+from spark_omnigraph.errors import ConflictError, DriftError, ExpectedVersionMismatch, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import head, in_order
 from spark_omnigraph.manifest.rows import sentinel_facts
 from spark_omnigraph.storage.commit_log import read_commits
@@ -146,8 +146,9 @@ def test_a_changed_schema_refuses_the_write(store: GraphStore) -> None:
 def test_a_head_past_its_pin_is_refused_before_anything_is_armed(store: GraphStore) -> None:
     write = prepared(staged_write(store, "node:A", ["a"]))
     foreign_append(store, "node:A", "foreign")
-    with pytest.raises(ConflictError, match="past the manifest"):
+    with pytest.raises(DriftError, match="past the manifest") as caught:
         commit(store, write, schema_hash)
+    assert (caught.value.kind, caught.value.exit_code) == ("drift", 5), "to run it again does not help"
     assert leftovers(store) == []
 
 
