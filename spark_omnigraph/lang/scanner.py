@@ -23,7 +23,7 @@ BOOLEAN = re.compile(r"true|false")
 STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 _BLANK = re.compile(r"[ \t\r\n]+|//[^\n]*")
-_SHOWN = re.compile(r"[A-Za-z0-9_]{1,40}|->|\.\.|/\*|.", re.DOTALL)
+_SHOWN = re.compile(r"\$?[A-Za-z0-9_]{1,40}|->|\.\.|/\*|.", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 

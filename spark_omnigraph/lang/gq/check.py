@@ -78,11 +78,12 @@ def _binding(scope: Scope, clause: Binding) -> TypedBinding:
 
 
 def _negation(scope: Scope, clause: Negation) -> TypedNegation:
+    inner = scope.inner()
+    clauses = tuple(_clause(inner, part) for part in clause.clauses)
     if not any(name in scope.bound for part in clause.clauses for name in _mentioned(part)):
         message = "T9: negation block must reference at least one outer-bound variable"
         raise scope.error(replace(clause.region, end=clause.region.start + 3), message)
-    inner = scope.inner()
-    return TypedNegation(tuple(_clause(inner, part) for part in clause.clauses))
+    return TypedNegation(clauses)
 
 
 def _mentioned(clause: Clause) -> list[str]:

@@ -16,6 +16,7 @@ from spark_omnigraph.lang.gq.ast import (
     PropertyMatch,
     TextCall,
     Variable,
+    Where,
     region_of,
 )
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Predicate
@@ -83,14 +84,16 @@ def filter_predicate(scope: Scope, clause: Filter) -> Predicate:
     return Comparison(clause.comparator, left, right)
 
 
-def where_predicate(scope: Scope, column: Column, comparator: Comparator, value: Assigned) -> Comparison:
-    """The predicate of a mutation."""
-    region = region_of(value)
-    right = operand_value(scope, value)
-    _refuse_containers(scope, column.type, right.type, region)
-    if not compatible(column.type, right.type):
-        raise scope.error(region, _not_equal(column.name, column.type, right))
-    return Comparison(comparator, column, right)
+def where_predicate(scope: Scope, where: Where, column: Column) -> Comparison:
+    """The predicate of a mutation about a column, which its text may call by another name."""
+    region = region_of(where.value)
+    name, declared = where.property.text, column.type
+    right = operand_value(scope, where.value)
+    if not compatible(declared, right.type):
+        raise scope.error(region, _not_equal(name, declared, right))
+    _refuse_containers(scope, declared, right.type, region)
+    check_enum(scope, name, declared, right, region)
+    return Comparison(where.comparator, column, right)
 
 
 def _match_value(scope: Scope, match: PropertyMatch, declared: PropType) -> Operand:

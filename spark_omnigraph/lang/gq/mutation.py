@@ -11,7 +11,6 @@ from spark_omnigraph.lang.gq.ast import (
     Assigned,
     Delete,
     Insert,
-    ListLiteral,
     NowCall,
     PropertyMatch,
     Query,
@@ -98,6 +97,8 @@ def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
 
 
 def _statement(scope: Scope, statement: Statement) -> TypedStatement:
+    if not isinstance(statement, Delete):
+        _refuse_repeats(scope, statement.assignments)
     entity = _entity(scope, statement)
     if isinstance(statement, Insert):
         return _insert(scope, statement, entity)
@@ -142,12 +143,18 @@ def _embed_source(prop: Property) -> str | None:
     return next((a.value for a in prop.annotations if a.name == "embed"), None)
 
 
+def _refuse_repeats(scope: Scope, matches: tuple[PropertyMatch, ...]) -> None:
+    seen: set[str] = set()
+    for match in matches:
+        if match.name.text in seen:
+            raise scope.error(match.name.region, f"T13: duplicate assignment for property `{match.name.text}`")
+        seen.add(match.name.text)
+
+
 def _assignments(scope: Scope, entity: EntityType, matches: tuple[PropertyMatch, ...]) -> dict[str, Operand]:
     values: dict[str, Operand] = {}
     for match in matches:
         stored, declared = _target(scope, entity, match)
-        if stored in values:
-            raise scope.error(match.name.region, f"T13: duplicate assignment for property `{match.name.text}`")
         values[stored] = _assigned(scope, match.name.text, declared, match.value)
     return values
 
@@ -230,9 +237,4 @@ def _where(scope: Scope, entity: EntityType, where: Where) -> Comparison:
     if isinstance(where.value, Variable) and scope.parameter(where.value.name.text) is None:
         message = f"T14: mutation variable `${where.value.name.text}` must be a declared query parameter"
         raise scope.error(where.value.name.region, message)
-    if isinstance(where.value, ListLiteral) and column.type.is_list:
-        message = (
-            f"T3: list equality is not supported for property `{name}`; use a scalar value to match list membership"
-        )
-        raise scope.error(where.value.region, message)
-    return where_predicate(scope, column, where.comparator, where.value)
+    return where_predicate(scope, where, column)

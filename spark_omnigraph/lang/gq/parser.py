@@ -173,15 +173,13 @@ def _ordering(scanner: Scanner) -> Ordering:
 
 
 def _statements(scanner: Scanner) -> tuple[Statement, ...]:
-    statements: list[Statement] = []
+    statements = [_statement(scanner, "'match', 'insert', 'update' or 'delete'")]
     while not scanner.peek("}"):
-        statements.append(_statement(scanner))
-    if not statements:
-        raise scanner.unexpected("'match', 'insert', 'update' or 'delete'")
+        statements.append(_statement(scanner, "'insert', 'update', 'delete' or '}'"))
     return tuple(statements)
 
 
-def _statement(scanner: Scanner) -> Statement:
+def _statement(scanner: Scanner, wanted: str) -> Statement:
     if scanner.take("insert"):
         return Insert(_type_name(scanner, "insert"), property_matches(scanner, required=False))
     if scanner.take("update"):
@@ -190,7 +188,7 @@ def _statement(scanner: Scanner) -> Statement:
         return Update(type_name, property_matches(scanner, required=False), _where(scanner))
     if scanner.take("delete"):
         return Delete(_type_name(scanner, "delete"), _where(scanner))
-    raise scanner.unexpected("'insert', 'update', 'delete' or '}'")
+    raise scanner.unexpected(wanted)
 
 
 def _type_name(scanner: Scanner, keyword: str) -> Name:

@@ -57,10 +57,11 @@ class Results:
 def check_results(scope: Scope, body: Read) -> Results:
     """The checked return, order and limit of a read query."""
     grouped = any(isinstance(item.value, AggregateCall) for item in body.returns)
+    # A bare word among aggregates breaks T9, which says more than that it means nothing.
+    known = [item for item in body.returns if not (grouped and isinstance(item.value, AliasReference))]
+    items = tuple(_item(scope, item) for item in known)
     if grouped:
         _check_grouping(scope, body)
-    items = tuple(_item(scope, item) for item in body.returns)
-    if grouped:
         keys = tuple(ResultKey(_place(scope, key, items, body), key.descending) for key in body.order)
         return Results(items, None, (), keys)
     first = _ranking(scope, body.order[0].by, body, items) if body.order else None
@@ -143,7 +144,7 @@ def _aggregate(scope: Scope, part: AggregateCall) -> tuple[str, Summary, PropTyp
             message = f"T8: {part.function} requires numeric type, got {shown}"
             raise scope.error(region_of(part.argument), message)
         return name, Summary(part.function, argument), _F64
-    if is_node or not (is_number or (declared.scalar is Scalar.STRING and not declared.is_list)):
+    if not (is_number or (declared.scalar is Scalar.STRING and not declared.is_list)):
         message = f"T8: {part.function} requires numeric or string type, got {shown}"
         raise scope.error(region_of(part.argument), message)
     return name, Summary(part.function, argument), PropType(declared.scalar, nullable=True)
