@@ -115,7 +115,8 @@ class LoadChecker:
     def _check_rules(self, table: RowsToCheck, entity: EntityType, mentioned: frozenset[str]) -> list[Finding]:
         found: list[Finding] = []
         for unique in unique_probes(entity):
-            found += self._check_unique(table, unique)
+            if table.changed is None or table.changed.intersection(unique.columns):
+                found += self._check_unique(table, unique)
         if isinstance(entity, EdgeType):
             found += self._check_endpoints(table, endpoint_probes(entity), mentioned)
             for cardinality in cardinality_probes(entity):

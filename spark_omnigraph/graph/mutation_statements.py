@@ -85,7 +85,7 @@ class Statements:
         stored = pending.hidden(self._stored(entity, test))
         rows = pa.concat_tables([stored, pending.matching(test)])
         if rows.num_rows:
-            pending.put_rows(with_values(entity, rows, values))
+            pending.put_rows(with_values(entity, rows, values), values)
         self.affected_nodes += rows.num_rows
 
     def _delete(self, statement: TypedDelete) -> None:

@@ -19,7 +19,8 @@ from spark_omnigraph.storage.staged import TableTarget
 class PendingRows:
     """Rows for one table by id; a later version of a row takes the place of an earlier one.
 
-    `given_ids` is set once a row may have the id of a stored one. `inserted` are the ids of rows that statements made.
+    `given_ids` is set once a row may have the id of a stored one. `inserted` are the ids of rows that statements made,
+    `updated` the properties that statements set in other rows.
     """
 
     def __init__(self, entity: EntityType) -> None:
@@ -27,6 +28,7 @@ class PendingRows:
         self.schema = physical_schema(entity)
         self.given_ids = False
         self.inserted: set[str] = set()
+        self.updated: set[str] = set()
         self._fresh: dict[str, Row] = {}
         self._rows = self.schema.empty_table()
 
@@ -38,8 +40,9 @@ class PendingRows:
         self.inserted.add(row_id)
         self.given_ids |= given_id
 
-    def put_rows(self, rows: pa.Table) -> None:
-        """Adds rows that are stored, or were added before, in a new version."""
+    def put_rows(self, rows: pa.Table, changed: Iterable[str]) -> None:
+        """Adds rows that are stored, or were added before, in a new version with these properties changed."""
+        self.updated.update(changed)
         self._rows = pa.concat_tables([_without(self.table(), rows.column("id")), rows]).combine_chunks()
         self.given_ids = True
 
@@ -95,6 +98,7 @@ class PendingTable:
     def __init__(self, pending: PendingRows, target: TableTarget) -> None:
         self.target = target
         self.given_ids = pending.given_ids
+        self.changed = None if pending.inserted else frozenset(pending.updated)
         self.rows = pending.table()
         self.dropped = np.zeros(self.rows.num_rows, dtype=bool)
 

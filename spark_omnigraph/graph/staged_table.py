@@ -27,10 +27,14 @@ class Origin:
 
 
 class RowsToCheck(Protocol):
-    """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory."""
+    """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory.
+
+    `changed` names the columns in which they may differ from the stored rows that they replace; None: every column.
+    """
 
     target: TableTarget
     given_ids: bool
+    changed: frozenset[str] | None
     dropped: npt.NDArray[np.bool_]
 
     @property
@@ -64,6 +68,7 @@ class StagedTable:
         self.target = target
         self.parts = tuple(parts)
         self.given_ids = given_ids
+        self.changed: frozenset[str] | None = None
         self.dropped = np.zeros(sum(f.file.rows for _, f in parts), dtype=bool)
         self._options = options
         self._columns: dict[str, pa.ChunkedArray] = {}

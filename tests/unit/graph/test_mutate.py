@@ -19,6 +19,7 @@ from spark_omnigraph.errors import (
     QueryTypeError,
     StorageError,
 )
+from spark_omnigraph.graph import check as check_module
 from spark_omnigraph.graph import mutate as mutate_module
 from spark_omnigraph.graph import mutation_staging
 from spark_omnigraph.graph.mutate import ChangedRows
@@ -402,3 +403,20 @@ def test_many_rows_in_several_files(graph: Graph, monkeypatch: pytest.MonkeyPatc
     assert (result.affected_nodes, result.tables[PERSON]) == (7001, ChangedRows(inserted=1, updated=7000))
     assert sorted(set(ages(graph).values()), key=str) == [1, 2, 3, 99, None]
     assert graph.count(PERSON) == 7004
+
+
+def test_an_update_asks_only_for_what_it_changes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of another engine may break `@unique`; changing another property neither hides nor punishes that."""
+    asked: list[str | None] = []
+    scan = check_module.scan_where
+
+    def recorded(dataset: object, columns: object, condition: str | None) -> object:
+        asked.append(condition)
+        return scan(dataset, columns, condition)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+
+    monkeypatch.setattr(check_module, "scan_where", recorded)
+    graph.mutate(query('update Person set { age: 7 } where name = "a"'))
+    assert asked == []
+    graph.mutate(query('update Person set { mail: "new" } where name = "a"'))
+    graph.mutate(query('update Person set { age: 7 } where name = "a" insert Person { name: "e", mail: "e@x" }'))
+    assert asked == ["`mail` IN ('new')", "`mail` IN ('new', 'e@x')"]
