@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         SchemaFilesError,
         SchemaParseError,
         StorageError,
+        TransactionCommittedError,
         UsageError,
         WriterBusyError,
     )
@@ -81,6 +82,7 @@ _HOMES = {
         "Rule",
         "SchemaParseError",
         "StorageError",
+        "TransactionCommittedError",
         "UsageError",
         "WriterBusyError",
     ),
@@ -130,6 +132,7 @@ __all__ = [
     "SparkExecutor",
     "StorageError",
     "TableCounts",
+    "TransactionCommittedError",
     "UsageError",
     "WriterBusyError",
     "compile_schema",

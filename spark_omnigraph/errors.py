@@ -16,6 +16,7 @@
     ├── NotFoundError              graph, branch, type or version is missing exit 6
     ├── ConflictError              somebody else won; safe to run again      exit 4
     │   ├── ExpectedVersionMismatch
+    │   ├── TransactionCommittedError  the write names itself, and was committed before
     │   ├── WriterBusyError        a live lease covers the tables
     │   ├── MergeConflictsError    two branches changed the same rows differently
     │   ├── AlreadyInitializedError                                         exit 3
@@ -307,6 +308,23 @@ class ExpectedVersionMismatch(ConflictError):  # noqa: N818 - the name that the 
             "actual": self.actual,
         }
         return body
+
+
+class TransactionCommittedError(ConflictError):
+    """A write that names itself (an application and a number) was committed before; this one changed nothing."""
+
+    kind = "transaction_committed"
+
+    def __init__(self, app_id: str, version: int, committed: int) -> None:
+        super().__init__(
+            f"transaction {version} of '{app_id}' was committed before (the last is {committed}); nothing was written"
+        )
+        self.app_id = app_id
+        self.version = version
+        self.committed = committed
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.app_id, self.version, self.committed)
 
 
 class WriterBusyError(ConflictError):

@@ -137,8 +137,13 @@ def stage_frame(
     return stager.receipt(index)
 
 
-def stage_rest(context: StageContext, key: str, fragment: StagedFragment, skip: Int64s) -> StagedFragment | None:
-    """Writes a staged file again without some ordinals, out of the file itself; None when no row is left."""
+def stage_rest(
+    context: StageContext, key: str, fragment: StagedFragment, skip: Int64s, moved: bool = False
+) -> StagedFragment | None:
+    """Writes a staged file again without some ordinals, out of the file itself; None when no row is left.
+
+    `moved`: the target is at another version than when the file was written, so stored rows are looked up again.
+    """
     ordinals, lines = fragment.row_ordinals(), fragment.row_lines()
     keep = ~np.isin(ordinals, skip)
     if not keep.any():
@@ -146,7 +151,7 @@ def stage_rest(context: StageContext, key: str, fragment: StagedFragment, skip: 
     target = context.targets[key]
     rows = _staged_rows(context, key, fragment).filter(pa.array(keep))
     matches = None
-    if fragment.hits:
+    if (fragment.hits or moved) and target.row_count:
         matches = find_rows(target.open(context.storage_options), rows.column("id"))
     everything = np.ones(rows.num_rows, dtype=bool)
     written, order = _write(target, rows, ordinals[keep], everything, matches, context.storage_options)

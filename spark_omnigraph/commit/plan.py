@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.handles import Dataset, PreparedTransaction
@@ -61,6 +62,8 @@ class PreparedCommit:
     schema_hash: str
     writes: tuple[TableWrite, ...]
     reads: Mapping[str, int] = field(default_factory=dict)
+    transaction: Transaction | None = None
+    """The name of the write, published with it; refused when it was published before."""
 
     @property
     def tables(self) -> frozenset[str]:

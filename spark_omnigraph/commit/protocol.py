@@ -305,6 +305,7 @@ def _publish_or_undo(
         identity.operation_id,
         identity.commit_id,
         identity.actor,
+        armed.prepared.transaction,
     )
     try:
         return publish(store, publication)

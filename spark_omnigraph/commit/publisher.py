@@ -12,14 +12,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_omnigraph.errors import ExpectedVersionMismatch, RecoveryRequiredError, StorageError
+from spark_omnigraph.errors import (
+    ExpectedVersionMismatch,
+    RecoveryRequiredError,
+    StorageError,
+    TransactionCommittedError,
+)
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import (
     ManifestRow,
     PublishFacts,
     TableUpdate,
+    Transaction,
+    last_transaction,
     sentinel_facts,
     sentinel_row,
+    transaction_row,
     version_row,
 )
 from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
@@ -43,6 +51,7 @@ class Publication:
     operation_id: str
     commit_id: str | None
     actor: str | None
+    transaction: Transaction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,9 @@ def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
         commit = publication.commit_id if publication.commit_id is not None else parent
         facts = PublishFacts(publication.operation_id, commit, parent, publication.actor, base)
         new_rows = [version_row(update) for update in publication.updates] + [sentinel_row(facts)]
+        if publication.transaction is not None:
+            check_transaction(rows, publication.transaction)
+            new_rows.append(transaction_row(publication.transaction, publication.operation_id, commit))
         try:
             landed = publish_rows(dataset, new_rows)
         except CommitFailed:
@@ -89,6 +101,13 @@ def check_expectations(snapshot: Snapshot, expectations: Mapping[str, int]) -> N
     for key in sorted(expectations):
         if snapshot.pin(key) != expectations[key]:
             raise ExpectedVersionMismatch(key, expectations[key], snapshot.pin(key))
+
+
+def check_transaction(rows: Sequence[ManifestRow], transaction: Transaction) -> None:
+    """Raises TransactionCommittedError when a write of this name, or a later one, was published."""
+    last = last_transaction(rows, transaction.app_id)
+    if last is not None and last >= transaction.version:
+        raise TransactionCommittedError(transaction.app_id, transaction.version, last)
 
 
 def current_head(store: GraphStore, branch: str | None, version: int, rows: Sequence[ManifestRow]) -> str | None:

@@ -37,7 +37,7 @@ from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.rows import TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
@@ -264,7 +264,15 @@ class _Recovery:
         reads = self._sidecar.reads or {}
         unmoved = all(snapshot.pin(key) == version for key, version in reads.items())
         known = self._sidecar.schema_hash
-        return unmoved and (known is None or known == self._schema_hash())
+        return not self._is_repeated() and unmoved and (known is None or known == self._schema_hash())
+
+    def _is_repeated(self) -> bool:
+        """Whether the same write, by the name its writer gave it, was published meanwhile."""
+        name = self._sidecar.transaction
+        if name is None:
+            return False
+        last = last_transaction(self._store.manifest_rows(self._store.manifest(self._sidecar.branch)), name.app_id)
+        return last is not None and last >= name.version
 
     def _publish(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable], kind: RecoveryKind) -> Ending:
         sidecar = self._sidecar
@@ -273,7 +281,9 @@ class _Recovery:
         if kind is RecoveryKind.ROLLED_FORWARD:
             expectations |= sidecar.reads or {}
         operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
-        found = publish(self._store, Publication(sidecar.branch, updates, expectations, operation, commit, ACTOR))
+        transaction = sidecar.transaction if kind is RecoveryKind.ROLLED_FORWARD else None
+        publication = Publication(sidecar.branch, updates, expectations, operation, commit, ACTOR, transaction)
+        found = publish(self._store, publication)
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import ConflictError, InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 
@@ -35,7 +36,7 @@ class SidecarPin:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What an armed write intends. The last three fields are ours and absent in those of other engines.
+    """What an armed write intends. The last four fields are ours and absent in those of other engines.
 
     `name` is that of the file, without its ending.
     """
@@ -53,6 +54,7 @@ class Sidecar:
     commit_id: str | None
     schema_hash: str | None
     reads: Mapping[str, int] | None
+    transaction: Transaction | None = None
 
     @property
     def tables(self) -> frozenset[str]:
@@ -174,7 +176,16 @@ def _parse(name: str, version: int, raw: Mapping[str, object]) -> Sidecar:
         commit_id=_text(raw.get("x_commit_id")),
         schema_hash=_text(raw.get("x_schema_ir_hash")),
         reads={str(k): int(v) for k, v in reads.items()} if isinstance(reads, dict) else None,
+        transaction=_transaction(raw.get("x_transaction")),
     )
+
+
+def _transaction(raw: object) -> Transaction | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, dict):
+        raise TypeError("x_transaction")
+    return Transaction(str(raw["app_id"]), int(raw["version"]))
 
 
 def _pin(raw: Mapping[str, object]) -> SidecarPin:
@@ -225,4 +236,6 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
         "x_schema_ir_hash": prepared.schema_hash,
         "x_read_expectations": dict(sorted(prepared.reads.items())),
     }
+    if prepared.transaction is not None:
+        body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
     return json.dumps(body, indent=2, ensure_ascii=False)

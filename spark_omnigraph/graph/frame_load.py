@@ -1,25 +1,36 @@
 """Writing a frame: planned before its tasks run, and checked and committed, by the same steps as a load, after them.
 
-A frame is seen once. So a write that loses a race is refused as a conflict and not planned anew, and bad rows that only
-the checks of the whole graph find are read from the staged files.
+A frame is seen once. So bad rows that only the checks of the whole graph find are read from the staged files, and an
+append or a merge that lost a race is tried again with them: they are written anew for the versions that won.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.commit.lease import await_turn
+from spark_omnigraph.commit.publisher import check_transaction
 from spark_omnigraph.commit.recovery import Scope, recover
-from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
+from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import current_hash
 from spark_omnigraph.graph.index import ensure_indices
-from spark_omnigraph.graph.load import LoadPlan, LoadRequest, StagedLoad, check_and_finish, plan_attempt
+from spark_omnigraph.graph.load import (
+    REPLANS,
+    Kept,
+    LoadPlan,
+    LoadRequest,
+    StagedLoad,
+    check_and_finish,
+    plan_attempt,
+)
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.second_pass import StagedAgain
 from spark_omnigraph.graph.staged_table import gather
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging import RangeReceipt, StageContext
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -27,13 +38,37 @@ from spark_omnigraph.storage.lines import InputFile, InputRange
 from spark_omnigraph.storage.staged import discard
 
 
-def frame_request(branch: str | None, mode: LoadMode, actor: str | None, options: LoadOptions) -> LoadRequest:
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """What one task staged, and the versions of the tables among whose rows it looked for stored ids."""
+
+    receipt: RangeReceipt
+    versions: Mapping[str, int]
+
+    def moved(self, context: StageContext) -> bool:
+        """Whether a table that it staged rows for is at another version in a context."""
+        return any(context.targets[key].version != self.versions[key] for key in self.receipt.staged)
+
+
+def staged_part(context: StageContext, receipt: RangeReceipt) -> StagedPart:
+    """A receipt with the versions of the context that it was staged in."""
+    return StagedPart(receipt, {key: context.targets[key].version for key in receipt.staged})
+
+
+def frame_request(
+    branch: str | None,
+    mode: LoadMode,
+    actor: str | None,
+    options: LoadOptions,
+    transaction: Transaction | None = None,
+) -> LoadRequest:
     """The request of a frame. BadRequestError when a later row is to win: rows of a frame have no order."""
     if options.on_duplicate is OnDuplicate.LAST:
         raise BadRequestError(
             "on_duplicate 'last' needs rows in an order, and a frame has none; drop duplicates before the write"
         )
-    return LoadRequest((), parse_branch(branch) if branch is not None else None, mode, actor, options)
+    name = parse_branch(branch) if branch is not None else None
+    return LoadRequest((), name, mode, actor, options, transaction=transaction)
 
 
 def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | None) -> LoadPlan:
@@ -50,22 +85,62 @@ def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | No
 
 
 def finish_frame_load(
-    store: GraphStore, request: LoadRequest, plan: LoadPlan, receipts: Sequence[RangeReceipt]
+    store: GraphStore, request: LoadRequest, plan: LoadPlan, parts: Sequence[StagedPart]
 ) -> LoadReport:
-    """Checks and commits what the tasks staged; receipts in partition order. Raises what a load raises."""
-    numbered = tuple(replace(receipt, index=i) for i, receipt in enumerate(receipts))
-    ranges = tuple(_partition(i) for i in range(len(numbered)))
-    context = plan.context
-    staged = StagedLoad(
-        replace(plan, ranges=ranges),
-        numbered,
-        gather(numbered, context.targets, context.storage_options),
-        StagedAgain(context, numbered),
-    )
-    report = check_and_finish(store, request, staged, Clock())
+    """Checks and commits what the tasks staged, in partition order. Raises what a load raises, and
+    TransactionCommittedError for a named write that was committed before.
+
+    A frame is seen once, its files are not: an append or a merge that lost a race is tried again with them.
+    """
+    numbered = tuple(replace(part.receipt, index=i) for i, part in enumerate(parts))
+    kept = Kept()
+    try:
+        report = _with_replans(store, request, plan, parts, numbered, kept)
+    except OmnigraphError:
+        if not kept.armed:
+            discard_receipts(store, plan, numbered)
+        raise
+    if report.commit is None or not kept.armed:
+        discard_receipts(store, plan, numbered)
     if report.commit is None or not request.options.build_indexes:
         return report
     return _indexed(store, request, report)
+
+
+def _with_replans(
+    store: GraphStore,
+    request: LoadRequest,
+    plan: LoadPlan,
+    parts: Sequence[StagedPart],
+    numbered: tuple[RangeReceipt, ...],
+    kept: Kept,
+) -> LoadReport:
+    attempt = 1
+    while True:
+        if request.transaction is not None:
+            check_transaction(store.manifest_rows(store.manifest(request.branch)), request.transaction)
+        moved = request.mode is not LoadMode.OVERWRITE and any(part.moved(plan.context) for part in parts)
+        receipts = StagedAgain(plan.context, numbered).renew() if moved else numbered
+        try:
+            return check_and_finish(store, request, _staged(plan, receipts, None if moved else kept), Clock())
+        except ExpectedVersionMismatch as lost:
+            if attempt == REPLANS or request.mode is LoadMode.OVERWRITE:
+                raise
+            attempt += 1
+            await_turn(store, request.branch, frozenset(key for r in numbered for key in r.staged) | {lost.table_key})
+            plan = _renewed(store, request, plan)
+
+
+def _staged(plan: LoadPlan, receipts: tuple[RangeReceipt, ...], kept: Kept | None) -> StagedLoad:
+    context = plan.context
+    ranges = tuple(_partition(i) for i in range(len(receipts)))
+    tables = gather(receipts, context.targets, context.storage_options)
+    return StagedLoad(replace(plan, ranges=ranges), receipts, tables, StagedAgain(context, receipts), kept)
+
+
+def _renewed(store: GraphStore, request: LoadRequest, plan: LoadPlan) -> LoadPlan:
+    forked = {key for key, target in plan.context.targets.items() if target.uri == plan.physical_uris[key]}
+    return replace(plan_attempt(store, request, (), lambda _: forked), named=plan.named)
 
 
 def discard_receipts(store: GraphStore, plan: LoadPlan, receipts: Iterable[RangeReceipt]) -> None:

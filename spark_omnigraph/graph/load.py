@@ -34,6 +34,7 @@ from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCou
 from spark_omnigraph.graph.report import locate_findings, write_report
 from spark_omnigraph.graph.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.records.ulid import new_ulid
@@ -59,6 +60,8 @@ class LoadRequest:
     options: LoadOptions = field(default_factory=LoadOptions)
     base: str | None = None
     branch_created: bool = False
+    transaction: Transaction | None = None
+    """The name of the write: refused when it was committed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,14 @@ class LoadPlan:
     """Tables that the caller named, whether the input has records of them or not."""
 
 
+@dataclass(slots=True)
+class Kept:
+    """Says of a staged load that its files stay when an attempt fails, for another one, and what became of them."""
+
+    armed: bool = False
+    """They may have landed: nobody but `cleanup`, which looks at every version, may remove them."""
+
+
 @dataclass(frozen=True, slots=True)
 class StagedLoad:
     """Receipts of all ranges and the staged rows as tables. Nothing refers to the files yet."""
@@ -83,6 +94,7 @@ class StagedLoad:
     receipts: tuple[RangeReceipt, ...]
     tables: Mapping[str, StagedTable]
     again: SecondPass
+    kept: Kept | None = None
 
     @property
     def mentioned(self) -> frozenset[str]:
@@ -146,22 +158,40 @@ def stage_load(store: GraphStore, request: LoadRequest, executor: Executor, cloc
 
 
 def check_and_finish(store: GraphStore, request: LoadRequest, staged: StagedLoad, clock: Clock) -> LoadReport:
-    """The second half of an attempt. Staged files are removed when it ends before anything was armed."""
+    """The second half of an attempt. Staged files are removed when it ends before anything was armed, unless kept."""
+    kept = staged if staged.kept is not None else None
     try:
         with clock.phase("check"):
             checked = check_load(request, staged)
     except OmnigraphError:
-        _discard(store, staged)
+        _discard(store, staged, kept)
         raise
     reach(CrashPoint.CHECKED)
     prepared = prepare(request, checked)
     if request.options.dry_run or not prepared.writes:
-        _discard(store, checked.staged)
+        _discard(store, checked.staged, kept)
         return _report(request, checked, None, clock)
-    _discard_replaced(store, staged, checked.staged)
+    if kept is None:
+        # Files that were written anew without their bad and superseded rows.
+        _discard(store, staged, checked.staged)
     with clock.phase("commit"):
-        published = commit(store, prepared, lambda: current_hash(store), lambda: _discard(store, checked.staged))
+        published = _commit(store, prepared, staged, checked.staged)
+    if kept is not None:
+        _discard(store, staged, checked.staged)
     return _report(request, checked, published, clock)
+
+
+def _commit(store: GraphStore, prepared: PreparedCommit, staged: StagedLoad, checked: StagedLoad) -> Published:
+    kept = staged.kept
+
+    def abandon() -> None:
+        if kept is not None:
+            kept.armed = False
+        _discard(store, checked, staged if kept is not None else None)
+
+    if kept is not None:
+        kept.armed = True
+    return commit(store, prepared, lambda: current_hash(store), abandon)
 
 
 def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadPlan:
@@ -282,7 +312,8 @@ def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
     read = tables_read(plan.contract.catalog, {w.table_key for w in advancing}, replacing)
     identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.LOAD)
     pins = {key: plan.snapshot.pin(key) for key in sorted(read)}
-    return PreparedCommit(identity, request.branch, plan.contract.schema_hash, advancing, pins)
+    schema = plan.contract.schema_hash
+    return PreparedCommit(identity, request.branch, schema, advancing, pins, request.transaction)
 
 
 def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing: bool) -> TableWrite:
@@ -299,16 +330,11 @@ def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing:
     return TableWrite(entry, plan.snapshot.branch, change, rows)
 
 
-def _discard(store: GraphStore, staged: StagedLoad) -> None:
-    for table in staged.tables.values():
-        discard(store.objects, table.target.uri, (fragment.file for _, fragment in table.parts))
-
-
-def _discard_replaced(store: GraphStore, before: StagedLoad, after: StagedLoad) -> None:
-    """Removes the files that were written anew without their bad and superseded rows."""
-    for key, table in before.tables.items():
-        kept = {fragment.file for _, fragment in after.tables[key].parts} if key in after.tables else set()
-        discard(store.objects, table.target.uri, (f.file for _, f in table.parts if f.file not in kept))
+def _discard(store: GraphStore, staged: StagedLoad, but: StagedLoad | None = None) -> None:
+    """Removes staged files, but for those that another stage has too."""
+    for key, table in staged.tables.items():
+        spared = {f.file for _, f in but.tables[key].parts} if but is not None and key in but.tables else set()
+        discard(store.objects, table.target.uri, (f.file for _, f in table.parts if f.file not in spared))
 
 
 def _report(request: LoadRequest, checked: CheckedLoad, published: Published | None, clock: Clock) -> LoadReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -81,6 +81,20 @@ class StagedAgain:
                 rest = {key: self._rest(receipt.staged.get(key, ()), key, rows) for key, rows in tables.items()}
                 done[receipt.index] = {key: fragments for key, fragments in rest.items() if fragments}
         return done
+
+    def renew(self) -> tuple[RangeReceipt, ...]:
+        """All staged files written anew for the versions that the context names now."""
+        nothing = np.empty(0, dtype=np.int64)
+
+        def again(key: str, fragment: StagedFragment) -> StagedFragment:
+            renewed = stage_rest(self.context, key, fragment, nothing, moved=True)
+            assert renewed is not None
+            return renewed
+
+        return tuple(
+            replace(r, staged={k: tuple(again(k, f) for f in files) for k, files in r.staged.items()})
+            for r in self.receipts
+        )
 
     def _rest(self, fragments: Sequence[StagedFragment], key: str, skip: Rows) -> tuple[StagedFragment, ...]:
         rest = []

@@ -59,6 +59,29 @@ class PublishFacts:
     base: int
 
 
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The name that a writer gives a write, so that the same write is recognised when it comes again.
+
+    Numbers of one application rise; each publish records the last one, so all up to it count as committed.
+    """
+
+    app_id: str
+    version: int
+
+
+def transaction_row(transaction: Transaction, operation: str, commit: str | None) -> ManifestRow:
+    """The row that records the last transaction of an application, in the publish that makes it visible."""
+    metadata = {"version": transaction.version, "operation": operation, "commit": commit}
+    return ManifestRow(f"{FACT_PREFIX}{transaction.app_id}", RowKind.FACT, "", metadata=_compact(metadata))
+
+
+def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
+    """Number of the last committed transaction of an application, or None when it never committed here."""
+    row = next((r for r in rows if r.object_id == f"{FACT_PREFIX}{app_id}"), None)
+    return None if row is None or row.metadata is None else int(json.loads(row.metadata)["version"])
+
+
 def table_row(table_key: str, location: str) -> ManifestRow:
     """Registers a table at a relative path."""
     return ManifestRow(table_key, RowKind.TABLE, table_key, location=location)

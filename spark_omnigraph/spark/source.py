@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.feed import FeedPlan, FeedReader, FeedStream, is_feed, plan_feed
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.reader import GraphReader
-from spark_omnigraph.spark.writer import plan_write
+from spark_omnigraph.spark.writer import plan_stream_write, plan_write
 
 
 class OmnigraphDataSource(DataSource):
@@ -48,6 +54,11 @@ class OmnigraphDataSource(DataSource):
         """Writer for a frame; options and columns are checked here, before its tasks run."""
         with coded():
             return plan_write(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
+        """Writer of a stream: one commit for each micro-batch, each of them once."""
+        with coded():
+            return plan_stream_write(self.options, schema, overwrite)
 
     def _planned(self) -> ReadPlan | FeedPlan:
         return plan_feed(self.options) if is_feed(self.options) else plan_read(self.options)

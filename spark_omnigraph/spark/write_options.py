@@ -9,11 +9,12 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
 from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.spark.options import canonical, did_you_mean, graph_uri, split_storage, type_key
 
 WRITE_OPTIONS: Mapping[str, str] = {
-    "path": "root of the graph; what `save(uri)` sets",
+    "path": "root of the graph; what `save(uri)` and `start(uri)` set",
     "node": "name of a node type",
     "edge": "name of an edge type; without either the frame holds records of any types (see below)",
     "branch": "default `main`; it must exist",
@@ -22,8 +23,13 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "maxBadRows": "bad rows that may be left out: a count, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows, on the machine of the driver",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+    "txnAppId": "name of the application whose writes are numbered; of a stream by default the id of its query",
+    "txnVersion": "number of this write, rising; a number that was committed before is not written again",
 }
 """Every option of a write and what it takes; docs/spark-write.md shows them."""
+
+_OF_STREAMS = ("checkpointLocation", "queryName")
+"""Spark hands its own options of a stream to the sink too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +40,14 @@ class WriteOptions:
     table_key: str | None
     request: LoadRequest
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    app_id: str | None = None
+    """Name of the application whose batches are numbered; a stream without one goes by its query id."""
 
 
-def parse_write_options(given: Mapping[str, str], overwrite: bool) -> WriteOptions:
+def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool = False) -> WriteOptions:
     """Checks names, values and combinations; `overwrite` is Spark's save mode."""
     named, storage = split_storage(given)
-    text = canonical(named, WRITE_OPTIONS)
+    text = canonical(named, (*WRITE_OPTIONS, *_OF_STREAMS) if stream else WRITE_OPTIONS)
     if "node" in text and "edge" in text:
         raise BadRequestError("options 'node' and 'edge' contradict each other; give one of them")
     options = LoadOptions(
@@ -47,8 +55,23 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool) -> WriteOptio
         bad_rows=text.get("badRowsPath"),
         on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
     )
-    request = frame_request(text.get("branch"), _mode(text.get("loadMode"), overwrite), text.get("actor"), options)
-    return WriteOptions(graph_uri(text), type_key(text), request, storage)
+    app_id = text.get("txnAppId")
+    transaction = None if stream else _transaction(app_id, text.get("txnVersion"))
+    if stream and "txnVersion" in text:
+        raise BadRequestError("option 'txnVersion' does not go with a stream: the number is that of the batch")
+    mode = _mode(text.get("loadMode"), overwrite)
+    request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
+    return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id)
+
+
+def _transaction(app_id: str | None, version: str | None) -> Transaction | None:
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None:
+        raise BadRequestError("options 'txnAppId' and 'txnVersion' go together: they name a write")
+    if not version.strip().isdecimal():
+        raise BadRequestError(f"option 'txnVersion' is '{version}'; it takes a whole number that rises with each write")
+    return Transaction(app_id, int(version))
 
 
 def _mode(text: str | None, overwrite: bool) -> LoadMode:

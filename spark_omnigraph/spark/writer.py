@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_omnigraph.commit.lease import close_stage, open_stage
-from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.commit.lease import close_stage, open_stage, staging
+from spark_omnigraph.errors import OmnigraphError, TransactionCommittedError
 from spark_omnigraph.graph.contract import read_catalog
-from spark_omnigraph.graph.frame_load import discard_receipts, finish_frame_load, plan_frame_load
-from spark_omnigraph.graph.load import LoadPlan
+from spark_omnigraph.graph.frame_load import (
+    StagedPart,
+    discard_receipts,
+    finish_frame_load,
+    plan_frame_load,
+    staged_part,
+)
+from spark_omnigraph.graph.load import LoadPlan, LoadRequest
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frame import FrameDecoder, FramePlan, plan_frame
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.write_options import WriteOptions, parse_write_options
-from spark_omnigraph.staging import RangeReceipt, stage_frame
+from spark_omnigraph.staging import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
+
+QUERY_ID = "sql.streaming.queryId"
+"""Local property of the tasks of a stream: the id of its query, which outlives restarts with its checkpoint."""
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What the attempt of a task that won has staged."""
+    """What the attempt of a task that won has staged; in a stream also which query and batch it belongs to."""
 
-    receipt: RangeReceipt
+    part: StagedPart
+    query: str | None = None
 
 
 class GraphWriter(DataSourceArrowWriter):
@@ -47,14 +58,18 @@ class GraphWriter(DataSourceArrowWriter):
         context, task = self.plan.context, TaskContext.get()
         with coded():
             decoder = FrameDecoder(context.catalog, context.decode, self.frame)
-            return Staged(stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0))
+            receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
+            return Staged(staged_part(context, receipt))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Checks all rows together and commits them, or refuses and removes what was staged."""
         with coded():
             store = self._store()
             try:
-                report = finish_frame_load(store, self.write_options.request, self.plan, _receipts(messages))
+                report = finish_frame_load(store, self.write_options.request, self.plan, _parts(messages))
+            except TransactionCommittedError as again:
+                _LOG.warning(again.message)
+                return
             finally:
                 close_stage(store, self.stage)
         for warning in report.warnings:
@@ -70,7 +85,7 @@ class GraphWriter(DataSourceArrowWriter):
             return
         with coded():
             store = self._store()
-            discard_receipts(store, self.plan, _receipts(messages))
+            discard_receipts(store, self.plan, (part.receipt for part in _parts(messages)))
             close_stage(store, self.stage)
 
     def _store(self) -> GraphStore:
@@ -92,5 +107,68 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
         raise
 
 
-def _receipts(messages: list[WriterCommitMessage | None]) -> list[RangeReceipt]:
-    return [message.receipt for message in messages if isinstance(message, Staged)]
+def _parts(messages: list[WriterCommitMessage | None]) -> list[StagedPart]:
+    return [message.part for message in messages if isinstance(message, Staged)]
+
+
+class GraphStreamWriter(DataSourceStreamArrowWriter):
+    """One graph commit for each micro-batch. Tasks plan their batch themselves: Spark makes one writer for a query.
+
+    Spark hands the id of a batch to `commit`, but that of the query only to tasks, which send it along.
+    """
+
+    def __init__(self, options: WriteOptions, frame: FramePlan) -> None:
+        self.write_options = options
+        self.frame = frame
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stages the rows of one partition of a batch."""
+        task = TaskContext.get()
+        with coded():
+            context = self._plan(self._store()).context
+            decoder = FrameDecoder(context.catalog, context.decode, self.frame)
+            receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
+            return Staged(staged_part(context, receipt), task.getLocalProperty(QUERY_ID) if task is not None else None)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
+        with coded():
+            store = self._store()
+            request = self._named(messages, batchId)
+            with staging(store):
+                try:
+                    report = finish_frame_load(store, request, self._plan(store), _parts(messages))
+                except TransactionCommittedError as again:
+                    _LOG.warning(again.message)
+                    return
+        for warning in report.warnings:
+            _LOG.warning(warning)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Removes what the tasks of a batch staged that failed; see `GraphWriter.abort`."""
+        if all(message is not None for message in messages):
+            return
+        with coded():
+            store = self._store()
+            discard_receipts(store, self._plan(store), (part.receipt for part in _parts(messages)))
+
+    def _named(self, messages: list[WriterCommitMessage | None], batch: int) -> LoadRequest:
+        request = self.write_options.request
+        query = next((m.query for m in messages if isinstance(m, Staged) and m.query), None)
+        app_id = self.write_options.app_id or query
+        return request if app_id is None else replace(request, transaction=Transaction(app_id, batch))
+
+    def _plan(self, store: GraphStore) -> LoadPlan:
+        return plan_frame_load(store, self.write_options.request, self.write_options.table_key)
+
+    def _store(self) -> GraphStore:
+        return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
+
+
+def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> GraphStreamWriter:
+    """Checks options and columns before a query starts, and forks the tables that it will write on a branch."""
+    options = parse_write_options(given, overwrite, stream=True)
+    store = GraphStore.open(options.uri, options.storage or None)
+    frame = plan_frame(read_catalog(store), options.table_key, to_arrow_schema(schema, timezone="UTC"))
+    plan_frame_load(store, options.request, options.table_key)
+    return GraphStreamWriter(options, frame)

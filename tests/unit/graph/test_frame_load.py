@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, BadRowsError, ConflictError, Graph, LoadOptions, LoadReport
-from spark_omnigraph.graph.frame_load import discard_receipts, finish_frame_load, frame_request, plan_frame_load
+from spark_omnigraph import (
+    BadRequestError,
+    BadRowsError,
+    ConflictError,
+    Graph,
+    LoadOptions,
+    LoadReport,
+    TransactionCommittedError,
+)
+from spark_omnigraph.graph.frame_load import (
+    StagedPart,
+    discard_receipts,
+    finish_frame_load,
+    frame_request,
+    plan_frame_load,
+    staged_part,
+)
 from spark_omnigraph.graph.load import LoadPlan, LoadRequest
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frame import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
-from spark_omnigraph.staging import RangeReceipt, stage_frame
+from spark_omnigraph.staging import stage_frame
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }
@@ -34,21 +51,22 @@ def stage(
     mode: str = "append",
     branch: str | None = None,
     **options: object,
-) -> tuple[LoadRequest, LoadPlan, list[RangeReceipt]]:
+) -> tuple[LoadRequest, LoadPlan, list[StagedPart]]:
     chosen = LoadOptions(**{"on_duplicate": "error", **options})  # type: ignore[arg-type]
     request = frame_request(branch, LoadMode(mode), "eve", chosen)
     frame = plan_frame(graph.catalog(), key, parts[0].schema)
     plan = plan_frame_load(graph.store, request, key)
-    receipts = []
+    staged = []
     for index, part in enumerate(parts):
         decoder = FrameDecoder(plan.context.catalog, plan.context.decode, frame)
-        receipts.append(stage_frame(plan.context, decoder, part.to_batches(max_chunksize=2), index))
-    return request, plan, receipts
+        receipt = stage_frame(plan.context, decoder, part.to_batches(max_chunksize=2), index)
+        staged.append(staged_part(plan.context, receipt))
+    return request, plan, staged
 
 
 def write(graph: Graph, key: str | None, *parts: pa.Table, **given: object) -> LoadReport:
-    request, plan, receipts = stage(graph, key, list(parts), **given)  # type: ignore[arg-type]
-    return finish_frame_load(graph.store, request, plan, receipts)
+    request, plan, staged = stage(graph, key, list(parts), **given)  # type: ignore[arg-type]
+    return finish_frame_load(graph.store, request, plan, staged)
 
 
 def people(*rows: tuple[str | None, str | None], age: int = 30) -> pa.Table:
@@ -149,13 +167,54 @@ def test_overwriting_with_nothing_empties_the_type(graph: Graph) -> None:
     assert write(graph, "node:Person", people()).commit is None
 
 
-def test_a_lost_race_is_a_conflict_and_an_abort_removes_files(graph: Graph) -> None:
-    request, plan, receipts = stage(graph, "node:Person", [people(("a", "1"))])
+def test_a_lost_race_is_tried_again_with_the_staged_files(graph: Graph) -> None:
+    write(graph, "node:Person", people(("a", "1")))
+    request, plan, staged = stage(graph, "node:Person", [people(("a", "9"), ("c", "3"))], mode="merge")
+    write(graph, "node:Person", people(("a", "2"), ("b", "4")), mode="merge")
+    report = finish_frame_load(graph.store, request, plan, staged)
+    assert (report.tables["node:Person"].updated, report.tables["node:Person"].inserted) == (1, 1)
+    assert (mails(graph), graph.count("node:Person")) == ({"a": "9", "b": "4", "c": "3"}, 3)
+    assert len(list(Path(graph.uri).glob("nodes/**/data/*.lance"))) == 3  # the first attempt's file is gone
+
+
+def test_rows_that_clash_with_the_winner_are_bad_rows(graph: Graph) -> None:
+    request, plan, staged = stage(graph, "node:Person", [people(("a", "1"))])
+    write(graph, "node:Person", people(("b", "1")))
+    files = data_files(graph)
+    with pytest.raises(BadRowsError, match="1 unique"):
+        finish_frame_load(graph.store, request, plan, staged)
+    assert data_files(graph) == files - 1
+
+
+def test_an_overwrite_that_lost_a_race_is_a_conflict(graph: Graph) -> None:
+    request, plan, staged = stage(graph, "node:Person", [people(("a", "1"))], mode="overwrite")
     write(graph, "node:Person", people(("b", "1")))
     files = data_files(graph)
     with pytest.raises(ConflictError):
-        finish_frame_load(graph.store, request, plan, receipts)
-    assert data_files(graph) == files - 1
-    _, plan, receipts = stage(graph, "node:Person", [people(("c", "1"))])
-    discard_receipts(graph.store, plan, receipts)
+        finish_frame_load(graph.store, request, plan, staged)
     assert (data_files(graph), mails(graph)) == (files - 1, {"b": "1"})
+
+
+def test_an_abort_removes_files(graph: Graph) -> None:
+    files = data_files(graph)
+    _, plan, staged = stage(graph, "node:Person", [people(("c", "1"))])
+    discard_receipts(graph.store, plan, [part.receipt for part in staged])
+    assert data_files(graph) == files
+
+
+def test_a_named_write_is_committed_once(graph: Graph) -> None:
+    for number, names in ((7, "a"), (8, "b")):
+        request, plan, staged = stage(graph, "node:Person", [people((names, None))])
+        named = replace(request, transaction=Transaction("job", number))
+        finish_frame_load(graph.store, named, plan, staged)
+    for number in (8, 7, 3):
+        request, plan, staged = stage(graph, "node:Person", [people(("z", None))])
+        files = data_files(graph)
+        named = replace(request, transaction=Transaction("job", number))
+        with pytest.raises(TransactionCommittedError, match=rf"transaction {number} of 'job' .* \(the last is 8\)"):
+            finish_frame_load(graph.store, named, plan, staged)
+        assert data_files(graph) == files - 1
+    other = replace(stage(graph, "node:Person", [people(("c", None))])[0], transaction=Transaction("other", 1))
+    _, plan, staged = stage(graph, "node:Person", [people(("c", None))])
+    finish_frame_load(graph.store, other, plan, staged)
+    assert sorted(mails(graph)) == ["a", "b", "c"]
