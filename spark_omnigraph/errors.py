@@ -314,6 +314,7 @@ class TransactionCommittedError(ConflictError):
     """A write that names itself (an application and a number) was committed before; this one changed nothing."""
 
     kind = "transaction_committed"
+    way_out = "nothing: it is in the graph; give a new write a higher number"
 
     def __init__(self, app_id: str, version: int, committed: int) -> None:
         super().__init__(
