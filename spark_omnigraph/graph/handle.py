@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, TypedDict
 
+import pyarrow as pa
+
 from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import is_live, lease_end
@@ -20,6 +22,7 @@ from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
 from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
+from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete_ids
 from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
@@ -189,6 +192,18 @@ class Graph:
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
         return self.load(source, mode, branch=branch, base=base, actor=actor, options=options)
+
+    def delete(
+        self, table: str, ids: Iterable[str], *, branch: str | None = None, actor: str | None = None
+    ) -> DeleteReport:
+        """Deletes rows of `node:T` or `edge:E` by id in one commit, with nodes the edges that touch them.
+
+        Ids that are not stored are counted. Raises BadRequestError, NotFoundError, ConflictError.
+        """
+        self._require_writable()
+        self.refresh()
+        line = parse_branch(branch or self.branch)
+        return delete_ids(self.store, DeleteRequest({table: pa.array(ids, pa.string())}, line, actor))
 
     def mutate(
         self,

@@ -55,7 +55,7 @@ class OmnigraphDataSource(DataSource):
         with coded():
             return plan_write(self.options, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's name
         """Writer of a stream: one commit for each micro-batch, each of them once."""
         with coded():
             return plan_stream_write(self.options, schema, overwrite)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyspark import TaskContext
+
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
@@ -18,7 +20,7 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "node": "name of a node type",
     "edge": "name of an edge type; without either the frame holds records of any types (see below)",
     "branch": "default `main`; it must exist",
-    "loadMode": "`append`, `merge`, `overwrite`; default from Spark's mode",
+    "loadMode": "`append`, `merge`, `overwrite`, `delete`; default from Spark's mode",
     "actor": "name for the commit log",
     "maxBadRows": "bad rows that may be left out: a count, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows, on the machine of the driver",
@@ -27,6 +29,9 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "txnVersion": "number of this write, rising; a number that was committed before is not written again",
 }
 """Every option of a write and what it takes; docs/spark-write.md shows them."""
+
+DELETE = "delete"
+"""The `loadMode` that no load has: rows go by id."""
 
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
@@ -42,6 +47,14 @@ class WriteOptions:
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     app_id: str | None = None
     """Name of the application whose batches are numbered; a stream without one goes by its query id."""
+    deletes: bool = False
+    """The frame has ids of rows to delete."""
+
+
+def current_query() -> str | None:
+    """Id of the query whose task this is; it outlives restarts with its checkpoint. None outside of streams."""
+    task = TaskContext.get()
+    return None if task is None else task.getLocalProperty("sql.streaming.queryId")
 
 
 def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool = False) -> WriteOptions:
@@ -59,9 +72,20 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
     transaction = None if stream else _transaction(app_id, text.get("txnVersion"))
     if stream and "txnVersion" in text:
         raise BadRequestError("option 'txnVersion' does not go with a stream: the number is that of the batch")
-    mode = _mode(text.get("loadMode"), overwrite)
+    deletes = text.get("loadMode", "").strip().lower() == DELETE
+    if deletes:
+        _check_delete_options(text, overwrite)
+    mode = LoadMode.APPEND if deletes else _mode(text.get("loadMode"), overwrite)
     request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
-    return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id)
+    return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id, deletes)
+
+
+def _check_delete_options(text: Mapping[str, str], overwrite: bool) -> None:
+    if overwrite:
+        raise BadRequestError("mode('overwrite') and loadMode 'delete' contradict each other; use mode('append')")
+    for name in ("maxBadRows", "badRowsPath", "onDuplicate"):
+        if name in text:
+            raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 
 
 def _transaction(app_id: str | None, version: str | None) -> Transaction | None:
@@ -85,9 +109,10 @@ def _mode(text: str | None, overwrite: bool) -> LoadMode:
 
 def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate]) -> str:
     word, known = text.strip().lower(), [str(choice) for choice in choices]
+    shown = [*known, DELETE] if choices is LoadMode else known
     if word not in known:
-        hint = did_you_mean(text, known)
-        raise BadRequestError(f"option '{name}' is '{text}'.{hint} It takes one of {', '.join(known)}")
+        hint = did_you_mean(text, shown)
+        raise BadRequestError(f"option '{name}' is '{text}'.{hint} It takes one of {', '.join(shown)}")
     return word
 
 

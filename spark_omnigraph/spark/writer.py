@@ -25,13 +25,11 @@ from spark_omnigraph.graph.frame_load import (
 from spark_omnigraph.graph.load import LoadPlan, LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frame import FrameDecoder, FramePlan, plan_frame
+from spark_omnigraph.spark.deleter import DeletingStreamWriter, DeletingWriter, check_delete
 from spark_omnigraph.spark.errors import coded
-from spark_omnigraph.spark.write_options import WriteOptions, parse_write_options
+from spark_omnigraph.spark.write_options import WriteOptions, current_query, parse_write_options
 from spark_omnigraph.staging import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
-
-QUERY_ID = "sql.streaming.queryId"
-"""Local property of the tasks of a stream: the id of its query, which outlives restarts with its checkpoint."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -92,9 +90,12 @@ class GraphWriter(DataSourceArrowWriter):
         return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
 
 
-def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> GraphWriter:
+def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
     """Checks options and columns before any task runs."""
     options = parse_write_options(given, overwrite)
+    if options.deletes:
+        check_delete(options, schema)
+        return DeletingWriter(options)
     store = GraphStore.open(options.uri, options.storage or None)
     columns = to_arrow_schema(schema, timezone="UTC")
     # Columns are checked first: forks of a branch are only made for a frame that fits.
@@ -128,7 +129,7 @@ class GraphStreamWriter(DataSourceStreamArrowWriter):
             context = self._plan(self._store()).context
             decoder = FrameDecoder(context.catalog, context.decode, self.frame)
             receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
-            return Staged(staged_part(context, receipt), task.getLocalProperty(QUERY_ID) if task is not None else None)
+            return Staged(staged_part(context, receipt), current_query())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
@@ -165,9 +166,12 @@ class GraphStreamWriter(DataSourceStreamArrowWriter):
         return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
 
 
-def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> GraphStreamWriter:
+def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
     """Checks options and columns before a query starts, and forks the tables that it will write on a branch."""
     options = parse_write_options(given, overwrite, stream=True)
+    if options.deletes:
+        check_delete(options, schema)
+        return DeletingStreamWriter(options)
     store = GraphStore.open(options.uri, options.storage or None)
     frame = plan_frame(read_catalog(store), options.table_key, to_arrow_schema(schema, timezone="UTC"))
     plan_frame_load(store, options.request, options.table_key)

@@ -105,7 +105,7 @@ def rows_with(dataset: LanceDataset, columns: Sequence[str], values: pa.Array) -
         masks = [pc.is_in(batch.column(column), value_set=values) for column in columns]
         return batch.filter(masks[0] if len(masks) == 1 else pc.or_(masks[0], masks[1]))
 
-    return _found(dataset, ["id", *columns], condition, matching)
+    return _found(dataset, list(dict.fromkeys(("id", *columns))), condition, matching)
 
 
 def _found(

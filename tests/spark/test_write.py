@@ -190,3 +190,23 @@ def test_a_write_that_lost_a_race_is_tried_again(spark: SparkSession, graph: Gra
     frame = spark.createDataFrame([("a",)], "address string").coalesce(1)
     save(frame.mapInArrow(move_the_table, frame.schema), graph, node="Mail")
     assert sorted(str(r["id"]) for r in rows(graph, "Mail")) == ["a", "other"]
+
+
+def test_rows_go_by_id_and_nodes_take_their_edges_along(spark: SparkSession, graph: Graph) -> None:
+    people = [{"type": "Person", "data": {"name": name}} for name in "abc"]
+    edges = [{"edge": "Knows", "from": "a", "to": "b"}, {"edge": "Knows", "from": "b", "to": "c"}]
+    graph.load([json.dumps(record) for record in people + edges])
+    frame = spark.createDataFrame([("a", 1), ("a", 2), ("nobody", 3)], "id string, other int")
+    save(frame, graph, node="Person", loadMode="delete", actor="eve")
+    assert sorted(str(r["id"]) for r in rows(graph, "Person")) == ["b", "c"]
+    assert [(r["from"], r["to"]) for r in rows(graph, "Knows")] == [("b", "c")]
+    assert graph.commits()[-1].actor == "eve"
+    with pytest.raises(BadRequestError, match="1 rows of the frame to delete have no id"):
+        save(spark.createDataFrame([(None,), ("b",)], "id string"), graph, node="Person", loadMode="delete")
+    with pytest.raises(BadRequestError, match="needs a string column 'id', which is missing"):
+        save(spark.createDataFrame([("b",)], "name string"), graph, node="Person", loadMode="delete")
+    with pytest.raises(BadRequestError, match="takes ids of one type"):
+        save(frame, graph, loadMode="delete")
+    with pytest.raises(BadRequestError, match="contradict each other"):
+        save(frame, graph, "overwrite", node="Person", loadMode="delete")
+    assert graph.count("node:Person") == 2

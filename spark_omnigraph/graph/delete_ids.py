@@ -1,0 +1,133 @@
+"""Deleting by id: rows of any types in one commit, and with nodes the edges that touch them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.catalog.types import EntityType
+from spark_omnigraph.commit.lease import await_turn, staging
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.commit.publisher import check_transaction
+from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch, NotFoundError
+from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
+from spark_omnigraph.graph.delete import Deletion
+from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.commits import TableChange
+from spark_omnigraph.storage.graph_store import GraphStore
+
+REPLANS = 5
+"""Attempts while other writers move the tables: which rows are meant does not depend on what they did."""
+
+Ids = Mapping[str, pa.Array]
+"""Ids to delete by table key; repeats count once."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """What the caller asked for; `branch` None is main."""
+
+    ids: Ids
+    branch: str | None = None
+    actor: str | None = None
+    transaction: Transaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReport:
+    """What a deletion did. `deleted` counts rows by table key, edges that lost an end included; `missing` ids were not
+    stored. `commit` is None when nothing was to be deleted.
+    """
+
+    branch: str
+    commit: str | None
+    manifest_version: int
+    deleted: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
+    """Deletes rows by id in one commit. Ids that are not stored are counted, not refused.
+
+    BadRequestError for a null id, NotFoundError for a type or branch that does not exist, ConflictError after bounded
+    attempts, TransactionCommittedError for a named write that was committed before.
+    """
+    for key, ids in request.ids.items():
+        if ids.null_count:
+            raise BadRequestError(f"{ids.null_count} ids of '{key}' to delete are null; filter them out first")
+    if request.branch is not None and request.branch not in store.branch_names():
+        raise NotFoundError(f"branch '{request.branch}' not found; create it first")
+    attempt = 1
+    with staging(store):
+        while True:
+            try:
+                return _attempt(store, request)
+            except ExpectedVersionMismatch as moved:
+                if attempt == REPLANS:
+                    raise
+                attempt += 1
+                await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
+
+
+def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
+    contract = read_contract(store)
+    snapshot, rows = store.snapshot_with_rows(request.branch)
+    if request.transaction is not None:
+        check_transaction(rows, request.transaction)
+    deletion = Deletion(store, contract.catalog, snapshot)
+    missing = {}
+    for key, ids in sorted(request.ids.items()):
+        distinct = pc.unique(ids)
+        entity = _entity(contract, key)
+        before = len(deletion.changes().get(key, ()))
+        deletion.ids(entity, distinct)
+        missing[key] = len(distinct) - (len(deletion.changes().get(key, ())) - before)
+    changes = deletion.changes()
+    published = _commit(store, request, contract, snapshot, deletion) if changes else None
+    return DeleteReport(
+        branch=display(request.branch),
+        commit=published.commit_id if published is not None else None,
+        manifest_version=published.manifest_version if published is not None else snapshot.version,
+        deleted={key: len(gone) for key, gone in changes.items()},
+        missing=missing,
+        warnings=published.warnings if published is not None else (),
+    )
+
+
+def _entity(contract: Contract, key: str) -> EntityType:
+    found = contract.catalog.table(key)
+    if found is None:
+        raise NotFoundError(f"{key.replace(':', ' type ', 1)} is not in the schema")
+    return found
+
+
+def _commit(
+    store: GraphStore, request: DeleteRequest, contract: Contract, snapshot: Snapshot, deletion: Deletion
+) -> Published:
+    changes = deletion.changes()
+    if any(snapshot.entries[key].branch != snapshot.branch for key in changes):
+        fork_tables(store, snapshot, changes)
+    writes = tuple(
+        TableWrite(
+            snapshot.entries[key],
+            snapshot.branch,
+            TableChange(removed=gone),
+            snapshot.entries[key].row_count - len(gone),
+        )
+        for key, gone in changes.items()
+    )
+    reads = {key: snapshot.pin(key) for key in sorted(deletion.looked_at - changes.keys())}
+    identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.MUTATION)
+    prepared = PreparedCommit(
+        identity, request.branch, contract.schema_hash, writes, reads, transaction=request.transaction
+    )
+    return commit(store, prepared, lambda: current_hash(store))
