@@ -72,17 +72,17 @@ class StagedFragment:
     def row_ordinals(self) -> Int64s:
         if self.ordinals is None:
             return np.arange(self.first_ordinal, self.first_ordinal + self.file.rows, dtype=np.int64)
-        return np.frombuffer(zlib.decompress(self.ordinals), dtype=np.int32).astype(np.int64)
+        return np.cumsum(np.frombuffer(zlib.decompress(self.ordinals), dtype=np.int32), dtype=np.int64)
 
     def row_lines(self) -> Int64s:
         if self.lines is None:
             return self.row_ordinals()
-        return np.cumsum(np.frombuffer(zlib.decompress(self.lines), dtype=np.int32).astype(np.int64))
+        return np.cumsum(np.frombuffer(zlib.decompress(self.lines), dtype=np.int32), dtype=np.int64)
 
     def removed_addresses(self) -> npt.NDArray[np.uint64]:
         if self.removed is None:
             return np.empty(0, dtype=np.uint64)
-        return np.frombuffer(zlib.decompress(self.removed), dtype=np.uint64)
+        return np.cumsum(np.frombuffer(zlib.decompress(self.removed), dtype=np.uint64), dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,11 +482,12 @@ def _last_of_each(matches: Matches, keep: npt.NDArray[np.bool_]) -> Matches:
 def _packed_lines(lines: Int64s, fragment: StagedFragment) -> bytes | None:
     if np.array_equal(lines, fragment.row_ordinals()):
         return None
-    return _packed(np.diff(lines, prepend=0).astype(np.int32))
+    return _packed(lines.astype(np.int32))
 
 
 def _packed(values: npt.NDArray[np.int32] | npt.NDArray[np.uint64]) -> bytes:
-    return zlib.compress(values.tobytes(), 1)
+    # Differences, which wrap around exactly: of neighbouring rows next to nothing travels.
+    return zlib.compress(np.diff(values, prepend=values.dtype.type(0)).tobytes(), 1)
 
 
 def _filtered(table: DecodedTable, keep: npt.NDArray[np.bool_]) -> DecodedTable:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.query import QueryTask
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.plan import CountTask, ReadPlan
@@ -15,8 +17,11 @@ from spark_omnigraph.spark.types import arrow_target, to_frame
 from spark_omnigraph.storage.scan import FragmentSize, Scan, count_rows, fragment_sizes, read_batches
 
 PARTITION_BYTES = 64 << 20
-PARTITION_ROWS = 500_000
-"""A partition is closed at the first of the two: narrow rows keep all task slots busy, wide ones stay small."""
+PARTITION_ROWS = 1_500_000
+"""What a partition holds at most, about: a task costs as much as reading some hundred thousand rows."""
+
+TASK_ROWS = 100_000
+"""Fewer rows are not worth a task of their own."""
 
 QUERY_BATCH_ROWS = 8192
 """Rows of a query's result that Spark is handed at a time."""
@@ -39,8 +44,9 @@ class GraphReader(DataSourceReader):
         source = self.plan.source
         if not isinstance(source, Scan) or source.limit is not None:
             return [FragmentGroup()]
+        # No session is in reach here. The driver's cores are the task slots of a local one, and a fair guess elsewhere.
         with coded():
-            return [FragmentGroup(ids) for ids in group_fragments(fragment_sizes(source.table))]
+            return [FragmentGroup(ids) for ids in group_fragments(fragment_sizes(source.table), available_cores())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark turns an empty list of partitions into one partition without a value: an empty table.
@@ -53,24 +59,23 @@ class GraphReader(DataSourceReader):
                     yield to_frame(batch, target)
 
 
-def group_fragments(
-    sizes: Sequence[FragmentSize], most_bytes: int = PARTITION_BYTES, most_rows: int = PARTITION_ROWS
-) -> list[tuple[int, ...]]:
-    """Neighbouring fragments together until a group has the bytes or the rows of a partition; empty ones left out."""
-    groups: list[tuple[int, ...]] = []
-    ids: list[int] = []
-    stored, rows = 0, 0
-    for size in sizes:
-        if not size.rows:
-            continue
-        ids.append(size.id)
-        stored, rows = stored + size.bytes, rows + size.rows
-        if stored >= most_bytes or rows >= most_rows:
-            groups.append(tuple(ids))
-            ids, stored, rows = [], 0, 0
-    if ids:
-        groups.append(tuple(ids))
-    return groups
+def group_fragments(sizes: Sequence[FragmentSize], slots: int) -> list[tuple[int, ...]]:
+    """Neighbouring fragments in groups of about the same size, no group much above a partition's; empty ones left out.
+
+    There are at least as many groups as task `slots`, as far as the fragments go and a task has enough rows to do.
+    """
+    alive = [size for size in sizes if size.rows]
+    loads = [max(size.rows / PARTITION_ROWS, size.bytes / PARTITION_BYTES) for size in alive]
+    total = sum(loads)
+    busy = min(slots, sum(size.rows for size in alive) // TASK_ROWS)
+    count = max(math.ceil(total), busy, 1)
+    groups: dict[int, list[int]] = {}
+    before = 0.0
+    for size, load in zip(alive, loads, strict=True):
+        middle = before + load / 2
+        groups.setdefault(int(middle / total * count), []).append(size.id)
+        before += load
+    return [tuple(ids) for ids in groups.values()]
 
 
 def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
