@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.engine.sets import Numbers, distinct, ranges
 from spark_omnigraph.lang.gq.plan import Direction
-from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.storage.table_reader import TableReader
 from spark_omnigraph.validate.key_index import KeyIndex
 
 MEMORY = 1 << 30
 """Bytes of all adjacency indexes together; the least used go first."""
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,6 @@ class Compressed:
         return self.starts.nbytes + self.nodes.nbytes + (0 if self.edges is None else self.edges.nbytes)
 
 
-def ranges(begins: Numbers, counts: Numbers) -> Numbers:
-    """Whole numbers from each begin on, so many as counted, one after the other."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    found: Numbers = np.arange(total) + np.repeat(begins - (ends - counts), counts)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Ends:
     """The two node numbers of every edge, by position of the edge, and how many numbers there are."""
@@ -95,7 +86,7 @@ class Ends:
             order = np.argsort(keys, kind="stable")
             keys, kept = keys[order], edges[order]
         else:
-            keys = np.unique(keys)
+            keys = distinct(keys)
         starts = np.searchsorted(keys, np.arange(size + 1, dtype=np.int64) * width)
         return Compressed(starts.astype(np.int64), (keys % width).astype(np.int32), kept)
 
@@ -181,9 +172,9 @@ class EdgeTables:
     def key(self) -> tuple[object, ...]:
         return self.edges.identity, self.sources.identity, self.targets.identity
 
-    def is_compressed(self, cache: AdjacencyCache) -> bool:
-        """Whether the ends of the edges are in memory."""
-        return cache.has(self.key)
+    def is_compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> bool:
+        """Whether the neighbours in one direction are in memory."""
+        return cache.has((*self.key, direction, with_edges))
 
     def compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> Compressed:
         """The neighbours in one direction, from the cache when they are there."""
@@ -202,11 +193,3 @@ class EdgeTables:
 
 CACHE = AdjacencyCache()
 """Of this process; a version of a table never changes, so what is here is never stale."""
-
-
-def in_sorted(values: Positions, among: Positions) -> npt.NDArray[np.bool_]:
-    """Which values are among others that are ascending."""
-    if not len(among):
-        return np.zeros(len(values), dtype=bool)
-    found: npt.NDArray[np.bool_] = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
-    return found

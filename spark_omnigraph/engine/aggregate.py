@@ -9,15 +9,19 @@ from spark_omnigraph.engine.compare import numbers
 from spark_omnigraph.engine.order import Ranks, codes, ranks
 from spark_omnigraph.engine.rows import Rows
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.lang.gq.plan import Aggregate, Aggregated, AggregateFunction, Column, Output
+from spark_omnigraph.lang.gq.plan import IDENTITY, Aggregate, Aggregated, AggregateFunction, Column, Output
 
 
 def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
     """The columns of the result, groups in order of their first row."""
     columns = operator.columns
     wanted = [c.argument if isinstance(c, Aggregated) else _column(c) for c in columns]
-    rows.load((c.variable, c.name) for c in wanted)
-    values = [rows.column(c.variable, c.name) for c in wanted]
+    counted = [isinstance(c, Aggregated) and _counts_rows(c) for c in columns]
+    rows.load((c.variable, c.name) for c, all_of_them in zip(wanted, counted, strict=True) if not all_of_them)
+    values = [
+        pa.array(np.ones(rows.count, dtype=bool)) if all_of_them else rows.column(c.variable, c.name)
+        for c, all_of_them in zip(wanted, counted, strict=True)
+    ]
     keys = [value for value, column in zip(values, columns, strict=True) if isinstance(column, Output)]
     group, first = codes(keys, rows.count)
     count = len(first) if keys else 1
@@ -28,6 +32,11 @@ def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
         else:
             found.append(value.take(pa.array(first)))
     return found
+
+
+def _counts_rows(column: Aggregated) -> bool:
+    """An id is never null."""
+    return column.function is AggregateFunction.COUNT and column.argument.name == IDENTITY
 
 
 def _column(output: Output) -> Column:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_omnigraph.catalog.types import EdgeType
-from spark_omnigraph.engine.adjacency import CACHE, EdgeTables, Numbers, in_sorted, ranges
+from spark_omnigraph.engine.adjacency import CACHE, EdgeTables
 from spark_omnigraph.engine.lookup import Lookup, positions_of
 from spark_omnigraph.engine.rows import Bound, Entities, Rows
 from spark_omnigraph.engine.scans import satisfied, select
+from spark_omnigraph.engine.sets import Numbers, in_sorted, numbered, ranges
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
@@ -45,7 +46,7 @@ def expand(operator: Expand, rows: Rows, source: EngineSource, strategy: Strateg
     used, of_row = _starts(rows.bound[operator.source])
     pairs = _walked(operator.hops, rows.bound[operator.source], used, source, strategy)
     table = source.table(f"node:{operator.target_type}")
-    positions, index = np.unique(pairs.nodes, return_inverse=True)
+    positions, index = numbered(pairs.nodes, table.stored)
     if operator.predicates and len(positions):
         pairs, positions, index = _filtered(operator, table, pairs, positions, index)
     counted = np.bincount(pairs.starts, minlength=len(used))
@@ -74,8 +75,7 @@ def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strat
 
 def _starts(bound: Bound) -> tuple[Numbers, Numbers]:
     """Different entities that rows name, and which of them each row names."""
-    used, of_row = np.unique(bound.index, return_inverse=True)
-    return used.astype(np.int64), of_row.astype(np.int64)
+    return numbered(bound.index, len(bound.entities.positions))
 
 
 def _filtered(
@@ -95,9 +95,9 @@ def _filtered(
 def _with_edges(hops: Hops, rows: Rows, pairs: _Pairs, chosen: Numbers, source: EngineSource) -> Rows:
     if hops.edge_variable is None or pairs.edges is None:
         return rows
-    positions, index = np.unique(pairs.edges[chosen], return_inverse=True)
-    entities = Entities(source.table(f"edge:{hops.edge_type}"), positions)
-    return rows.with_variable(hops.edge_variable, Bound(entities, index.astype(np.int64)))
+    table = source.table(f"edge:{hops.edge_type}")
+    positions, index = numbered(pairs.edges[chosen], table.stored)
+    return rows.with_variable(hops.edge_variable, Bound(Entities(table, positions), index))
 
 
 def _walked(hops: Hops, bound: Bound, used: Numbers, source: EngineSource, strategy: Strategy) -> _Pairs:
@@ -107,7 +107,7 @@ def _walked(hops: Hops, bound: Bound, used: Numbers, source: EngineSource, strat
     if tables is None or not len(used):
         return _Pairs(nothing, nothing, nothing if hops.edge_variable is not None else None)
     entities = bound.entities
-    if strategy is Strategy.LOOKUP or (strategy is Strategy.BY_COST and _is_small(tables, len(used))):
+    if strategy is Strategy.LOOKUP or (strategy is Strategy.BY_COST and _is_small(hops, tables, len(used))):
         most = tables.edges.rows + tables.sources.rows if strategy is Strategy.LOOKUP else SMALL
         found = _by_lookup(hops, entities, used, tables, most)
         if found is not None:
@@ -121,8 +121,9 @@ def _walked(hops: Hops, bound: Bound, used: Numbers, source: EngineSource, strat
     return _stored(reached, reached.nodes, reached.nodes < ends.rows)
 
 
-def _is_small(tables: EdgeTables, starts: int) -> bool:
-    return starts <= SMALL and starts * FEW_EDGES <= tables.edges.rows and not tables.is_compressed(CACHE)
+def _is_small(hops: Hops, tables: EdgeTables, starts: int) -> bool:
+    few = starts <= SMALL and starts * FEW_EDGES <= tables.edges.rows
+    return few and not tables.is_compressed(hops.direction, hops.edge_variable is not None, CACHE)
 
 
 def _by_lookup(hops: Hops, entities: Entities, used: Numbers, tables: EdgeTables, most: int) -> _Pairs | None:
@@ -136,16 +137,19 @@ def _by_lookup(hops: Hops, entities: Entities, used: Numbers, tables: EdgeTables
     ends = tables.sources if hops.direction is Direction.IN else tables.targets
     known, at = np.unique(reached.nodes, return_inverse=True)
     positions = positions_of([lookup.targets.ids[number] for number in known.tolist()], ends)[at]
-    return _stored(reached, positions, positions >= 0)
+    found = _stored(reached, positions, positions >= 0)
+    # Numbers of a look-up are in the order in which ids were met.
+    keys = (found.nodes, found.starts) if found.edges is None else (found.edges, found.nodes, found.starts)
+    order = np.lexsort(keys)
+    return _Pairs(found.starts[order], found.nodes[order], None if found.edges is None else found.edges[order])
 
 
 def _stored(reached: Reached, positions: Numbers, good: np.ndarray) -> _Pairs:
-    """Pairs whose node is stored, in order of start and position."""
-    edges = reached.edges
-    starts, nodes = reached.starts[good], positions[good]
-    keys = (nodes, starts) if edges is None else (edges[good], nodes, starts)
-    order = np.lexsort(keys)
-    return _Pairs(starts[order], nodes[order], None if edges is None else edges[good][order])
+    """Pairs whose node is stored."""
+    if good.all():
+        return _Pairs(reached.starts, positions, reached.edges)
+    edges = None if reached.edges is None else reached.edges[good]
+    return _Pairs(reached.starts[good], positions[good], edges)
 
 
 def _tables(edge: EdgeType, source: EngineSource) -> EdgeTables | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from spark_omnigraph.engine.adjacency import Numbers, Steps
+from spark_omnigraph.engine.adjacency import Steps
 from spark_omnigraph.engine.pushdown import quoted, text
+from spark_omnigraph.engine.sets import Numbers
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -47,18 +48,84 @@ def _list_ranks(column: pa.Array) -> Ranks:
     return np.array([place[key] for key in keys], dtype=np.int64)
 
 
-def ordered(keys: Sequence[tuple[pa.Array, bool]], count: int) -> Positions:
-    """Numbers of rows in the order of the keys (column, descending), the first key first; stable."""
-    levels: list[np.ndarray] = []
-    for column, descending in keys:
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A sort key. `values` gives it for some rows, by number, or for all."""
+
+    values: Callable[[Positions | None], pa.Array]
+    descending: bool = False
+
+    @classmethod
+    def of(cls, column: pa.Array, descending: bool = False) -> Key:
+        """A key that is there already."""
+        return cls(lambda at: column if at is None else column.take(pa.array(at)), descending)
+
+    def levels(self, at: Positions | None) -> tuple[Ranks, np.ndarray | None]:
+        """Ranks in the wanted direction, and which rows come after all others of the other kind (null or not)."""
+        column = self.values(at)
+        rank = ranks(column)
+        if self.descending:
+            rank = ~rank
+        if not column.null_count:
+            return rank, None
         valid = np.asarray(column.is_valid())
-        rank = np.where(valid, ranks(column), 0)
-        if not valid.all():
-            levels.append(~valid if descending else valid)
-        levels.append(~rank if descending else rank)
-    if not levels:
-        return np.arange(count)
-    return np.lexsort(levels[::-1])
+        return np.where(valid, rank, 0), ~valid if self.descending else valid
+
+
+def ordered(keys: Sequence[Key], count: int, limit: int | None = None) -> Positions:
+    """Numbers of rows in the order of the keys, the first key first; stable. Of them the first `limit`.
+
+    A key is asked only for rows that those before it left equal and that may be among the first.
+    """
+    if limit == 0:
+        return np.empty(0, dtype=np.int64)
+    rows = np.arange(count)
+    begins = np.zeros(count, dtype=bool)
+    """Where a run of rows begins that are equal so far."""
+    begins[:1] = True
+    for place, key in enumerate(keys):
+        tied = ~(begins & np.append(begins[1:], True))
+        at = np.flatnonzero(tied)
+        if not len(at):
+            break
+        rank, late = key.levels(None if place == 0 else rows[at])
+        if place == 0 and limit is not None and limit < count:
+            at = _candidates(rank, late, limit)
+            rows, begins = rows[at], np.arange(len(at)) == 0
+            rank, late = rank[at], None if late is None else late[at]
+            at = np.arange(len(at))
+        run = np.cumsum(begins)[at]
+        levels = [level for level in (rank, late, run if run[0] != run[-1] else None) if level is not None]
+        order = np.argsort(rank, kind="stable") if len(levels) == 1 else np.lexsort(levels)
+        rows[at] = rows[at][order]
+        for level in (rank, late):
+            if level is not None:
+                moved = level[order]
+                begins[at[1:]] |= moved[1:] != moved[:-1]
+        if limit is not None:
+            rows, begins = _cut(rows, begins, limit)
+    return rows if limit is None else rows[:limit]
+
+
+def _candidates(rank: Ranks, late: np.ndarray | None, limit: int) -> Positions:
+    """Rows that may be among the first: those before the last of the wanted ones, and all that are equal to it."""
+    late = np.zeros(len(rank), dtype=bool) if late is None else late
+    early = np.flatnonzero(~late)
+    if len(early) >= limit:
+        chosen = rank[early]
+        found: Positions = early[chosen <= np.partition(chosen, limit - 1)[limit - 1]]
+        return found
+    rest = np.flatnonzero(late)
+    chosen = rank[rest]
+    wanted = limit - len(early)
+    return np.concatenate([early, rest[chosen <= np.partition(chosen, wanted - 1)[wanted - 1]]])
+
+
+def _cut(rows: Positions, begins: np.ndarray, limit: int) -> tuple[Positions, np.ndarray]:
+    """The runs that begin before the limit."""
+    after = np.flatnonzero(begins[limit:])
+    end = len(rows) if not len(after) else limit + int(after[0])
+    return rows[:end], begins[:end]
 
 
 def codes(columns: Sequence[pa.Array], count: int) -> tuple[Ranks, Positions]:
@@ -68,12 +135,16 @@ def codes(columns: Sequence[pa.Array], count: int) -> tuple[Ranks, Positions]:
     """
     group = np.zeros(count, dtype=np.int64)
     for column in columns:
+        own = _encoded(column)
+        group = _encoded(pa.array(group * (int(own.max(initial=0)) + 1) + own))
+    newest = np.maximum.accumulate(group) if count else group
+    return group, np.flatnonzero(np.diff(newest, prepend=-1))
+
+
+def _encoded(column: pa.Array) -> Ranks:
+    """Numbers for the different values of a column, null among them, in order of their first row."""
+    of = column.type
+    if pa.types.is_nested(of) or pa.types.is_floating(of):
         valid = np.asarray(column.is_valid())
-        _, own = np.unique(np.where(valid, ranks(column), 0), return_inverse=True)
-        own = np.where(valid, own + 1, 0)
-        _, group = np.unique(group * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
-    _, first, group = np.unique(group, return_index=True, return_inverse=True)
-    by_row = np.argsort(first, kind="stable")
-    number = np.empty(len(first), dtype=np.int64)
-    number[by_row] = np.arange(len(first))
-    return number[group], first[by_row]
+        column = pa.array(ranks(column), mask=~valid)
+    return np.asarray(column.dictionary_encode(null_encoding="encode").indices).astype(np.int64)

@@ -36,12 +36,14 @@ class Pushed:
     rest: tuple[Predicate, ...]
 
 
-def push(predicates: Iterable[Predicate], stored: Collection[str]) -> Pushed:
-    """What Lance can decide of the predicates of one variable. `stored` are the columns of the table's version."""
+def push(predicates: Iterable[Predicate], stored: Collection[str], text_key: str | None = None) -> Pushed:
+    """What Lance can decide of the predicates of one variable. `stored` are the columns of the table's version;
+    `text_key` is a String property that alone is the key: `id` has the same values, and an index for comparisons.
+    """
     terms: list[str] = []
     rest: list[Predicate] = []
     for predicate in predicates:
-        found = _term(predicate, stored) if isinstance(predicate, Comparison) else None
+        found = _term(predicate, stored, text_key) if isinstance(predicate, Comparison) else None
         if found is None:
             rest.append(predicate)
             continue
@@ -53,7 +55,7 @@ def push(predicates: Iterable[Predicate], stored: Collection[str]) -> Pushed:
     return Pushed(" AND ".join(terms) or None, tuple(rest))
 
 
-def _term(predicate: Comparison, stored: Collection[str]) -> tuple[str, bool] | None:
+def _term(predicate: Comparison, stored: Collection[str], text_key: str | None) -> tuple[str, bool] | None:
     """SQL, and whether it says all; None when it cannot be said."""
     predicate = normal(predicate)
     column, constant, comparator = predicate.left, predicate.right, predicate.comparator
@@ -61,7 +63,7 @@ def _term(predicate: Comparison, stored: Collection[str]) -> tuple[str, bool] | 
         return None
     if constant.value is None or column.name not in stored:
         return NONE, True
-    name = quoted(column.name)
+    name = quoted("id" if column.name == text_key else column.name)
     if comparator is Comparator.HAS_ITEM:
         return _item(name, column.type.scalar, constant)
     if comparator is Comparator.HAS_TEXT:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.order import ordered
+from spark_omnigraph.engine.order import Key, ordered
 from spark_omnigraph.engine.pushdown import push
 from spark_omnigraph.engine.rows import Rows, Scores, scanned
 from spark_omnigraph.engine.search import distances, query_vector, text_scores
@@ -13,6 +15,7 @@ from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Constant, Fuse, Nearest, Rank, Ranking, Scan, TextMatch
 from spark_omnigraph.storage.search import nearest_rows
+from spark_omnigraph.storage.table_reader import Positions
 
 MANY = 10_000
 """Rows from which nearest neighbours are looked for by Lance before distances are computed here."""
@@ -20,19 +23,20 @@ SPARE = 64
 """Candidates besides the wanted ones, so that equal distances are told apart by the rules of the plan."""
 
 
-def rank(operator: Rank, rows: Rows, ties: list[tuple[pa.Array, bool]]) -> Rows:
+def rank(operator: Rank, rows: Rows, ties: list[Key]) -> Rows:
     """Rows with a score, best first, equal ones by `ties`; the first `limit` of them."""
     if isinstance(operator.by, Fuse):
         chosen, fused = _fused(operator.by, operator.limit, rows, ties)
         return rows.take(chosen).with_scores(operator.by, fused)
-    order = _best_first(operator.by, scores(operator.by, rows), ties)
-    return rows.take(order[: operator.limit] if operator.limit is not None else order)
+    return rows.take(_best_first(operator.by, scores(operator.by, rows), ties, operator.limit))
 
 
 def scores(by: Ranking | TextMatch, rows: Rows) -> Scores:
     """A score a row, NaN where there is none. A fusion that the rows were not ranked by ranks these rows."""
+    if by in rows.scored:
+        return rows.scored[by]
     if isinstance(by, Fuse):
-        return rows.scored[by] if by in rows.scored else _fusion_scores(by, rows)
+        return _fusion_scores(by, rows)
     bound = rows.bound[by.column.variable]
     entities = bound.entities
     if isinstance(by, Nearest):
@@ -50,13 +54,19 @@ def _fusion_scores(fuse: Fuse, rows: Rows) -> Scores:
     return np.array([score.get(node, np.nan) for node in of_row.tolist()], dtype=np.float64)
 
 
-def _best_first(by: Nearest | Bm25, found: Scores, ties: list[tuple[pa.Array, bool]]) -> np.ndarray:
-    """Numbers of the rows that have a score, in order."""
-    order = ordered([(pa.array(found), isinstance(by, Bm25)), *ties], len(found))
-    return order[~np.isnan(found[order])]
+def _best_first(by: Nearest | Bm25, found: Scores, ties: list[Key], limit: int | None) -> np.ndarray:
+    """Numbers of the rows that have a score, in order, the first `limit` of them."""
+    scored = np.flatnonzero(~np.isnan(found))
+    best = Key.of(pa.array(found[scored]), isinstance(by, Bm25))
+    rest = [Key(_among(key, scored), key.descending) for key in ties]
+    return scored[ordered([best, *rest], len(scored), limit)]
 
 
-def _fused(fuse: Fuse, limit: int | None, rows: Rows, ties: list[tuple[pa.Array, bool]]) -> tuple[np.ndarray, Scores]:
+def _among(key: Key, chosen: np.ndarray) -> Callable[[Positions | None], pa.Array]:
+    return lambda at: key.values(chosen if at is None else chosen[at])
+
+
+def _fused(fuse: Fuse, limit: int | None, rows: Rows, ties: list[Key]) -> tuple[np.ndarray, Scores]:
     """The rows of a fusion, best first, and their scores: one row for each id of the primary arm's variable."""
     k = _k(fuse)
     variable = fuse.primary.column.variable
@@ -64,9 +74,7 @@ def _fused(fuse: Fuse, limit: int | None, rows: Rows, ties: list[tuple[pa.Array,
     first: dict[int, int] = {}
     score: dict[int, float] = {}
     for arm in (fuse.primary, fuse.secondary):
-        order = _best_first(arm, scores(arm, rows), ties)
-        if isinstance(arm, Nearest) and limit is not None:
-            order = order[:limit]
+        order = _best_first(arm, scores(arm, rows), ties, limit if isinstance(arm, Nearest) else None)
         ids, places = np.unique(of_row[order], return_index=True)
         for place, at in enumerate(np.argsort(places)):
             node = int(ids[at])
@@ -95,7 +103,7 @@ def nearest_scan(operator: Rank, source: EngineSource) -> Rows | None:
     reader, query = table.reader, query_vector(by.column, by.query)
     if reader is None or query is None or by.column.name not in table.names or reader.rows < MANY:
         return None
-    pushed = push(scan.predicates, table.names)
+    pushed = push(scan.predicates, table.names, table.text_key)
     if pushed.rest or table.pending is not None or table.hidden:
         return None
     wanted = limit + SPARE
@@ -109,6 +117,11 @@ def nearest_scan(operator: Rank, source: EngineSource) -> Rows | None:
     return rows if certain else None
 
 
-def by_identity(rows: Rows) -> list[tuple[pa.Array, bool]]:
+def by_identity(rows: Rows) -> list[Key]:
     """The ids of all variables, in order of their names."""
-    return [(rows.column(name, IDENTITY), False) for name in sorted(rows.bound)]
+    return [column_key(rows, name, IDENTITY) for name in sorted(rows.bound)]
+
+
+def column_key(rows: Rows, variable: str, name: str, descending: bool = False) -> Key:
+    """A sort key that is a column, read for the rows that it is asked for."""
+    return Key(lambda at: (rows if at is None else rows.take(at).narrowed()).column(variable, name), descending)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.engine.sets import numbered
 from spark_omnigraph.engine.table import Table
-from spark_omnigraph.lang.gq.plan import Fuse
+from spark_omnigraph.lang.gq.plan import Ranking, TextMatch
 from spark_omnigraph.storage.table_reader import Positions
 
 Scores = npt.NDArray[np.float64]
@@ -61,8 +62,8 @@ class Bound:
         """The same values; entities that no row names are forgotten, so that nobody reads their columns."""
         if len(self.index) >= len(self.entities.positions):
             return self
-        used, index = np.unique(self.index, return_inverse=True)
-        return Bound(self.entities.take(used), index.astype(np.int64))
+        used, index = numbered(self.index, len(self.entities.positions))
+        return Bound(self.entities.take(used), index)
 
     def positions(self) -> Positions:
         """Position in the table, one a row."""
@@ -76,7 +77,7 @@ class Rows:
     count: int
     bound: Mapping[str, Bound]
     tags: Mapping[str, Positions] = field(default_factory=dict)
-    scored: Mapping[Fuse, Scores] = field(default_factory=dict)
+    scored: Mapping[Ranking | TextMatch, Scores] = field(default_factory=dict)
 
     def column(self, variable: str, name: str) -> pa.Array:
         """A column of a variable, one value a row."""
@@ -111,7 +112,7 @@ class Rows:
         """The same rows with one more variable."""
         return Rows(self.count, {**self.bound, variable: bound}, self.tags, self.scored)
 
-    def with_scores(self, by: Fuse, scores: Scores) -> Rows:
+    def with_scores(self, by: Ranking, scores: Scores) -> Rows:
         """The same rows with the scores that a ranking gave them."""
         return Rows(self.count, self.bound, self.tags, {**self.scored, by: scores})
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from spark_omnigraph.engine.aggregate import aggregate
 from spark_omnigraph.engine.compare import constant_array
 from spark_omnigraph.engine.expand import Strategy, connect, expand
-from spark_omnigraph.engine.order import ordered
-from spark_omnigraph.engine.rank import by_identity, nearest_scan, rank, scores
+from spark_omnigraph.engine.order import Key, ordered
+from spark_omnigraph.engine.rank import by_identity, column_key, nearest_scan, rank, scores
 from spark_omnigraph.engine.rows import TAG, Rows, crossed, scanned
 from spark_omnigraph.engine.scans import holds, select
 from spark_omnigraph.engine.source import EngineSource
@@ -105,9 +105,10 @@ class _Run:
 
     def ordered_rows(self, operator: Operator, outer: Rows | None) -> Rows:
         if isinstance(operator, Sort):
-            rows = self.rows(operator.input, outer)
-            return rows.take(ordered(self.sort_keys(operator.keys, rows), rows.count))
+            return self.sorted_rows(operator, outer, None)
         if isinstance(operator, Limit):
+            if isinstance(operator.input, Sort):
+                return self.sorted_rows(operator.input, outer, operator.count)
             rows = self.rows(operator.input, outer)
             return rows.take(np.arange(min(operator.count, rows.count)))
         if isinstance(operator, Rank):
@@ -116,12 +117,18 @@ class _Run:
             return rank(operator, rows, self.sort_keys(operator.ties, rows))
         raise InternalError(f"{type(operator).__name__} yields no rows of variables")
 
-    def sort_keys(self, keys: tuple[SortKey, ...], rows: Rows) -> list[tuple[pa.Array, bool]]:
-        """The keys' values, then the ids of all variables in order of their names."""
-        columns = [key.by for key in keys if isinstance(key.by, Column)]
-        rows.load((column.variable, column.name) for column in columns)
-        found = [(self.value(key.by, rows), key.descending) for key in keys]
-        return found + by_identity(rows)
+    def sorted_rows(self, operator: Sort, outer: Rows | None, limit: int | None) -> Rows:
+        rows = self.rows(operator.input, outer)
+        return rows.take(ordered(self.sort_keys(operator.keys, rows), rows.count, limit))
+
+    def sort_keys(self, keys: tuple[SortKey, ...], rows: Rows) -> list[Key]:
+        """The keys, then the ids of all variables in order of their names."""
+        return [*(self.sort_key(key, rows) for key in keys), *by_identity(rows)]
+
+    def sort_key(self, key: SortKey, rows: Rows) -> Key:
+        if isinstance(key.by, Column):
+            return column_key(rows, key.by.variable, key.by.name, key.descending)
+        return Key.of(self.value(key.by, rows), key.descending)
 
     def without(self, operator: AntiJoin, outer: Rows | None) -> Rows:
         rows = self.rows(operator.input, outer)
@@ -158,6 +165,6 @@ def _mask(predicate: Predicate, rows: Rows) -> np.ndarray:
 def _sorted_result(operator: SortResult, columns: list[pa.Array]) -> list[pa.Array]:
     places = [key.place for key in operator.keys]
     rest = [place for place in range(len(columns)) if place not in places]
-    keys = [(columns[key.place], key.descending) for key in operator.keys] + [(columns[p], False) for p in rest]
+    keys = [Key.of(columns[k.place], k.descending) for k in operator.keys] + [Key.of(columns[p]) for p in rest]
     order = pa.array(ordered(keys, len(columns[0]) if columns else 0))
     return [column.take(order) for column in columns]

@@ -19,7 +19,7 @@ from spark_omnigraph.storage.table_reader import Positions
 def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
     """Positions of the rows that satisfy every predicate, ascending."""
     wanted = tuple(predicates)
-    pushed = push(wanted, table.names)
+    pushed = push(wanted, table.names, table.text_key)
     found = table.find(pushed.where)
     found = found[satisfied(table, found, pushed.rest)]
     late = table.pending_positions()

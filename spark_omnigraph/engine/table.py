@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.types import EntityType
+from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 
@@ -39,6 +39,13 @@ class Table:
     def names(self) -> frozenset[str]:
         """Columns that the stored version has; others are null there."""
         return self.reader.names if self.reader is not None else frozenset()
+
+    @property
+    def text_key(self) -> str | None:
+        """The String property that alone is the key, so that ids are its values."""
+        key = self.entity.key
+        found = self.entity.property(key[0]) if key is not None and len(key) == 1 else None
+        return found.name if found is not None and found.type.scalar is Scalar.STRING else None
 
     def find(self, where: str | None) -> Positions:
         """Positions of stored rows that show and that Lance SQL keeps, ascending; None keeps all."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_omnigraph.engine.adjacency import Neighbours, Numbers, in_sorted
+from spark_omnigraph.engine.adjacency import Neighbours
+from spark_omnigraph.engine.sets import Numbers, distinct, in_sorted, numbered, ranges
 from spark_omnigraph.lang.gq.plan import Hops
 
 
@@ -55,7 +56,7 @@ def _chain(hops: Hops, starts: Numbers, neighbours: Neighbours) -> Reached | Non
         if hop >= hops.min_hops:
             found.append(frontier)
         seen = seen.with_all(frontier)
-    keys = np.unique(np.concatenate([pairs.keys for pairs in found])) if found else np.empty(0, dtype=np.int64)
+    keys = distinct(np.concatenate([pairs.keys for pairs in found])) if found else np.empty(0, dtype=np.int64)
     return Reached(keys // _WIDTH, keys % _WIDTH)
 
 
@@ -70,20 +71,18 @@ class _Pairs:
 
     @classmethod
     def of(cls, starts: Numbers, nodes: Numbers) -> _Pairs:
-        return cls(np.unique(starts * _WIDTH + nodes))
+        return cls(distinct(starts * _WIDTH + nodes))
 
     def step(self, neighbours: Neighbours) -> tuple[_Pairs, _Pairs] | None:
         """Pairs one step further: those by a node's loop to itself, and the others."""
         starts, nodes = self.keys // _WIDTH, self.keys % _WIDTH
-        distinct, at = np.unique(nodes, return_inverse=True)
-        steps = neighbours.of(distinct)
+        different, at = numbered(nodes, int(nodes.max(initial=0)) + 1)
+        steps = neighbours.of(different)
         if steps is None:
             return None
         begins = np.cumsum(steps.counts) - steps.counts
         counts = steps.counts[at]
-        ends = np.cumsum(counts)
-        places = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins[at] - (ends - counts), counts)
-        reached = steps.nodes[places]
+        reached = steps.nodes[ranges(begins[at], counts)]
         loops = reached == np.repeat(nodes, counts)
         who = np.repeat(starts, counts)
         return _Pairs.of(who[loops], reached[loops]), _Pairs.of(who[~loops], reached[~loops])
