@@ -1,4 +1,4 @@
-"""A graph against a dictionary: loads, crashes, recoveries, branches and reads in any order that Hypothesis thinks of.
+"""A graph against a dictionary: loads, mutations, crashes, recoveries, maintenance, branches and reads in any order.
 
 The default run of some two thousand steps is the same every time; `pytest tests/model -m long` looks for new ways in
 some fifteen thousand.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -130,18 +130,63 @@ class GraphMachine(RuleBasedStateMachine):
         pending = self.pending.get(branch)
         refusals: list[type[OmnigraphError]] = [RecoveryRequiredError] if pending is not None else []
         refusals += [] if load.fits(self.shown[branch]) else [BadRowsError]
+        self._write(
+            branch,
+            lambda: self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS).commit,
+            refusals,
+            load.applied,
+        )
+
+    @rule(branch=st.sampled_from(BRANCHES), nodes=st.dictionaries(st.sampled_from(KEYS), st.integers(0, 9), min_size=1))
+    def mutate(self, branch: str, nodes: dict[str, int]) -> None:
+        """Inserts that replace, and an update that sees them."""
+        inserts = " ".join(f'insert Person {{ name: "{name}", age: {age} }}' for name, age in nodes.items())
+        text = f"query q() {{ {inserts} update Person set {{ age: 3 }} where age > 7 }}"
+
+        def applied(state: State) -> State:
+            together = {**state, **nodes}
+            return {key: 3 if isinstance(value, int) and value > 7 else value for key, value in together.items()}
+
+        self._mutate(branch, text, applied)
+
+    @rule(branch=st.sampled_from(BRANCHES), name=st.sampled_from(KEYS))
+    def delete(self, branch: str, name: str) -> None:
+        """A person goes, and the edges at both ends with it."""
+
+        def applied(state: State) -> State:
+            return {k: v for k, v in state.items() if k != name and not (isinstance(v, tuple) and name in v)}
+
+        self._mutate(branch, f'query q() {{ delete Person where name = "{name}" }}', applied)
+
+    def _mutate(self, branch: str, text: str, applied: Callable[[State], State]) -> None:
+        self._healed()
+        pending = self.pending.get(branch)
+        shown = self.shown[branch]
+        if applied(shown) == shown and "delete" in text:
+            return  # nothing is to be done, so what is pending stands in nobody's way
+        refusals: list[type[OmnigraphError]] = [RecoveryRequiredError] if pending is not None else []
+        self._write(branch, lambda: self.graph.mutate(text, branch=branch).commit, refusals, applied)
+
+    def _write(
+        self,
+        branch: str,
+        write: Callable[[], str | None],
+        refusals: list[type[OmnigraphError]],
+        applied: Callable[[State], State],
+    ) -> None:
+        pending = self.pending.get(branch)
         if refusals and not (pending is not None and pending.may_be_over):
             with pytest.raises(tuple(refusals)):  # which comes first depends on what a load is looked at for first
-                self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS)
+                write()
             return
         try:
-            report = self.graph.load(load.lines, load.mode, branch=branch, options=OPTIONS)
+            commit = write()
         except tuple(refusals):
             return
         self.pending.pop(branch, None)
-        self.shown[branch] = load.applied(self.shown[branch])
-        assert report.commit is not None
-        self.commits[report.commit] = self.shown[branch]
+        self.shown[branch] = applied(self.shown[branch])
+        assert commit is not None
+        self.commits[commit] = self.shown[branch]
 
     @precondition(lambda self: len(self.pending) < len(BRANCHES))
     @rule(branch=st.sampled_from(BRANCHES), load=loads(), row=st.sampled_from([*WRITE_ROWS, *UNDO_ROWS, BRANCH_ROW]))
@@ -194,6 +239,11 @@ class GraphMachine(RuleBasedStateMachine):
     def build_indexes(self, branch: str) -> None:
         if not self.pending:
             self.graph.ensure_indices(branch=branch)
+
+    @rule(branch=st.sampled_from(BRANCHES))
+    def optimize(self, branch: str) -> None:
+        if not self.pending:
+            self.graph.optimize(branch=branch)
 
     @precondition(lambda self: self.created < 2)
     @rule(base=st.sampled_from(BRANCHES))
