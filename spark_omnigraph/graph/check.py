@@ -151,7 +151,7 @@ class LoadChecker:
 
     def _check_unique(self, table: RowsToCheck, probe: UniqueProbe) -> list[Finding]:
         table.load(["id", *probe.columns])
-        columns = [table.column(name) for name in probe.columns]
+        columns = [one_zero(table.column(name)) for name in probe.columns]
         later = _repeats(columns, table, keep_last=False)
         repeated = _found(self._unique_finding(table, probe, later, "an earlier record of the input"), table)
         taken = self._held_by_stored(table, probe)
@@ -174,14 +174,14 @@ class LoadChecker:
             return np.empty(0, dtype=np.int64)
         names = list(probe.columns)
         live = np.flatnonzero(~table.dropped)
-        new = pa.table({n: table.column(n).take(pa.array(live)) for n in names} | {"row": pa.array(live)})
+        new = pa.table({n: one_zero(table.column(n).take(pa.array(live))) for n in names} | {"row": pa.array(live)})
         replaced = _live_ids(table)
         hits: list[npt.NDArray[np.int64]] = []
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
         wanted = any_of(new.select(names).drop_null())
         for batch in scan_where(table.target.open(self._options), ["id", *names], wanted):
             kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
-            stored = pa.Table.from_batches([kept]).select(names).group_by(names).aggregate([])
+            stored = pa.table({n: one_zero(kept.column(n)) for n in names}).group_by(names).aggregate([])
             hits.append(np.asarray(new.join(stored, keys=names, join_type="inner").column("row"), dtype=np.int64))
         found = np.unique(np.concatenate(hits)) if hits else np.empty(0, dtype=np.int64)
         return found[np.argsort(table.input_rank[found])] if len(found) else found
@@ -356,3 +356,8 @@ def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool
     is_first[1:] = group[1:] != group[:-1]
     later = at[~is_first]
     return later[np.argsort(table.input_rank[later])]
+
+
+def one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The column with both zeros as one: they are equal to every comparison and in keys, but not to a hash."""
+    return pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column

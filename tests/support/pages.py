@@ -13,6 +13,7 @@ from pathlib import Path
 from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, Rule, SourceError, StorageError
 from spark_omnigraph.spark.options import READ_OPTIONS, STORAGE_HELP
 from spark_omnigraph.spark.write_options import WRITE_OPTIONS
+from tests.spark import type_matrix
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -71,6 +72,7 @@ PARTS: Mapping[tuple[str, str], Callable[[], str]] = {
     ("spark-write.md", "options"): lambda: options_table(WRITE_OPTIONS),
     ("errors.md", "errors"): errors_table,
     ("errors.md", "rules"): rules_table,
+    ("type-matrix.md", "values"): type_matrix.render,
 }
 """Page and name of each part that is made, and what makes it."""
 

@@ -220,6 +220,20 @@ def test_unique_counts_stored_rows_and_exempts_nulls(graph: Graph) -> None:
     assert "'m@x'" in rows[0].message
 
 
+@pytest.mark.parametrize("kind", ["F32", "F64"])
+def test_both_zeros_are_one_unique_value(tmp_path: Path, kind: str) -> None:
+    graph = Graph.init(tmp_path / "zeros", f"node A {{ name: String @key  v: {kind}? @unique }}")
+    zero, minus = '{"type": "A", "data": {"name": "a", "v": 0.0}}', '{"type": "A", "data": {"name": "b", "v": -0.0}}'
+    with pytest.raises(BadRowsError, match=r"value '-0\.0' is held by an earlier record"):
+        graph.load([zero, minus])
+    graph.load([zero])
+    with pytest.raises(BadRowsError, match=r"value '-0\.0' is held by a stored row"):
+        graph.load([minus])
+    graph.load([zero.replace("0.0", "-0.0")], mode="merge")
+    with pytest.raises(BadRowsError, match=r"value '0\.0' is held by a stored row"):
+        graph.load([minus.replace("-0.0", "0.0")])
+
+
 def test_a_merge_may_move_a_unique_value_between_rows_it_replaces(graph: Graph) -> None:
     graph.load([person("a", mail="one"), person("b", mail="two")])
     graph.load([person("a", mail="two"), person("b", mail="one")], "merge")
