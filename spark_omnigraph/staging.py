@@ -184,7 +184,7 @@ def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with
     fields = list(physical_schema(entity))
     # Lance finds no column of a file that stands behind blobs: what comes before them must do for a report.
     schema = pa.schema(takewhile(lambda field: field.name not in blobs, fields))
-    return read_staged(target.uri, fragment.file.path, schema.names, context.storage_options).cast(schema)
+    return read_staged(target.uri, fragment.file, schema.names, context.storage_options).cast(schema)
 
 
 def _entity(context: StageContext, key: str) -> EntityType:

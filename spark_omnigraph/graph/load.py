@@ -20,6 +20,7 @@ import numpy as np
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import await_turn, staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
@@ -226,15 +227,27 @@ def plan_attempt(
         forked |= mentioned(context)
         fork_tables(store, snapshot, forked)
         reach(CrashPoint.FORKED)
-    targets = {key: _target(store, snapshot, key, forked) for key in snapshot.entries}
+    targets = {key: _target(store, contract.catalog, snapshot, key, forked) for key in snapshot.entries}
     physical = {key: store.table_uri(entry.location, snapshot.branch) for key, entry in snapshot.entries.items()}
     return LoadPlan(contract, snapshot, base_commit, replace(context, targets=targets), ranges, physical)
 
 
-def _target(store: GraphStore, snapshot: Snapshot, key: str, forked: set[str]) -> TableTarget:
+def _target(store: GraphStore, catalog: Catalog, snapshot: Snapshot, key: str, forked: set[str]) -> TableTarget:
     entry = snapshot.entries[key]
     branch = snapshot.branch if key in forked else entry.branch
-    return TableTarget(key, store.table_uri(entry.location, branch), entry.version, entry.row_count)
+    uri = store.table_uri(entry.location, branch)
+    return TableTarget(key, uri, entry.version, entry.row_count, _behind_blobs(catalog.table(key)))
+
+
+def _behind_blobs(entity: EntityType | None) -> tuple[str, ...]:
+    """Columns of unique values that stand behind the first blob of a type."""
+    if entity is None:
+        return ()
+    blob = next((p.name for p in entity.properties if p.type.scalar is Scalar.BLOB), None)
+    if blob is None:
+        return ()
+    unique = {name for c in entity.constraints if isinstance(c, Unique) for name in c.columns}
+    return tuple(p.name for p in entity.properties if p.name in unique and p.name > blob)
 
 
 def check_load(request: LoadRequest, staged: StagedLoad) -> CheckedLoad:

@@ -13,6 +13,7 @@ from lance import LanceDataset
 from lance.file import LanceFileReader
 
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.staged import StagedFile
 
 IN_LIST_LIMIT = 5_000
 """Keys up to which an IN filter (served by a BTREE where there is one) beats reading the whole key column."""
@@ -147,13 +148,19 @@ def any_of(rows: pa.Table) -> str | None:
     return " AND ".join(parts) or None
 
 
-def read_staged(table_uri: str, path: str, columns: Sequence[str], options: Mapping[str, str]) -> pa.Table:
+def read_staged(table_uri: str, file: StagedFile, columns: Sequence[str], options: Mapping[str, str]) -> pa.Table:
     """Some columns of a staged data file, rows in file order."""
-    with reading(f"read staged file {path}"):
-        reader = LanceFileReader(
-            f"{table_uri}/data/{path}", storage_options=dict(options) or None, columns=list(columns)
-        )
-        return reader.read_all(batch_size=_SCAN_BATCH).to_table()
+    beside = file.read_beside()
+    inside = [name for name in columns if name not in beside.column_names]
+    if not inside:
+        return beside.select(list(columns))
+    with reading(f"read staged file {file.path}"):
+        reader = LanceFileReader(f"{table_uri}/data/{file.path}", storage_options=dict(options) or None, columns=inside)
+        found = reader.read_all(batch_size=_SCAN_BATCH).to_table()
+    for name in columns:
+        if name not in inside:
+            found = found.append_column(name, beside.column(name))
+    return found.select(list(columns))
 
 
 def in_list(column: str, values: pa.Array) -> str:

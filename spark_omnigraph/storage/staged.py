@@ -21,12 +21,17 @@ from spark_omnigraph.storage.objects import Objects
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """Where an executor stages rows of one table: its physical dataset, pinned. Picklable."""
+    """Where an executor stages rows of one table: its physical dataset, pinned. Picklable.
+
+    `beside` names columns that checks read back and that stand behind a blob, where Lance cannot read a file that no
+    dataset names yet: their values travel with the staged file.
+    """
 
     table_key: str
     uri: str
     version: int
     row_count: int
+    beside: tuple[str, ...] = ()
 
     def open(self, options: Mapping[str, str]) -> lance.LanceDataset:
         with reading(f"open {self.uri}"):
@@ -35,11 +40,18 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A fragment that nothing refers to yet: its Lance metadata (JSON), the data file's name, its row count."""
+    """A fragment that nothing refers to yet: its Lance metadata (JSON), the data file's name, its row count, and the
+    columns that travel beside it (Arrow IPC).
+    """
 
     fragment: str
     path: str
     rows: int
+    beside: bytes | None = None
+
+    def read_beside(self) -> pa.Table:
+        """The columns that travel beside the file, rows in file order."""
+        return pa.table({}) if self.beside is None else pa.ipc.open_stream(self.beside).read_all()
 
 
 def stage_rows(
@@ -64,7 +76,15 @@ def stage_rows(
     if row_ids is not None and len(row_ids):
         kept = RowIdSequence(pa.array(row_ids, pa.uint64())).to_inline_metadata()
         fragment = dataclasses.replace(fragment, row_id_meta=kept)
-    return StagedFile(json.dumps(fragment.to_json()), fragment.files[0].path, rows.num_rows)
+    beside = _packed(rows.select(list(target.beside))) if target.beside else None
+    return StagedFile(json.dumps(fragment.to_json()), fragment.files[0].path, rows.num_rows, beside)
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
 
 
 def discard(objects: Objects, table_uri: str, files: Iterable[StagedFile]) -> None:

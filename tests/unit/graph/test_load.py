@@ -465,3 +465,21 @@ def test_indexes_are_built_without_a_commit_and_never_hold_up_data(graph: Graph)
     graph.load([person("c")])
     assert graph.commits()[-1].parent == graph.commits()[-2].id
     assert graph.entity("node:Person", "c") is not None
+
+
+def test_unique_values_behind_a_blob_are_checked(tmp_path: Path) -> None:
+    graph = Graph.init(
+        tmp_path / "g", "node File { name: String @key  content: Blob?  hash: String? @unique  z: I32? @unique }"
+    )
+
+    def line(name: str, hash_: str | None, z: int | None = None) -> str:
+        content = {"name": name, "content": "base64:aGk=", "hash": hash_, "z": z}
+        return json.dumps({"type": "File", "data": content})
+
+    graph.load([line("a", "1", 7), line("b", None)])
+    with pytest.raises(BadRowsError, match="1 unique"):
+        graph.load([line("c", "2"), line("d", "2")])
+    with pytest.raises(BadRowsError, match="2 unique"):
+        graph.load([line("c", "1"), line("d", "3", 7)])
+    graph.load([line("a", "4", 7), line("e", "1")], "merge")
+    assert graph.count("node:File") == 3
