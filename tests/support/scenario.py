@@ -14,12 +14,13 @@ from spark_omnigraph.graph.changes import DiffFilter
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions
-from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.manifest.lineage import Commit
 from tests.support.cases import Case, Json, Step
-from tests.support.front_end import lint_differences, prepare_read
+from tests.support.lint import lint_differences
 from tests.support.outcomes import body_problems, error_of, missing_error_class, problems
-from tests.support.simple_query import SimpleQuery, answer, is_answerable, parse_simple
+
+_EMBEDDING = {"mock_embeddings", "embedding_env"}
+"""What a case requires whose queries embed a text."""
 
 
 class MismatchError(AssertionError):
@@ -98,27 +99,12 @@ class Scenario:
 
     def _cannot_play(self, step: Step) -> str | None:
         """Why a step that changes nothing is left out, or None."""
-        if step.op == "query" and self._simple(step) is None and not self._is_refused(step):
-            return self.not_built["operations"]["query"]
+        if step.op == "query" and self.case.requires & _EMBEDDING:
+            return self.not_built["operations"]["mock_embed"]
         if step.op == "http_error":
             missing = missing_error_class(step)
             return None if missing is None else self.not_built["error_bodies"][missing]
         return None
-
-    def _is_refused(self, step: Step) -> bool:
-        """Whether the language refuses the query of a step, so that no engine is needed to compare the outcome."""
-        try:
-            prepare_read(self.case.schema, step)
-        except OmnigraphError:
-            return True
-        return False
-
-    def _simple(self, step: Step) -> SimpleQuery | None:
-        """The query of a step when the small reader can answer it."""
-        if step.fails or "rows" not in step.expect or any(step.fields.get(name) for name in ("at", "env", "params")):
-            return None
-        query = parse_simple(step.fields["source"], step.fields["query"])
-        return query if query is not None and is_answerable(query, compile_schema(self.case.schema)) else None
 
     def _state(self) -> object:
         if self.graph is None:
@@ -168,17 +154,18 @@ class Scenario:
                 _equal(step, got, expected)
 
     def _query(self, step: Step) -> None:
-        query = self._simple(step)
-        if query is None:
-            prepare_read(self.case.schema, step)
-            raise AssertionError("a query that needs an engine was not left out")
-        rows = answer(query, self._open, compile_schema(self.case.schema))
-        if not step.expect.get("ordered"):
-            rows, expected = _multiset(rows), _multiset(step.expect["rows"])
-        else:
-            expected = step.expect["rows"]
-        _equal(step, list(query.columns), step.expect["columns"])
-        _equal(step, rows, expected)
+        at = step.fields.get("at")
+        where: Json = {} if at is None else {"snapshot": self.marks[at]}
+        got = self._open.query(step.fields["source"], step.fields.get("query"), step.fields.get("params"), **where)
+        if step.fails:
+            return
+        _equal(step, got.column_names, step.expect["columns"])
+        if "row_count" in step.expect:
+            _equal(step, got.row_count, step.expect["row_count"])
+        if "rows" in step.expect:
+            ordered = step.expect.get("ordered")
+            rows, expected = got.to_pylist(), step.expect["rows"]
+            _equal(step, rows if ordered else _multiset(rows), expected if ordered else _multiset(expected))
 
     def _lint(self, step: Step) -> None:
         found = lint_differences(self.case.schema, step)

@@ -15,7 +15,6 @@ from tests.support.cases import read_cases
 from tests.support.object_store import BUCKET, careless_server, running_server
 from tests.support.outcomes import kept_words, problems
 from tests.support.scenario import same
-from tests.support.simple_query import SimpleQuery, parse_simple
 
 SCHEMA = "node Acct { age: I32? }\nedge Joins: Acct -> Acct"
 
@@ -45,25 +44,6 @@ def test_other_words_of_a_message_are_free_but_names_and_values_are_not() -> Non
     assert problems(error, {"kind": "not_found"}, SCHEMA) != []
     assert problems(NotFoundError("x"), {}, SCHEMA) == []
     assert problems(BadRequestError("x"), {"kind": "param"}, SCHEMA) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("query q() { match { $r: Reed } return { $r.a, $r } }", SimpleQuery("Reed", (), ("r.a", "r"))),
-        (
-            'query q() { match { $r: Reed { tag: "x", n: -2.5 } } return { $r.a } }',
-            SimpleQuery("Reed", (("tag", "x"), ("n", -2.5)), ("r.a",)),
-        ),
-        ("query q() { match { $r: Reed $r tied $o } return { $o.tag } }", None),
-        ("query q() { match { $r: Reed } return { count($r) } }", None),
-        ("query q() { match { $r: Reed } return { $r.a } limit 1 }", None),
-        ("query q($t: String) { match { $r: Reed { tag: $t } } return { $r.a } }", None),
-        ("query other() { match { $r: Reed } return { $r.a } }", None),
-    ],
-)
-def test_only_the_simplest_queries_are_answered(source: str, expected: SimpleQuery | None) -> None:
-    assert parse_simple(source, "q") == expected
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,10 @@
-"""Takes a query of a case as far as it goes without a graph: parsed, checked, lowered, its parameters read."""
+"""Compares the report of a `lint` step."""
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
-from spark_omnigraph.lang.gq.check import check_read
 from spark_omnigraph.lang.gq.lint import SchemaSource, lint_queries
-from spark_omnigraph.lang.gq.lower import lower
-from spark_omnigraph.lang.gq.params import bind_params
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
 from spark_omnigraph.lang.pg import compile_schema
 from tests.support.cases import Json, Step
-
-
-def prepare_read(schema: str, step: Step) -> None:
-    """Raises what the language refuses of a `query` step."""
-    catalog = compile_schema(schema)
-    query = pick_query(parse_queries(step.fields["source"]), step.fields.get("query"))
-    read = check_read(catalog, query)
-    lower(catalog, read)
-    bind_params(read.name, read.params, step.fields.get("params"), datetime.now(timezone.utc))
 
 
 def lint_differences(schema: str, step: Step) -> list[str]:
