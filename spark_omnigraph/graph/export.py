@@ -111,12 +111,13 @@ def _mapped(column: pa.Array, stored: pa.DataType, plain: pa.DataType, render: C
     return [None if v is None else render(v) for v in numbers.to_pylist()]
 
 
-def _datetime_text(millis: int) -> str:
+def _datetime_text(millis: int) -> str | int:
+    """Text without a zone; outside of the years 1 to 9999, which have none, the milliseconds, which load takes too."""
     seconds, rest = divmod(millis, 1000)
     try:
         text = (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError) as error:
-        raise BadRequestError(f"a DateTime of {millis} ms lies outside the years 1 to 9999 and has no text") from error
+    except (OverflowError, ValueError, OSError):
+        return millis
     return f"{text}.{rest:03d}" if rest else text
 
 

@@ -483,3 +483,13 @@ def test_unique_values_behind_a_blob_are_checked(tmp_path: Path) -> None:
         graph.load([line("c", "1"), line("d", "3", 7)])
     graph.load([line("a", "4", 7), line("e", "1")], "merge")
     assert graph.count("node:File") == 3
+
+
+def test_an_instant_without_a_text_comes_back_as_milliseconds(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node Event { name: String @key  at: DateTime? }")
+    late = 253_402_300_800_000  # the first instant of the year 10,000
+    graph.load([json.dumps({"type": "Event", "data": {"name": str(at), "at": at}}) for at in (late - 1, late)])
+    found = {data["name"]: data["at"] for data in (json.loads(line)["data"] for line in graph.export())}
+    assert found == {str(late - 1): "9999-12-31T23:59:59.999", str(late): late}
+    graph.load(list(graph.export()), "merge")
+    assert graph.entity("node:Event", str(late)) == {"id": str(late), "name": str(late), "at": late}
