@@ -12,7 +12,7 @@ from enum import Enum
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.sidecar import Sidecar
 from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
-from spark_omnigraph.manifest.snapshot import reduce_rows
+from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest_table import read_rows
 
@@ -81,7 +81,7 @@ def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
     while version > 0:
         rows = read_rows(store.manifest(sidecar.branch, version))
         facts, shown = sentinel_facts(rows), reduce_rows(sidecar.branch, version, rows)
-        if facts is None or all(shown.pin(pin.table_key) <= pin.expected for pin in sidecar.pins):
+        if facts is None or _is_before(sidecar, shown):
             break
         found = _ending(sidecar, facts)
         if found is not None:
@@ -89,6 +89,14 @@ def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
         version = facts.base  # what stood before the publish that this version shows
     kind = RecoveryKind.ROLLED_BACK if _is_ours(sidecar) else RecoveryKind.ROLLED_FORWARD
     return without_publish(store, sidecar, kind, sidecar.branch)
+
+
+def _is_before(sidecar: Sidecar, shown: Snapshot) -> bool:
+    """Whether a snapshot shows nothing of a write."""
+    if sidecar.pins:
+        return all(shown.pin(pin.table_key) <= pin.expected for pin in sidecar.pins)
+    added = any(shown.pin(each.table_key) for each in sidecar.registrations)
+    return not added and all(shown.pin(each.table_key) for each in sidecar.tombstones)
 
 
 def _is_ours(sidecar: Sidecar) -> bool:

@@ -52,6 +52,8 @@ class Publication:
     commit_id: str | None
     actor: str | None
     transaction: Transaction | None = None
+    rows: tuple[ManifestRow, ...] = ()
+    """Tables that a schema change adds and drops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
         parent = current_head(store, publication.branch, base, rows)
         commit = publication.commit_id if publication.commit_id is not None else parent
         facts = PublishFacts(publication.operation_id, commit, parent, publication.actor, base)
-        new_rows = [version_row(update) for update in publication.updates] + [sentinel_row(facts)]
+        versions = (version_row(update) for update in publication.updates)
+        new_rows = [*publication.rows, *versions, sentinel_row(facts)]
         if publication.transaction is not None:
             check_transaction(rows, publication.transaction)
             new_rows.append(transaction_row(publication.transaction, publication.operation_id, commit))

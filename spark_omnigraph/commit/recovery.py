@@ -33,6 +33,7 @@ from spark_omnigraph.commit.ending import (
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile
 from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
@@ -92,6 +93,8 @@ def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Sc
     done = []
     found = sidecars.look(store)
     problems = list(found.problems)
+    if scope is Scope.FULL and not problems and not any(each.is_schema_change for each in found.sidecars):
+        reconcile(store)
     for sidecar in found.sidecars:
         if not is_live(store, sidecar):
             try:
@@ -142,19 +145,15 @@ class _Recovery:
         self._sidecar = sidecar
         self._schema_hash = schema_hash
         self._token = new_ulid()
+        self._change = SchemaChange(store, sidecar) if sidecar.is_schema_change else None
 
     def run(self, scope: Scope) -> Recovered | None:
         """Carries the write to an end, or returns None when this scope may not."""
         branch = self._sidecar.branch
         if branch is not None and branch not in self._store.branch_names():
             return self._discard_orphan()
-        if self._sidecar.schema_tables or self._sidecar.writer_kind == "SchemaApply":
-            if scope is Scope.FORWARD_ONLY:
-                return None
-            raise RecoveryRequiredError(
-                f"{self._where()} belongs to a schema change, which this release cannot finish: open the graph once "
-                "read-write with the engine that started it"
-            )
+        if self._change is not None and scope is Scope.FORWARD_ONLY:
+            return None
         self._refuse_missing()
         for attempt in range(_ROUNDS):
             if attempt and self._is_gone():
@@ -216,8 +215,12 @@ class _Recovery:
         if not forward:
             fenced = self._put_back(snapshot, fenced)
         kind = RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK
-        ending = self._publish(snapshot, fenced, kind)
+        if forward or fenced:
+            ending = self._publish(snapshot, fenced, kind)
+        else:
+            ending = without_publish(self._store, self._sidecar, kind, self._sidecar.branch)
         reach(CrashPoint.RECOVERY_PUBLISHED)
+        self._see_to_schema(forward)
         outcomes = tuple(
             TableOutcome(
                 pin.table_key,
@@ -239,10 +242,26 @@ class _Recovery:
         mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
         states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._sidecar.pins]
         decision = decide(states, mode)
+        if self._change is not None and decision is not Decision.ABORT:
+            decision = self._decide_schema(self._change, snapshot, decision)
         if decision is Decision.ROLL_FORWARD and not self._expectations_hold(snapshot):
             return Decision.ROLL_BACK
         all_published = all(classify(s, mode) is PinClass.NO_MOVEMENT and s.pin > s.expected for s in states)
         return Decision.STALE if states and all_published else decision
+
+    def _decide_schema(self, change: SchemaChange, snapshot: Snapshot, decision: Decision) -> Decision:
+        """A published change is over; one that is not is finished only when all its schema files are staged."""
+        if decision is Decision.STALE or (not self._sidecar.pins and change.is_shown(snapshot)):
+            return Decision.STALE
+        return decision if change.is_staged(snapshot) else Decision.ROLL_BACK
+
+    def _see_to_schema(self, finished: bool) -> None:
+        if self._change is not None:
+            if finished:
+                self._change.promote()
+            else:
+                self._change.discard()
+            self._change.unlock()
 
     def _state(self, pin: SidecarPin, snapshot: Snapshot, content: int) -> PinState:
         shown, post = snapshot.pin(pin.table_key), pin.post
@@ -280,9 +299,15 @@ class _Recovery:
         expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in sidecar.pins}
         if kind is RecoveryKind.ROLLED_FORWARD:
             expectations |= sidecar.reads or {}
+        schema = SchemaRows()
+        if kind is RecoveryKind.ROLLED_FORWARD and self._change is not None:
+            schema = self._change.rows(snapshot)
+            expectations |= dict(schema.expectations)
         operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
         transaction = sidecar.transaction if kind is RecoveryKind.ROLLED_FORWARD else None
-        publication = Publication(sidecar.branch, updates, expectations, operation, commit, ACTOR, transaction)
+        publication = Publication(
+            sidecar.branch, updates, expectations, operation, commit, ACTOR, transaction, schema.rows
+        )
         found = publish(self._store, publication)
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
@@ -295,8 +320,12 @@ class _Recovery:
         """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""
         for pin in self._sidecar.pins:
             settle(self._store, self._sidecar.branch, pin.table_key, self._sidecar.operation_id)
+        ending = find_ending(self._store, self._sidecar)
+        if self._change is not None:
+            shown = ending.kind is RecoveryKind.ROLLED_FORWARD and self._change.is_shown(snapshot)
+            self._see_to_schema(shown)
         outcomes = tuple(TableOutcome(p.table_key, p.expected, snapshot.pin(p.table_key)) for p in self._sidecar.pins)
-        return self._close(find_ending(self._store, self._sidecar), outcomes)
+        return self._close(ending, outcomes)
 
     def _discard_orphan(self) -> Recovered:
         """The graph branch is gone: so is whatever the write did on it. Main's newest commit tells of it."""

@@ -35,6 +35,23 @@ class SidecarPin:
 
 
 @dataclass(frozen=True, slots=True)
+class Registration:
+    """A table that a schema change adds. `path` is relative to the root of the graph."""
+
+    table_key: str
+    path: str
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A table that a schema change drops, from which version on."""
+
+    table_key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sidecar:
     """What an armed write intends. The last four fields are ours and absent in those of other engines.
 
@@ -50,7 +67,8 @@ class Sidecar:
     writer_kind: str
     pins: tuple[SidecarPin, ...]
     merge_source: str | None
-    schema_tables: frozenset[str]
+    registrations: tuple[Registration, ...]
+    tombstones: tuple[Tombstone, ...]
     commit_id: str | None
     schema_hash: str | None
     reads: Mapping[str, int] | None
@@ -59,7 +77,12 @@ class Sidecar:
     @property
     def tables(self) -> frozenset[str]:
         """Keys of all tables that it covers."""
-        return frozenset(pin.table_key for pin in self.pins) | self.schema_tables
+        schema = {r.table_key for r in self.registrations} | {t.table_key for t in self.tombstones}
+        return frozenset(pin.table_key for pin in self.pins) | schema
+
+    @property
+    def is_schema_change(self) -> bool:
+        return self.writer_kind == "SchemaApply" or bool(self.registrations or self.tombstones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +184,6 @@ def _parse(name: str, version: int, raw: Mapping[str, object]) -> Sidecar:
     operation_id = str(raw.get("operation_id", name))
     if not _OPERATION_ID.fullmatch(operation_id):
         raise ValueError("operation_id")
-    schema_tables = [*_records(raw.get("additional_registrations")), *_records(raw.get("tombstones"))]
     return Sidecar(
         name=name,
         operation_id=operation_id,
@@ -172,7 +194,11 @@ def _parse(name: str, version: int, raw: Mapping[str, object]) -> Sidecar:
         writer_kind=str(raw["writer_kind"]),
         pins=tuple(_pin(pin) for pin in _records(raw["tables"])),
         merge_source=_text(raw.get("merge_source_commit_id")),
-        schema_tables=frozenset(str(entry["table_key"]) for entry in schema_tables),
+        registrations=tuple(_registration(each) for each in _records(raw.get("additional_registrations"))),
+        tombstones=tuple(
+            Tombstone(str(each["table_key"]), int(str(each["tombstone_version"])))
+            for each in _records(raw.get("tombstones"))
+        ),
         commit_id=_text(raw.get("x_commit_id")),
         schema_hash=_text(raw.get("x_schema_ir_hash")),
         reads={str(k): int(v) for k, v in reads.items()} if isinstance(reads, dict) else None,
@@ -198,6 +224,13 @@ def _pin(raw: Mapping[str, object]) -> SidecarPin:
         int(str(confirmed)) if confirmed is not None else None,
         _text(raw.get("table_branch")),
     )
+
+
+def _registration(raw: Mapping[str, object]) -> Registration:
+    path = str(raw["table_path"]).strip("/")
+    if ".." in path.split("/"):
+        raise ValueError("table_path")
+    return Registration(str(raw["table_key"]), path, _text(raw.get("table_branch")))
 
 
 def _records(value: object) -> list[Mapping[str, object]]:

@@ -106,6 +106,11 @@ def version_row(update: TableUpdate) -> ManifestRow:
     )
 
 
+def tombstone_row(table_key: str, version: int) -> ManifestRow:
+    """Hides every version of a table up to this one."""
+    return ManifestRow(f"{table_key}$tombstone${version:020d}", RowKind.TOMBSTONE, table_key, table_version=version)
+
+
 def sentinel_row(facts: PublishFacts) -> ManifestRow:
     """The row that orders publishes and records who made the last one."""
     metadata = {

@@ -127,6 +127,16 @@ class Objects:
         objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
         return tuple(sorted(objects, key=lambda o: o.path))
 
+    def files(self, folder: str) -> tuple[StoredObject, ...]:
+        """The objects directly in a folder (the root for the empty one)."""
+        try:
+            found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
+        except _ABSENT:
+            return ()
+        except _FOREIGN as error:
+            raise self._failed("list", folder, error) from error
+        return tuple(StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
+
     def clock(self, folder: str) -> datetime:
         """The store's own time, as it stamps objects: read off an object that is made and removed."""
         path = f"{folder}/x_clock_{uuid.uuid4().hex}"

@@ -68,6 +68,22 @@ KILLED_AT = (CrashPoint.ARMED, CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, C
 S3_KILLED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL)
 S3_WRITERS, S3_POINTS = ("merge", "branch"), (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL)
 
+SCHEMA_STEPS = (
+    ("the lock is taken and the sidecar is there", False),
+    ("new tables are made", False),
+    ("tables are rewritten", False),
+    ("one schema file is staged", False),
+    ("two schema files are staged", False),
+    ("all schema files are staged", True),
+    ("published", True),
+    ("one schema file has its name", True),
+    ("two schema files have their names", True),
+    ("all schema files have their names", True),
+)
+"""Steps of a schema change of the reference engine, and whether one that stopped after it is finished."""
+
+SCHEMA_RECOVERED_AT = (3, 6, 8)
+"""Numbers of steps after which its recovery is stopped as well."""
 FIXTURES = (
     "Mutation",
     "Mutation, landed on one table",
@@ -179,6 +195,7 @@ _UNDO_NOTE = """
     nobody was told that it failed.
 """
 _INDEX = "It changes no row and makes no commit; *old* is a graph without the indexes, *new* one with all of them."
+_SCHEMA = "This project makes none yet. Tables, schema and schema files are old or new together."
 _RECOVERY = """
     A recovery of a write that died at {died} is stopped at {points}; the next one ends as the first would have.
     So is one of a write that the reference engine left: {fixtures}.
@@ -208,6 +225,9 @@ def render() -> str:
         ["## A build of indexes"],
         _filled(_INDEX),
         [*_HEAD, *(_row(row) for row in INDEX_ROWS)],
+        ["## A schema change of the reference engine"],
+        _filled(_SCHEMA),
+        ["| stopped after | after recovery |", "|---|---|", *(f"| {s} | {_age(done)} |" for s, done in SCHEMA_STEPS)],
         ["## A recovery"],
         _filled(recovery),
         ["## Counts"],
@@ -225,8 +245,12 @@ def _filled(text: str) -> list[str]:
     return textwrap.wrap(" ".join(text.split()), 120, break_on_hyphens=False)
 
 
+def _age(new: bool) -> str:
+    return "new" if new else "old"
+
+
 def _row(row: Row) -> str:
-    seen, after = ("new" if row.visible else "old"), ("new" if row.finished else "old")
+    seen, after = _age(row.visible), _age(row.finished)
     audit = ("rolled forward" if row.finished else "rolled back") if row.audited else "none needed"
     return f"| `{row.point.value}` | {row.meaning} | {seen} | {after} | {audit} |"
 
@@ -236,6 +260,7 @@ def _counts() -> list[tuple[str, str, str, int]]:
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
     every = len(cases()) + len(INDEX_ROWS)
     fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
+    schema = len(SCHEMA_RECOVERED_AT) * len(RECOVERY_POINTS)
     return [
         ("exception", writers, "local, every point", len(cases())),
         ("SIGKILL", killed, f"local, {_listed(KILLED_AT)}", len(KILLED_WRITERS) * len(KILLED_AT)),
@@ -249,6 +274,8 @@ def _counts() -> list[tuple[str, str, str, int]]:
             "local, every point",
             fixtures,
         ),
+        ("every step", "schema change of the reference engine", "local", len(SCHEMA_STEPS)),
+        ("exception in a recovery", "schema change of the reference engine", "local, every point", schema),
         ("exception", s3, f"S3, {_listed(S3_POINTS)}", len(S3_WRITERS) * len(S3_POINTS)),
         ("SIGKILL", "merge", f"S3, {_listed(S3_KILLED_AT)}", len(S3_KILLED_AT)),
         ("exception (`-m long`)", f"{writers}, index", "S3, every point", every),

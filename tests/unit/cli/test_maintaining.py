@@ -40,10 +40,12 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[str, 
 
 
 def pending_write(graph: Graph) -> str:
+    """A write that no recovery can bring to an end: the graph has no such table."""
     name = "01J0000000000000000000000A"
     body = {
         "schema_version": 2, "operation_id": name, "started_at": "1750000000000000", "branch": None,
-        "actor_id": None, "writer_kind": "SchemaApply", "tables": [],
+        "actor_id": None, "writer_kind": "Load",
+        "tables": [{"table_key": "node:Z", "table_path": "/z/nodes/0", "expected_version": 1, "post_commit_pin": 2}],
     }  # fmt: skip
     graph.store.objects.put(f"__recovery/{name}.json", json.dumps(body).encode())
     return name
@@ -54,7 +56,7 @@ def test_a_dry_run_of_recover_tells_running_writes_from_interrupted_ones(
 ) -> None:
     name = pending_write(graph)
     code, body, _ = run(capsys, "recover", "--graph", graph.uri, "--dry-run")
-    row = {"operation": name, "writer": "SchemaApply", "branch": "main", "tables": []}
+    row = {"operation": name, "writer": "Load", "branch": "main", "tables": ["node:Z"]}
     assert (code, body["result"]) == (0, [{**row, "state": "interrupted"}])
     lease = json.dumps({"owner": "elsewhere:1", "expires_at": 4102444800 - SKEW}).encode()
     graph.store.objects.put(lease_path(name), lease)

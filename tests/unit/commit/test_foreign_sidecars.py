@@ -371,21 +371,31 @@ def test_a_recovery_of_what_was_recovered_adds_no_row(store: GraphStore) -> None
     assert (len(read_commits(store.location, None)), rows(store, A)) == (commits, 2)
 
 
-def test_a_schema_change_is_refused_kept_and_bars_no_reader(store: GraphStore) -> None:
+def test_a_schema_change_is_left_to_a_read_write_open_and_bars_no_reader(store: GraphStore) -> None:
     sidecar_of(
         store, "SchemaApply", pin(store, A),
         additional_registrations=[{"table_key": "node:C", "table_path": "nodes/c"}],
         tombstones=[{"table_key": B, "tombstone_version": 9}],
     )  # fmt: skip
-    with pytest.raises(RecoveryRequiredError, match=rf"{OPERATION}\.json belongs to a schema change.*the engine"):
-        settle(store)
+    assert settle(store, Scope.FORWARD_ONLY) == []
     assert leftovers(store) == [f"{OPERATION}.json"]
     assert (rows(store, A), rows(store, B)) == (1, 1)
     assert read_commits(store.location, None)
-    assert settle(store, Scope.FORWARD_ONLY) == [], "it is left to a read-write open"
     for key in (A, B, "node:C"):
         assert covering(store, None, frozenset({key})) is not None
     assert covering(store, None, frozenset({"node:D"})) is None
+    (done,) = settle(store)
+    assert done.kind.value == "RolledBack"
+    assert check(store, "RolledBack", "SchemaApply") == []
+    assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (1, 1, True)
+
+
+@pytest.mark.parametrize("path", ["../elsewhere", "nodes/../../c"])
+def test_a_schema_change_that_adds_a_table_outside_the_graph_is_refused(store: GraphStore, path: str) -> None:
+    sidecar_of(store, "SchemaApply", additional_registrations=[{"table_key": "node:C", "table_path": path}])
+    with pytest.raises(RecoveryRequiredError, match="table_path"):
+        settle(store)
+    assert leftovers(store) == [f"{OPERATION}.json"]
 
 
 def test_a_table_behind_its_version_is_refused_and_left_by_writers(store: GraphStore) -> None:
