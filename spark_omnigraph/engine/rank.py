@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,17 +11,19 @@ import pyarrow as pa
 from spark_omnigraph.engine.order import Key, ordered
 from spark_omnigraph.engine.pushdown import push
 from spark_omnigraph.engine.rows import Rows, Scores, scanned
-from spark_omnigraph.engine.search import distances, query_vector, text_scores
+from spark_omnigraph.engine.search import distances, query_text, query_vector, text_scores
 from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Constant, Fuse, Nearest, Rank, Ranking, Scan, TextMatch
-from spark_omnigraph.storage.search import nearest_rows
-from spark_omnigraph.storage.table_reader import Positions
+from spark_omnigraph.storage.search import best_text_rows, nearest_rows
+from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 MANY = 10_000
-"""Rows from which nearest neighbours are looked for by Lance before distances are computed here."""
+"""Rows from which Lance looks for the best of a scan; of smaller tables all rows are scored here."""
 SPARE = 64
-"""Candidates besides the wanted ones, so that equal distances are told apart by the rules of the plan."""
+"""Candidates besides the wanted ones, so that equal scores are told apart by the rules of the plan."""
+_DOUBT = 1e-4
 
 
 def rank(operator: Rank, rows: Rows, ties: list[Key]) -> Rows:
@@ -92,29 +95,58 @@ def _k(fuse: Fuse) -> int:
     return value
 
 
-def nearest_scan(operator: Rank, source: EngineSource) -> Rows | None:
-    """Candidates of a nearest-neighbour search in a large table, found by Lance after its filters; None when this is
-    not such a search, or when they cannot be proven to hold the wanted rows.
+def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
+    """Candidates for the best rows of a large table, found by Lance after its filters; None when this is no ranking of
+    one scan, or when they cannot be proven to hold the wanted rows.
     """
     by, scan, limit = operator.by, operator.input, operator.limit
-    if not isinstance(by, Nearest) or not isinstance(scan, Scan) or limit is None:
+    if isinstance(by, Fuse) or not isinstance(scan, Scan) or not limit:
         return None
     table = source.table(f"node:{scan.node_type}")
-    reader, query = table.reader, query_vector(by.column, by.query)
-    if reader is None or query is None or by.column.name not in table.names or reader.rows < MANY:
+    reader = table.reader
+    if reader is None or reader.rows < MANY or table.pending is not None or table.hidden:
         return None
     pushed = push(scan.predicates, table.names, table.text_key)
-    if pushed.rest or table.pending is not None or table.hidden:
+    if pushed.rest or by.column.name not in table.names:
         return None
-    wanted = limit + SPARE
-    positions, bound = nearest_rows(reader, by.column.name, query, wanted, pushed.where)
-    rows = scanned(scan.variable, table, np.sort(positions))
-    if np.isinf(bound):
-        return rows
-    exact = np.sort(scores(by, rows))
-    # Lance adds in single precision; a wanted row may only be missing when it lies as far away as the last one.
-    certain = limit == 0 or exact[min(limit, len(exact)) - 1] < bound * (1 - 1e-4)
-    return rows if certain else None
+    candidates = _Candidates(scan.variable, table, reader, pushed.where, limit)
+    return candidates.nearest(by) if isinstance(by, Nearest) else candidates.matching(by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Rows of one table among which the first `limit` are wanted."""
+
+    variable: str
+    table: Table
+    reader: TableReader
+    where: str | None
+    limit: int
+
+    def nearest(self, by: Nearest) -> Rows | None:
+        query = query_vector(by.column, by.query)
+        if query is None:
+            return None
+        positions, bound = nearest_rows(self.reader, by.column.name, query, self.limit + SPARE, self.where)
+        rows = scanned(self.variable, self.table, np.sort(positions))
+        if np.isinf(bound):
+            return rows
+        exact = np.sort(scores(by, rows))
+        # Lance adds in single precision; a wanted row may only be missing when it lies as far away as the last one.
+        return rows if exact[self.limit - 1] < bound * (1 - _DOUBT) else None
+
+    def matching(self, by: Bm25) -> Rows | None:
+        text = query_text(by.query)
+        if text is None:
+            return None
+        wanted = self.limit + SPARE
+        found = best_text_rows(self.reader, by.column.name, text, wanted, self.where)
+        if found is None:
+            return None
+        best = np.sort(found.scores)[::-1]
+        if len(best) == wanted and best[self.limit - 1] <= best[-1]:
+            return None
+        return scanned(self.variable, self.table, found.positions).with_scores(by, found.scores)
 
 
 def by_identity(rows: Rows) -> list[Key]:

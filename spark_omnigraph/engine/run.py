@@ -11,7 +11,7 @@ from spark_omnigraph.engine.aggregate import aggregate
 from spark_omnigraph.engine.compare import constant_array
 from spark_omnigraph.engine.expand import Strategy, connect, expand
 from spark_omnigraph.engine.order import Key, ordered
-from spark_omnigraph.engine.rank import by_identity, column_key, nearest_scan, rank, scores
+from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_scan, scores
 from spark_omnigraph.engine.rows import TAG, Rows, crossed, scanned
 from spark_omnigraph.engine.scans import holds, select
 from spark_omnigraph.engine.source import EngineSource
@@ -112,7 +112,7 @@ class _Run:
             rows = self.rows(operator.input, outer)
             return rows.take(np.arange(min(operator.count, rows.count)))
         if isinstance(operator, Rank):
-            found = nearest_scan(operator, self.source)
+            found = ranked_scan(operator, self.source)
             rows = found if found is not None else self.rows(operator.input, outer)
             return rank(operator, rows, self.sort_keys(operator.ties, rows))
         raise InternalError(f"{type(operator).__name__} yields no rows of variables")

@@ -31,10 +31,16 @@ def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) ->
 def _hits(table: Table, column: Column, query: Operand, edits: int | None) -> Hits:
     if table.pending is not None or table.hidden:
         raise InternalError("full-text search sees committed rows only")
-    text = _value(query)
+    text = query_text(query)
     if table.reader is None or text is None:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))
-    return text_hits(table.reader, column.name, str(text), edits)
+    return text_hits(table.reader, column.name, text, edits)
+
+
+def query_text(query: Operand) -> str | None:
+    """The text of a search; null matches nothing."""
+    value = _value(query)
+    return None if value is None else str(value)
 
 
 def _edits(operand: Operand | None) -> int:

@@ -84,12 +84,28 @@ def text_hits(reader: TableReader, column: str, query: str, edits: int | None = 
     if column not in reader.names or not reader.rows:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))
     dataset = reader.dataset if _is_usable(reader, column) else _TEXT_INDEXES.of(reader, column)
-    match = MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS)
-    with reading(f"search column '{column}' of {reader.table.uri}"):
-        found = dataset.scanner(columns=[_OFFSET, _SCORE], full_text_query=match).to_table()
+    return _hits(reader, dataset, MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS))
+
+
+def _hits(
+    reader: TableReader, dataset: LanceDataset, query: MatchQuery, limit: int | None = None, where: str | None = None
+) -> Hits:
+    with reading(f"search a text column of {reader.table.uri}"):
+        found = dataset.scanner(
+            columns=[_OFFSET, _SCORE], full_text_query=query, limit=limit, filter=where, prefilter=True
+        ).to_table()
     positions = found.column(_OFFSET).to_numpy().astype(np.int64)
     order = np.argsort(positions)
     return Hits(positions[order], found.column(_SCORE).to_numpy().astype(np.float64)[order])
+
+
+def best_text_rows(reader: TableReader, column: str, query: str, count: int, where: str | None) -> Hits | None:
+    """The `count` best rows for a query among those that `where` keeps, or all when they are fewer; None when the
+    column's index cannot tell. Of rows that score like the last one, some may be missing.
+    """
+    if column not in reader.names or not _is_usable(reader, column):
+        return None
+    return _hits(reader, reader.dataset, MatchQuery(query, column), count, where)
 
 
 def _is_usable(reader: TableReader, column: str) -> bool:
