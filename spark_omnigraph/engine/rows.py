@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,6 +131,18 @@ def crossed(left: Rows, right: Rows) -> Rows:
     a = left.take(np.repeat(np.arange(left.count), right.count))
     b = right.take(np.tile(np.arange(right.count), left.count))
     return joined(a, b)
+
+
+def stacked(parts: Sequence[Rows]) -> Rows:
+    """Rows below each other; all parts have the same variables, with the same entities, and the same tags."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    bound = {
+        v: Bound(b.entities, np.concatenate([part.bound[v].index for part in parts])) for v, b in first.bound.items()
+    }
+    tags = {name: np.concatenate([part.tags[name] for part in parts]) for name in first.tags}
+    return Rows(sum(part.count for part in parts), bound, tags)
 
 
 def joined(left: Rows, right: Rows) -> Rows:

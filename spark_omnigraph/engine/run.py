@@ -10,10 +10,11 @@ import pyarrow as pa
 from spark_omnigraph.engine.aggregate import aggregate
 from spark_omnigraph.engine.compare import constant_array
 from spark_omnigraph.engine.expand import Strategy, connect, expand
+from spark_omnigraph.engine.join import all_pairs, filtered, filtered_pairs
 from spark_omnigraph.engine.order import Key, ordered
 from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_scan, scores
-from spark_omnigraph.engine.rows import TAG, Rows, crossed, scanned
-from spark_omnigraph.engine.scans import holds, select
+from spark_omnigraph.engine.rows import TAG, Rows, scanned
+from spark_omnigraph.engine.scans import select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
@@ -30,7 +31,6 @@ from spark_omnigraph.lang.gq.plan import (
     Operator,
     OuterRows,
     Plan,
-    Predicate,
     Project,
     Rank,
     Scan,
@@ -92,16 +92,22 @@ class _Run:
                 raise InternalError("outer rows outside an anti-join")
             return outer
         if isinstance(operator, Cross):
-            return crossed(self.rows(operator.left, outer), self.rows(operator.right, outer))
+            return all_pairs(self.rows(operator.left, outer), self.rows(operator.right, outer))
         if isinstance(operator, Expand):
             return expand(operator, self.rows(operator.input, outer), self.source, self.strategy)
         if isinstance(operator, Connect):
             return connect(operator, self.rows(operator.input, outer), self.source, self.strategy)
         if isinstance(operator, Filter):
-            return filtered(self.rows(operator.input, outer), operator.predicates)
+            return self.filtered(operator, outer)
         if isinstance(operator, AntiJoin):
             return self.without(operator, outer)
         return self.ordered_rows(operator, outer)
+
+    def filtered(self, operator: Filter, outer: Rows | None) -> Rows:
+        pairs = operator.input
+        if isinstance(pairs, Cross):
+            return filtered_pairs(self.rows(pairs.left, outer), self.rows(pairs.right, outer), operator.predicates)
+        return filtered(self.rows(pairs, outer), operator.predicates)
 
     def ordered_rows(self, operator: Operator, outer: Rows | None) -> Rows:
         if isinstance(operator, Sort):
@@ -142,24 +148,6 @@ class _Run:
         elif inner.count:
             kept[:] = False
         return rows.keep(kept)
-
-
-def filtered(rows: Rows, predicates: tuple[Predicate, ...]) -> Rows:
-    """Rows that satisfy every predicate."""
-    for predicate in predicates:
-        if not rows.count:
-            return rows
-        rows = rows.keep(_mask(predicate, rows))
-    return rows
-
-
-def _mask(predicate: Predicate, rows: Rows) -> np.ndarray:
-    return holds(
-        predicate,
-        rows.count,
-        lambda column: rows.column(column.variable, column.name),
-        lambda column: (rows.bound[column.variable].entities.table, rows.bound[column.variable].positions()),
-    )
 
 
 def _sorted_result(operator: SortResult, columns: list[pa.Array]) -> list[pa.Array]:

@@ -1,0 +1,100 @@
+"""Positions stand for the rows of a version, whatever was deleted, updated, appended or compacted before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.storage.scan import PinnedTable
+from spark_omnigraph.storage.search import nearest_rows, text_hits
+from spark_omnigraph.storage.table_reader import ReadCache, TableReader
+
+
+def rows(first: int, last: int) -> pa.Table:
+    count = last - first
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(first * 2, last * 2), pa.float32()), 2)
+    texts = [f"word{i} {'even' if i % 2 == 0 else 'odd'}" for i in range(first, last)]
+    return (
+        pa.table({"id": [f"k{i}" for i in range(first, last)], "n": range(first, last), "t": texts, "v": vectors})
+        if count
+        else None
+    )
+
+
+def states(folder: Path) -> list[TableReader]:
+    """The versions of one table: written, indexed, thinned, changed, grown, compacted."""
+    uri = str(folder / "t")
+    lance.write_dataset(rows(0, 60), uri, enable_stable_row_ids=True, max_rows_per_file=20)
+    dataset = lance.dataset(uri)
+    dataset.create_scalar_index("n", "BTREE")
+    dataset.create_scalar_index("t", "INVERTED")
+    dataset = lance.dataset(uri)
+    dataset.delete("n % 3 = 0")
+    dataset.update({"n": "n + 1000", "t": "'changed even'"}, where="n > 50")
+    lance.write_dataset(rows(60, 70), uri, mode="append")
+    lance.dataset(uri).optimize.compact_files()
+    newest = lance.dataset(uri).version
+    return [TableReader(PinnedTable(uri, version)) for version in range(1, newest + 1)]
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> list[TableReader]:
+    return states(tmp_path_factory.mktemp("states"))
+
+
+def test_positions_name_the_same_row_everywhere(readers: list[TableReader]) -> None:
+    assert len(readers) >= 7
+    for reader in readers:
+        everything = reader.columns(["id", "n", "t"]).to_pylist()
+        assert len(everything) == reader.rows
+        every = np.arange(reader.rows, dtype=np.int64)
+        assert reader.take(every[::-1], ["n", "id", "t"]).to_pylist() == [
+            dict(sorted(r.items(), key=lambda kv: "n id t".index(kv[0]))) for r in everything[::-1]
+        ]
+        for where, keeps in [
+            ("n > 30", lambda r: r["n"] > 30),
+            ("n = 1052", lambda r: r["n"] == 1052),
+            ("id IN ('k1', 'k65')", lambda r: r["id"] in ("k1", "k65")),
+        ]:
+            expected = [i for i, row in enumerate(everything) if keeps(row)]
+            assert reader.find(where).tolist() == expected
+            positions, table = reader.where(where, ["id"])
+            assert dict(zip(positions.tolist(), table.column("id").to_pylist(), strict=True)) == {
+                i: everything[i]["id"] for i in expected
+            }
+        hits = text_hits(reader, "t", "even")
+        assert hits.positions.tolist() == [i for i, row in enumerate(everything) if "even" in row["t"]]
+        near, _ = nearest_rows(reader, "v", np.array([0, 1], dtype=np.float32), 5, "n > 10")
+        wanted = sorted(
+            (i for i, row in enumerate(everything) if row["n"] > 10), key=lambda i: int(everything[i]["id"][1:])
+        )
+        assert sorted(near.tolist()) == sorted(wanted[:5])
+
+
+def test_a_position_may_be_taken_twice(readers: list[TableReader]) -> None:
+    reader = readers[-1]
+    ids = reader.columns(["id"]).column("id").to_pylist()
+    assert reader.take(np.array([3, 1, 3]), ["id"]).column("id").to_pylist() == [ids[3], ids[1], ids[3]]
+    assert reader.take(np.array([], dtype=np.int64), ["id"]).num_rows == 0
+
+
+def test_a_cache_opens_a_version_once(readers: list[TableReader]) -> None:
+    cache = ReadCache()
+    first = cache.open(readers[0].table)
+    assert cache.open(readers[0].table) is first
+    assert cache.open(readers[1].table) is not first
+    assert first.names == {"id", "n", "t", "v"}
+    with pytest.raises(StorageError):
+        cache.open(PinnedTable(readers[0].table.uri, 999))
+
+
+def test_identity_tells_states_apart(readers: list[TableReader], tmp_path: Path) -> None:
+    assert len({reader.identity for reader in readers}) == len(readers)
+    anew = states(tmp_path / "anew")
+    assert anew[0].table.version == readers[0].table.version
+    assert anew[0].identity[2] != readers[0].identity[2]
