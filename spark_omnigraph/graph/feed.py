@@ -17,6 +17,7 @@ from spark_omnigraph.graph.changes import Image, TableChange, changed_tables
 from spark_omnigraph.graph.export import plain_values
 from spark_omnigraph.graph.history import list_commits
 from spark_omnigraph.manifest.lineage import Commit, head
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -70,16 +71,18 @@ def feed_tasks(
     `commits` are those of `first_parents`. NotFoundError when a version that must be compared is not stored any more.
     """
     found: list[FeedTask] = []
+    before: Snapshot | None = None
     for parent, commit in pairwise(commits):
         if not first <= commit.manifest_version <= last:
             continue
-        before = store.snapshot(parent.branch, parent.manifest_version)
+        before = before or store.snapshot(parent.branch, parent.manifest_version)
         after = store.snapshot(commit.branch, commit.manifest_version)
         for change in changed_tables(store, catalog, before, after):
             if table_key in (None, change.entity.table_key):
                 entity = catalog.table(change.entity.table_key)
                 assert entity is not None
                 found.append(FeedTask(change, entity, commit))
+        before = after
     return found
 
 

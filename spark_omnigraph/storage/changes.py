@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
-from spark_omnigraph.errors import NotFoundError, StorageError
-from spark_omnigraph.storage.scan import PinnedTable, open_pinned, reading, replace_blobs, stored_versions
+from spark_omnigraph.storage.scan import PinnedTable, open_pinned, reading, replace_blobs
 
 TAKE_ROWS = 8192
 _ADDRESS, _ROW = "_rowaddr", "_rowid"
@@ -45,8 +44,8 @@ def row_changes(before: PinnedTable | None, after: PinnedTable | None, same_line
     On the `same_line` of versions a row that was written again is updated, whatever its values. Otherwise it is
     updated when a value differs: then row versions of the two are not comparable.
     """
-    old = None if before is None else open_at(before)
-    new = None if after is None else open_at(after)
+    old = None if before is None else open_pinned(before)
+    new = None if after is None else open_pinned(after)
     gone, come = _differing(old, new)
     place = pc.index_in(come["id"], value_set=gone["id"].combine_chunks())
     matched, at = come.filter(pc.is_valid(place)), place.filter(pc.is_valid(place))
@@ -66,27 +65,13 @@ def row_changes(before: PinnedTable | None, after: PinnedTable | None, same_line
 
 def read_rows(table: PinnedTable, rows: pa.Array, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Rows by row id, in that order; blob columns arrive as their bytes."""
-    dataset = open_at(table)
+    dataset = open_pinned(table)
     for start in range(0, len(rows), TAKE_ROWS):
         wanted = rows.slice(start, TAKE_ROWS).to_pylist()
         with reading(f"read changed rows of {table.uri}"):
             taken = dataset._take_rows(wanted, columns=[*columns, _ADDRESS])
         for batch in taken.combine_chunks().to_batches():
             yield from replace_blobs(dataset, batch, columns)
-
-
-def open_at(table: PinnedTable) -> LanceDataset:
-    """A pinned dataset. NotFoundError says what is left when the version was cleaned up."""
-    try:
-        return open_pinned(table)
-    except StorageError as error:
-        stored = stored_versions(table)
-        if not stored or table.version in stored:
-            raise
-        raise NotFoundError(
-            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "
-            f"the oldest that is left is {min(stored)}"
-        ) from error
 
 
 def _differing(old: LanceDataset | None, new: LanceDataset | None) -> tuple[pa.Table, pa.Table]:

@@ -11,7 +11,7 @@ import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from spark_omnigraph.errors import BadRequestError, OmnigraphError, StorageError
+from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -116,24 +116,33 @@ def replace_blobs(dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[s
         yield batch.select(list(columns)) if columns else batch
 
 
-def stored_versions(table: PinnedTable) -> frozenset[int]:
-    """Versions of a table's line that are still there; empty when even the newest cannot be opened."""
-    try:
-        newest = lance.dataset(table.uri, storage_options=dict(table.options) or None)
-        return frozenset(int(each["version"]) for each in newest.versions())
-    except (OSError, ValueError, RuntimeError):
-        return frozenset()
-
-
 def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
     with reading(f"read {uri}"):
         return next(batches, None)
 
 
 def open_pinned(table: PinnedTable) -> LanceDataset:
-    """The dataset of a pinned table."""
-    with reading(f"open {table.uri} at version {table.version}"):
-        return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+    """The dataset of a pinned table. NotFoundError says what is left when a clean-up removed the version."""
+    try:
+        with reading(f"open {table.uri} at version {table.version}"):
+            return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+    except StorageError as error:
+        stored = _stored_versions(table)
+        if not stored or table.version in stored:
+            raise
+        raise NotFoundError(
+            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "
+            f"the oldest that is left is {min(stored)}"
+        ) from error
+
+
+def _stored_versions(table: PinnedTable) -> frozenset[int]:
+    """Versions of a table's line that are still there; empty when even the newest cannot be opened."""
+    try:
+        newest = lance.dataset(table.uri, storage_options=dict(table.options) or None)
+        return frozenset(int(each["version"]) for each in newest.versions())
+    except (OSError, ValueError, RuntimeError):
+        return frozenset()
 
 
 def _fragments(dataset: LanceDataset, ids: tuple[int, ...]) -> list[lance.LanceFragment]:
