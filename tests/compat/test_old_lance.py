@@ -127,6 +127,27 @@ def test_old_lance_appends_merges_and_deletes(graph: Path, old_python: Path, bra
     assert Graph.open(str(graph), mode="r").count("node:Person", branch=branch or "main") == len(before)
 
 
+def test_old_lance_reads_and_writes_what_was_mutated_and_compacted(graph: Path, old_python: Path) -> None:
+    g = Graph.open(str(graph))
+    g.mutate('query q() { update Person set { age: 50 } where age >= 3 insert Person { name: "m", age: 6 } }')
+    g.mutate('query q() { delete Person where name = "p0" }')
+    assert g.optimize().tables["node:Person"].files_after == 1
+    pin = pins(graph)["node:Person"]
+    path = folder(graph, pin)
+    changed = {"id": "p2", "name": "p2", "age": 222, "seen": None, "v": None}
+    before, _, after, found = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": ["id", "age"], "at": pin.version},
+        {"do": "merge", "path": path, "rows": [changed]},
+        {"do": "scan", "path": path, "columns": ["id", "age"]},
+        {"do": "scan", "path": path, "columns": ["id"], "where": "id = 'm'"},
+    )
+    expected = {"p1": 50, "p2": 2, "p3": 50, "p4": 50, "p5": 50, "m": 6}
+    assert {row["id"]: row["age"] for row in before["rows"]} == expected
+    assert {row["id"]: row["age"] for row in after["rows"]} == expected | {"p2": 222}
+    assert found["rows"] == [{"id": "m"}]
+
+
 def test_old_lance_reads_our_manifest_and_history(graph: Path, old_python: Path) -> None:
     manifest, commits = under_old_lance(
         old_python,

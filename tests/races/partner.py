@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from spark_omnigraph.errors import BadRowsError, ConflictError, OmnigraphError
+from spark_omnigraph.errors import BadRowsError, ConflictError, ConstraintError, OmnigraphError
 from spark_omnigraph.graph.handle import Graph
 from tests.support.cases import Json
 from tests.support.workers import serve
@@ -27,6 +27,25 @@ def load(lines: list[str], mode: str, actor: str, branch: str | None = None, bas
     except OmnigraphError as error:
         return {"outcome": "error", "kind": error.kind, "message": str(error)}
     return {"outcome": "won", "commit": report.commit, "base": report.base_commit, "created": report.branch_created}
+
+
+def mutate(text: str) -> Json:
+    """Mutates once; what `load` answers, with the rows that were touched."""
+    try:
+        result = GRAPH.mutate(text)
+    except ConflictError as error:
+        return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
+    except ConstraintError as error:
+        return {"outcome": "refused", "message": str(error)}
+    except OmnigraphError as error:
+        return {"outcome": "error", "kind": error.kind, "message": str(error)}
+    return {"outcome": "won", "commit": result.commit, "affected": [result.affected_nodes, result.affected_edges]}
+
+
+def optimize() -> Json:
+    """Files of each table afterwards; None for tables that were left alone."""
+    report = GRAPH.optimize()
+    return {key: None if table.left else table.files_after for key, table in report.tables.items()}
 
 
 def look() -> Json:
@@ -53,4 +72,13 @@ def _tags(lines: Iterator[str]) -> Json:
     return {tag: dict(sorted(counter.items())) for tag, counter in sorted(counts.items())}
 
 
-serve({"load": load, "look": look, "look_often": look_often, "ready": lambda: True})
+serve(
+    {
+        "load": load,
+        "mutate": mutate,
+        "optimize": optimize,
+        "look": look,
+        "look_often": look_often,
+        "ready": lambda: True,
+    }
+)

@@ -110,3 +110,21 @@ def test_many_objects_go_in_few_requests(graph: Graph, monkeypatch: pytest.Monke
     objects.delete_all([f"nodes/x/data/{number}.lance" for number in range(40)])
     assert requests[0] == 40
     assert objects.walk("nodes/x") == ()
+
+
+def test_mutations_indexes_and_compaction(graph: Graph) -> None:
+    node, edge = 'code: "z", tag: "new"', 'from: "z", to: "z", tag: "new"'
+    inserts = f"insert Part {{ {node} }} insert Bin {{ {node} }} insert In {{ {edge} }}"
+    text = f'query move() {{ {inserts} update Part set {{ tag: "moved" }} where code >= "a" }}'
+    for branch in ("main", "team/x"):
+        result = graph.mutate(text, branch=branch)
+        assert (result.affected_edges, result.tables["edge:In"].inserted) == (1, 1)
+        assert graph.mutate('query q() { delete Part where code = "a" }', branch=branch).affected_nodes == 1
+        rows = sorted(graph.export(branch=branch))
+        graph.ensure_indices(branch=branch)
+        report = graph.optimize(branch=branch)
+        assert {table.left for table in report.tables.values()} == {None}
+        assert report.tables["node:Part"].files_after == 1
+        assert sorted(graph.export(branch=branch)) == rows
+        assert {i.progress for i in graph.indexes(branch=branch) if i.table_key == "node:Part"} == {"complete"}
+    assert [n for n in graph.store.objects.list("__recovery") if n.endswith((".json", ".lease"))] == []
