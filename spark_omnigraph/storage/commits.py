@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
 import lance
 import numpy as np
@@ -283,3 +284,10 @@ __all__ = [
     "set_schema_metadata",
     "stamp_manifest",
 ]
+
+
+def text_index_in_memory(texts: pa.Table, column: str) -> LanceDataset:
+    """A dataset that belongs to no graph and lives in this process, with a full-text index of its column."""
+    dataset = lance.write_dataset(texts, f"memory://{uuid4().hex}")
+    dataset.create_scalar_index(column, "INVERTED")
+    return dataset

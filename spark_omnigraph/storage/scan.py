@@ -128,7 +128,7 @@ def open_pinned(table: PinnedTable) -> LanceDataset:
             return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
     except StorageError as error:
         stored = _stored_versions(table)
-        if not stored or table.version in stored:
+        if table.version in stored or table.version > max(stored, default=0):
             raise
         raise NotFoundError(
             f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
-from uuid import uuid4
 
-import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
 from lance.query import MatchQuery
 
+from spark_omnigraph.storage.commits import text_index_in_memory
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.index import IndexCoverage
 from spark_omnigraph.storage.table_reader import Positions, TableReader
@@ -74,9 +73,7 @@ _TEXT_INDEXES = _TextIndexes()
 def _indexed(reader: TableReader, column: str) -> LanceDataset:
     texts = reader.columns([column])
     with reading(f"index column '{column}' of {reader.table.uri} in memory"):
-        dataset = lance.write_dataset(texts, f"memory://{uuid4().hex}")
-        dataset.create_scalar_index(column, "INVERTED")
-    return dataset
+        return text_index_in_memory(texts, column)
 
 
 def text_hits(reader: TableReader, column: str, query: str, edits: int | None = None) -> Hits:
