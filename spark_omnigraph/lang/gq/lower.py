@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import BadRequestError, InternalError
+from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
     Aggregate,
     Aggregated,
@@ -38,6 +38,7 @@ from spark_omnigraph.lang.gq.plan import (
     SortResult,
     TextMatch,
 )
+from spark_omnigraph.lang.gq.report import request_error
 from spark_omnigraph.lang.gq.typed import (
     ANONYMOUS_PREFIX,
     Summary,
@@ -115,7 +116,7 @@ def _block(catalog: Catalog, clauses: Iterable[TypedClause], start: Operator | N
         part = _walk_all(pattern, Scan(variable, pattern.nodes[variable], pattern.take(variable)), bound)
         rows = part if rows is None else Cross(rows, part)
     if rows is None or pattern.walks:
-        raise BadRequestError(_unbound(pattern))
+        raise request_error(_unbound(pattern))
     remaining = [p for found in pattern.predicates.values() for p in found] + pattern.filters
     if remaining:
         rows = Filter(rows, tuple(remaining))

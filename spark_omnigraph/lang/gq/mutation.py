@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.ast import (
     Assigned,
     Delete,
@@ -21,6 +20,7 @@ from spark_omnigraph.lang.gq.ast import (
 )
 from spark_omnigraph.lang.gq.comparisons import check_enum, where_predicate
 from spark_omnigraph.lang.gq.plan import Column, Comparison, Constant, Operand
+from spark_omnigraph.lang.gq.report import request_error
 from spark_omnigraph.lang.gq.scope import Scope, compatible, constant, declared_params, now
 from spark_omnigraph.lang.gq.typed import STRING
 
@@ -76,20 +76,20 @@ def check_mutation(catalog: Catalog, query: Query) -> TypedMutation:
         if isinstance(statement, TypedUpdate):
             for name in statement.entity.key or ():
                 if name in statement.values:
-                    raise BadRequestError(f"cannot update @key property '{name}' — delete and re-insert instead")
+                    raise request_error(f"cannot update @key property '{name}' — delete and re-insert instead")
     return mutation
 
 
 def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
     """A mutation with all names resolved, which may still change a key; otherwise as `check_mutation`."""
     if not isinstance(query.body, tuple):
-        raise BadRequestError("mutation execution called on a read query; use query instead")
+        raise request_error("mutation execution called on a read query; use query instead")
     params = declared_params(query)
     scope = Scope(query.source, catalog, params)
     statements = tuple(_statement(scope, statement) for statement in query.body)
     deletes = sum(isinstance(s, TypedDelete) for s in statements)
     if 0 < deletes < len(statements):
-        raise BadRequestError(
+        raise request_error(
             f"mutation '{query.name.text}' on the same query mixes inserts/updates and deletes; split into separate "
             "mutations: (1) inserts and updates, then (2) deletes."
         )

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, timezone
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import BadRequestError, ParameterError
+from spark_omnigraph.errors import ParameterError
 from spark_omnigraph.lang.gq.plan import Value
+from spark_omnigraph.lang.gq.report import request_error
 from spark_omnigraph.lang.gq.scope import instant
 from spark_omnigraph.lang.gq.typed import NOW
+from spark_omnigraph.lang.source import clip
 
 _RANGES = {
     Scalar.I32: (-(2**31), 2**31 - 1),
@@ -20,6 +22,7 @@ _RANGES = {
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
+_DAY = 86_400_000
 
 
 def bind_params(
@@ -39,7 +42,7 @@ def bind_params(
         raise ParameterError("params must be a JSON object")
     for name, value in given.items():
         if name not in declared:
-            raise ParameterError(f"param '{name}': {_undeclared(query, value, declared)}")
+            raise _misfit(name, f"{_undeclared(query, value, declared)}")
     values: dict[str, Value] = {}
     for name, of in declared.items():
         if name in given:
@@ -47,7 +50,7 @@ def bind_params(
         elif of.nullable:
             values[name] = None
         else:
-            raise BadRequestError(f"parameter '{name}' not provided (query '{query}' declares it as {of.display()})")
+            raise request_error(f"parameter '{name}' not provided (query '{query}' declares it as {of.display()})")
     values[NOW] = milliseconds(at)
     return values
 
@@ -56,6 +59,15 @@ def milliseconds(at: datetime) -> int:
     """Milliseconds since the epoch; an instant without a zone is in UTC, fractions are cut off."""
     aware = at if at.tzinfo is not None else at.replace(tzinfo=timezone.utc)
     return (aware - _EPOCH) // _MILLISECOND
+
+
+def _misfit(name: str, message: str) -> ParameterError:
+    return ParameterError(clip(f"param '{name}': {message}"))
+
+
+def _digits(value: int) -> str:
+    """A number; Python refuses to print very long ones."""
+    return str(value) if value.bit_length() <= 128 else f"of {value.bit_length()} bits"
 
 
 def _undeclared(query: str, value: object, declared: Mapping[str, PropType]) -> str:
@@ -68,13 +80,13 @@ def _value(name: str, of: PropType, value: object) -> Value:
     if value is None:
         if of.nullable:
             return None
-        raise ParameterError(f"param '{name}': null is not accepted for non-nullable parameter")
+        raise _misfit(name, "null is not accepted for non-nullable parameter")
     if of.is_vector:
         return _vector(name, of, value)
     if not of.is_list:
         return _SCALARS[of.scalar](name, of.scalar, value)
     if not isinstance(value, list | tuple):
-        raise ParameterError(f"param '{name}': expected array for {PropType(of.scalar, is_list=True).display()}")
+        raise _misfit(name, f"expected array for {PropType(of.scalar, is_list=True).display()}")
     item = PropType(of.scalar)
     return tuple(_value(name, item, one) for one in value)
 
@@ -82,23 +94,22 @@ def _value(name: str, of: PropType, value: object) -> Value:
 def _vector(name: str, of: PropType, value: object) -> Value:
     shown = f"Vector({of.dimension})"
     if not isinstance(value, list | tuple):
-        raise ParameterError(f"param '{name}': expected array for {shown}")
+        raise _misfit(name, f"expected array for {shown}")
     if len(value) != of.dimension:
-        raise ParameterError(f"param '{name}': expected {of.dimension} values for {shown}, got {len(value)}")
-    if not all(_is_number(one) and math.isfinite(one) for one in value):
-        raise ParameterError(f"param '{name}': vector element is not numeric")
-    return tuple(float(one) for one in value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        raise _misfit(name, f"expected {of.dimension} values for {shown}, got {len(value)}")
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in value):
+        raise _misfit(name, "vector element is not numeric")
+    numbers = tuple(_float(name, Scalar.F64, one) for one in value)
+    if not all(map(math.isfinite, numbers)):
+        raise _misfit(name, "vector element is not finite")
+    return numbers
 
 
 def _text(name: str, scalar: Scalar, value: object) -> Value:
     if isinstance(value, str):
         return value
     what = "blob URI string" if scalar is Scalar.BLOB else "string"
-    raise ParameterError(f"param '{name}': expected {what}, got {_json_type(value)}")
+    raise _misfit(name, f"expected {what}, got {_json_type(value)}")
 
 
 def _integer(name: str, scalar: Scalar, value: object) -> Value:
@@ -107,39 +118,38 @@ def _integer(name: str, scalar: Scalar, value: object) -> Value:
     if isinstance(value, str):
         digits = value.removeprefix("-") if signed else value
         if not (digits.isascii() and digits.isdigit()):
-            raise ParameterError(f"param '{name}': expected {kind} string, got '{value}'")
+            raise _misfit(name, f"expected {kind} string, got '{value}'")
         value = int(value) if len(digits) <= 20 else _RANGES[scalar][1] + 1
     if isinstance(value, float):
-        raise ParameterError(f"param '{name}': expected {kind} number")
+        raise _misfit(name, f"expected {kind} number")
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ParameterError(f"param '{name}': expected {kind}, got {_json_type(value)}")
+        raise _misfit(name, f"expected {kind}, got {_json_type(value)}")
     low, high = _RANGES[scalar]
     if not signed and value < 0:
-        raise ParameterError(f"param '{name}': expected {kind} number")
+        raise _misfit(name, f"expected {kind} number")
     if not low <= value <= high:
-        raise ParameterError(f"param '{name}': value {value} exceeds {scalar}")
+        raise _misfit(name, f"value {_digits(value)} exceeds {scalar}")
     return value
 
 
-def _float(name: str, scalar: Scalar, value: object) -> Value:
+def _float(name: str, scalar: Scalar, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return float(value)
         except OverflowError as error:
-            raise ParameterError(f"param '{name}': value is too large for {scalar}") from error
-    raise ParameterError(f"param '{name}': expected float, got {_json_type(value)}")
+            raise _misfit(name, f"value is too large for {scalar}") from error
+    raise _misfit(name, f"expected float, got {_json_type(value)}")
 
 
 def _boolean(name: str, scalar: Scalar, value: object) -> Value:
     if isinstance(value, bool):
         return value
-    raise ParameterError(f"param '{name}': expected boolean, got {_json_type(value)}")
+    raise _misfit(name, f"expected boolean, got {_json_type(value)}")
 
 
 def _date(name: str, scalar: Scalar, value: object) -> Value:
     if isinstance(value, date):
-        day = value if not isinstance(value, datetime) else value.astimezone(timezone.utc).date()
-        return (day - _EPOCH.date()).days
+        return milliseconds(value) // _DAY if isinstance(value, datetime) else (value - _EPOCH.date()).days
     return instant(_dated(name, scalar, value), scalar)
 
 
@@ -151,7 +161,7 @@ def _datetime(name: str, scalar: Scalar, value: object) -> Value:
 
 def _dated(name: str, scalar: Scalar, value: object) -> str:
     if not isinstance(value, str):
-        raise ParameterError(f"param '{name}': expected {str(scalar).lower()} string, got {_json_type(value)}")
+        raise _misfit(name, f"expected {str(scalar).lower()} string, got {_json_type(value)}")
     return value
 
 

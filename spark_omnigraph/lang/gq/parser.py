@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import BadRequestError, QueryParseError
+from spark_omnigraph.errors import QueryParseError
 from spark_omnigraph.lang.gq.ast import (
     Delete,
     Insert,
@@ -22,7 +22,7 @@ from spark_omnigraph.lang.gq.ast import (
 )
 from spark_omnigraph.lang.gq.clauses import comparator, parse_block, property_matches
 from spark_omnigraph.lang.gq.expressions import assigned, expression, integer, string, variable
-from spark_omnigraph.lang.gq.report import parse_error
+from spark_omnigraph.lang.gq.report import parse_error, request_error
 from spark_omnigraph.lang.scanner import IDENTIFIER, TYPE_NAME, Scanner
 from spark_omnigraph.lang.source import Name, Region, SourceText
 
@@ -57,10 +57,10 @@ def pick_query(file: QueryFile, name: str | None) -> Query:
     known = ", ".join(q.name.text for q in file.queries) or "none"
     if name is None:
         count = "multiple queries" if file.queries else "no query"
-        raise BadRequestError(f"query file contains {count}; pass --name (queries: {known})")
+        raise request_error(f"query file contains {count}; pass --name (queries: {known})")
     found = next((q for q in file.queries if q.name.text == name), None)
     if found is None:
-        raise BadRequestError(f"query '{name}' not found (queries: {known})")
+        raise request_error(f"query '{name}' not found (queries: {known})")
     return found
 
 

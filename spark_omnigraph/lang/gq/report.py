@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.errors import QueryParseError, QueryTypeError
+from spark_omnigraph.errors import BadRequestError, QueryParseError, QueryTypeError
 from spark_omnigraph.lang.source import Region, SourceText, clip, render
 
 
@@ -16,3 +16,8 @@ def type_error(source: SourceText, region: Region, message: str) -> QueryTypeErr
     """The error for a query that does not fit the schema; the message starts with the rule's code where it has one."""
     span = source.span(region)
     return QueryTypeError(render(f"type error: {clip(message)}", span), span)
+
+
+def request_error(message: str) -> BadRequestError:
+    """The error for a query that could never be answered although it breaks no rule of the types."""
+    return BadRequestError(clip(message))

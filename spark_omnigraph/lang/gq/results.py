@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import EdgeType, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.ast import (
     AggregateCall,
     AliasReference,
@@ -36,6 +35,7 @@ from spark_omnigraph.lang.gq.plan import (
     SortKey,
     TextMatch,
 )
+from spark_omnigraph.lang.gq.report import request_error
 from spark_omnigraph.lang.gq.scope import Scope, constant, now
 from spark_omnigraph.lang.gq.searches import ranking, text_match
 from spark_omnigraph.lang.gq.typed import NOW, Summary, TypedItem
@@ -162,7 +162,7 @@ def _place(scope: Scope, key: Ordering, items: tuple[TypedItem, ...], body: Read
     if isinstance(key.by, AliasReference):
         names = [item.name for item in items]
         if key.by.name.text not in names:
-            raise BadRequestError(_unknown_alias(key.by, body))
+            raise request_error(_unknown_alias(key.by, body))
         return names.index(key.by.name.text)
     if isinstance(key.by, PropertyAccess):
         column = scope.column(key.by)
@@ -170,8 +170,8 @@ def _place(scope: Scope, key: Ordering, items: tuple[TypedItem, ...], body: Read
             if typed.value == column and item.alias is None:
                 return place
         shown = f"{column.variable}.{column.name}"
-        raise BadRequestError(f"column '{shown}' not found for ordering: an aggregate is ordered by what it returns")
-    raise BadRequestError("unsupported ordering expression: an aggregate is ordered by its columns or their aliases")
+        raise request_error(f"column '{shown}' not found for ordering: an aggregate is ordered by what it returns")
+    raise request_error("unsupported ordering expression: an aggregate is ordered by its columns or their aliases")
 
 
 def _ranking(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ...]) -> Ranking | None:
@@ -202,20 +202,20 @@ def _sort_value(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ..
         column = _readable(scope, part)
         if column.type.is_list or column.type.is_vector:
             shown = f"{column.variable}.{column.name}"
-            raise BadRequestError(f"unsupported ordering expression: '{shown}' is {column.type.display()}")
+            raise request_error(f"unsupported ordering expression: '{shown}' is {column.type.display()}")
         return column
     if isinstance(part, AliasReference):
         found = _aliased(part, body, items)
         if found is None:
-            raise BadRequestError(_unknown_alias(part, body))
+            raise request_error(_unknown_alias(part, body))
         return found
     if isinstance(part, Variable):
         _variable(scope, part)
     region = region_of(part)
     text = scope.source.text[region.start : region.end]
     if isinstance(part, NearestCall | Bm25Call | RrfCall):
-        raise BadRequestError(f"unsupported ordering expression: {text} ranks the result only as the first sort key")
-    raise BadRequestError(f"unsupported ordering expression: {text}; order by properties, aliases or rankings")
+        raise request_error(f"unsupported ordering expression: {text} ranks the result only as the first sort key")
+    raise request_error(f"unsupported ordering expression: {text}; order by properties, aliases or rankings")
 
 
 def _aliased(part: AliasReference, body: Read, items: tuple[TypedItem, ...]) -> Expression | None:

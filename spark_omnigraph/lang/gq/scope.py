@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.dates import parse_date, parse_datetime
 from spark_omnigraph.catalog.types import Catalog, EntityType, NodeType, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError, QueryTypeError
+from spark_omnigraph.errors import QueryTypeError
 from spark_omnigraph.lang.gq.ast import ANONYMOUS, ListLiteral, Literal, PropertyAccess, Query, region_of
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Constant, Parameter, Value
-from spark_omnigraph.lang.gq.report import type_error
+from spark_omnigraph.lang.gq.report import request_error, type_error
 from spark_omnigraph.lang.gq.typed import ANONYMOUS_PREFIX, NOW, STRING
 from spark_omnigraph.lang.source import Name, Region, SourceText
 
@@ -135,5 +135,5 @@ def instant(text: str, scalar: Scalar) -> int:
     found = parse_date(text) if scalar is Scalar.DATE else parse_datetime(text)
     if found is None:
         form = "YYYY-MM-DD" if scalar is Scalar.DATE else "YYYY-MM-DDTHH:MM:SS[.mmm][Z|±HH:MM]"
-        raise BadRequestError(f"invalid {scalar} literal '{text}': expected {form}")
+        raise request_error(f"invalid {scalar} literal '{text}': expected {form}")
     return found
