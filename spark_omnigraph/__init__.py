@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.executor import LocalExecutor
     from spark_omnigraph.graph.handle import Graph
     from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
+    from spark_omnigraph.graph.mutate import ChangedRows, MutationResult
     from spark_omnigraph.lang.pg import compile_schema
     from spark_omnigraph.manifest.lineage import Commit
     from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
@@ -89,6 +90,7 @@ _HOMES = {
     "graph.executor": ("LocalExecutor",),
     "graph.handle": ("Graph",),
     "graph.load_options": ("LoadOptions", "LoadReport", "TableCounts"),
+    "graph.mutate": ("ChangedRows", "MutationResult"),
     "lang.pg": ("compile_schema",),
     "manifest.lineage": ("Commit",),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
@@ -104,6 +106,7 @@ __all__ = [
     "BadRowSummary",
     "BadRowsError",
     "CatalogError",
+    "ChangedRows",
     "Commit",
     "ConflictError",
     "ConstraintError",
@@ -118,6 +121,7 @@ __all__ = [
     "LocalExecutor",
     "MergeConflict",
     "MergeConflictsError",
+    "MutationResult",
     "NotFoundError",
     "OmnigraphError",
     "ParameterError",

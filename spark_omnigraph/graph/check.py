@@ -153,7 +153,7 @@ class LoadChecker:
         table.load(["id", *probe.columns])
         columns = [one_zero(table.column(name)) for name in probe.columns]
         later = _repeats(columns, table, keep_last=False)
-        repeated = _found(self._unique_finding(table, probe, later, "an earlier record of the input"), table)
+        repeated = _found(self._unique_finding(table, probe, later, f"an earlier {table.unit}"), table)
         taken = self._held_by_stored(table, probe)
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 

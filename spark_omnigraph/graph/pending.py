@@ -98,6 +98,7 @@ class PendingTable:
     def __init__(self, pending: PendingRows, target: TableTarget) -> None:
         self.target = target
         self.given_ids = pending.given_ids
+        self.unit = "row of the query"
         self.changed = None if pending.inserted else frozenset(pending.updated)
         self.rows = pending.table()
         self.dropped = np.zeros(self.rows.num_rows, dtype=bool)

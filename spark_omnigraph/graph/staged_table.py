@@ -29,11 +29,13 @@ class Origin:
 class RowsToCheck(Protocol):
     """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory.
 
-    `changed` names the columns in which they may differ from the stored rows that they replace; None: every column.
+    `unit` is what messages call one of them. `changed` names the columns in which they may differ from the stored rows
+    that they replace; None: every column.
     """
 
     target: TableTarget
     given_ids: bool
+    unit: str
     changed: frozenset[str] | None
     dropped: npt.NDArray[np.bool_]
 
@@ -68,6 +70,7 @@ class StagedTable:
         self.target = target
         self.parts = tuple(parts)
         self.given_ids = given_ids
+        self.unit = "record of the input"
         self.changed: frozenset[str] | None = None
         self.dropped = np.zeros(sum(f.file.rows for _, f in parts), dtype=bool)
         self._options = options
