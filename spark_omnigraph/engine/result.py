@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.lang.gq.plan import ResultColumn
 
 Json = str | int | float | bool | None | list["Json"]
 
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - arithmetic on UTC milliseconds, printed with a Z
 _RUN = 10_000
 
 
@@ -76,8 +74,7 @@ def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
     """Values of a column as JSON has them."""
     of = column.type
     if pa.types.is_date(of):
-        whole = column.cast(pa.int32()) if pa.types.is_date32(of) else column.cast(pa.int64())
-        return [_encoded(of)(value) if value is not None else None for value in whole.to_pylist()]
+        return _dates(column)
     if pa.types.is_list(of) or pa.types.is_fixed_size_list(of):
         return _lists(column)
     values: list[Json] = column.to_pylist()
@@ -94,23 +91,16 @@ def _lists(column: pa.ChunkedArray | pa.Array) -> list[Json]:
     return found
 
 
-def _encoded(of: pa.DataType) -> Callable[[int], Json]:
-    return _day if pa.types.is_date32(of) else _moment
-
-
-def _day(days: int) -> str:
-    ordinal = _EPOCH_DAY + days
-    if not 1 <= ordinal <= date.max.toordinal():
-        return f"{days} days since 1970-01-01"
-    return date.fromordinal(ordinal).isoformat()
-
-
-def _moment(milliseconds: int) -> str:
-    try:
-        moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return f"{milliseconds} ms since 1970-01-01"
-    return f"{moment.isoformat(timespec='milliseconds')}Z"
+def _dates(column: pa.ChunkedArray | pa.Array) -> list[Json]:
+    """`YYYY-MM-DD`, and `YYYY-MM-DDTHH:MM:SS.mmmZ`; years of any number of digits."""
+    if not len(column):
+        return []
+    days = pa.types.is_date32(column.type)
+    whole = np.asarray(column.cast(pa.int32() if days else pa.int64()).fill_null(0)).astype(np.int64)
+    written = np.datetime_as_string(whole.view("datetime64[D]" if days else "datetime64[ms]"))
+    end = "" if days else "Z"
+    valid = column.is_valid().to_pylist()
+    return [f"{text}{end}" if known else None for text, known in zip(written.tolist(), valid)]
 
 
 def _float(value: Json) -> Json:

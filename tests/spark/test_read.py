@@ -257,3 +257,18 @@ def test_sql_views_carry_options(spark: SparkSession, graph: str) -> None:
         "columns 'id,i32', where '[[\"i32\", \">=\", 0]]')"
     )
     assert spark.sql("SELECT id FROM v WHERE i32 < 2").count() == 2
+
+
+def test_a_query_is_a_frame(spark: SparkSession, graph: str) -> None:
+    text = "query q($least: I32) { match { $t: Thing $t.i32 >= $least } return { $t as id, $t.i32, $t.u64, $t.ts} }"
+    frame = load(spark, graph, query=text, params='{"least": 1}')
+    stored = things()
+    wanted = {
+        str(id_): Decimal(u64) if u64 is not None else None  # type: ignore[arg-type]  # integers and nulls
+        for id_, i32, u64 in zip(stored["id"], stored["i32"], stored["u64"], strict=True)
+        if i32 is not None and i32 >= 1  # type: ignore[operator]  # integers
+    }
+    assert {row["id"]: row["t.u64"] for row in frame.select("id", "`t.u64`").collect()} == wanted
+    assert frame.where("`t.i32` < 0").count() == 0
+    with pytest.raises(PySparkException, match="unknown node type"):
+        load(spark, graph, query="query q() { match { $t: Nothing } return { $t } }")
