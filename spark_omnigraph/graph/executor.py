@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol, TypeVar
 
 from loky import get_reusable_executor
 
+from spark_omnigraph.errors import StorageError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
+_WHY = "killed, mostly for want of memory"
 _IDLE = 30
 """Seconds after which idle worker processes leave."""
 
@@ -43,7 +47,13 @@ class LocalExecutor:
         # The processes start fresh, since Lance does not survive a fork of a process that has used it, and stay for
         # the next load, since starting them costs as much as loading half a million records.
         pool = get_reusable_executor(max_workers=min(self._workers, len(items)), timeout=_IDLE)
-        yield from pool.map(work, items)
+        try:
+            yield from pool.map(work, items)
+        except BrokenProcessPool as error:
+            raise StorageError(
+                f"a worker process ended before its work was done ({_WHY}); "
+                "give the machine more memory, or run fewer at once (--load-concurrency)"
+            ) from error
 
 
 def available_cores() -> int:

@@ -28,6 +28,7 @@ from spark_omnigraph.graph.load import (
     plan_attempt,
 )
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
+from spark_omnigraph.graph.report import check_report_path
 from spark_omnigraph.graph.second_pass import StagedAgain
 from spark_omnigraph.graph.staged_table import gather
 from spark_omnigraph.manifest.rows import Transaction
@@ -67,6 +68,7 @@ def frame_request(
         raise BadRequestError(
             "on_duplicate 'last' needs rows in an order, and a frame has none; drop duplicates before the write"
         )
+    check_report_path(options.bad_rows, ())
     name = parse_branch(branch) if branch is not None else None
     return LoadRequest((), name, mode, actor, options, transaction=transaction)
 

@@ -279,7 +279,7 @@ def check_load(request: LoadRequest, staged: StagedLoad) -> CheckedLoad:
 def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:
     ranges, receipts = staged.plan.ranges, staged.receipts
     found = locate_findings(staged.again, ranges, receipts, staged.tables, result.findings)
-    return write_report(ranges, receipts, found, request.options.bad_rows)
+    return write_report(ranges, receipts, found, request.options.bad_rows, staged.plan.context.storage_options)
 
 
 def _refusal(summary: BadRowSummary) -> str:

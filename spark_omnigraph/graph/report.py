@@ -7,7 +7,10 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import numpy as np
 
@@ -18,6 +21,8 @@ from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.decode import Rejected
 from spark_omnigraph.staging import LocatedRow, RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
+from spark_omnigraph.storage.object_file import put_file
+from spark_omnigraph.storage.uri import locate
 
 SAMPLE = 20
 """Bad rows kept in the error and the summary; the report has all."""
@@ -42,6 +47,9 @@ def check_report_path(path: str | None, inputs: Iterable[InputFile]) -> None:
     """BadRequestError when a report could not be written, or would replace an input of the load."""
     if path is None:
         return
+    if "://" in path:
+        _check_report_uri(path, inputs)
+        return
     target = Path(path).absolute()
     if target.is_dir():
         raise BadRequestError(f"the bad-row report '{path}' is a folder: name a file in it")
@@ -51,13 +59,24 @@ def check_report_path(path: str | None, inputs: Iterable[InputFile]) -> None:
         )
 
 
+def _check_report_uri(uri: str, inputs: Iterable[InputFile]) -> None:
+    locate(uri)  # refuses a scheme that cannot be written to
+    if uri.endswith("/"):
+        raise BadRequestError(f"the bad-row report '{uri}' is a folder: name a file in it")
+    if any(f.name == uri for f in inputs):
+        raise BadRequestError(
+            f"the bad-row report '{uri}' is an input of this load and would replace it: name another file"
+        )
+
+
 def write_report(
     ranges: Sequence[InputRange],
     receipts: Sequence[RangeReceipt],
     found: Mapping[int, list[BadRow]],
     path: str | None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> BadRowSummary:
-    """Counts and samples all bad rows, and writes them as JSON lines to `path` when one is given.
+    """Counts and samples all bad rows, and writes them as JSON lines to `path`, a file or `s3://…`, when one is given.
 
     `found` holds rows from the checks of the whole graph by range. One range is in memory at a time.
     """
@@ -71,9 +90,9 @@ def write_report(
         total += len(rows)
     sample: list[BadRow] = []
     if total:
-        sample = _write(_in_order(ranges, receipts, found), path)
+        sample = _write(_in_order(ranges, receipts, found), path, storage_options)
     elif path is not None:
-        _write(iter(()), path)
+        _write(iter(()), path, storage_options)
     return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
 
 
@@ -140,27 +159,37 @@ def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
     return BadRow(file, line, row.offset, row.record_type, row.field, row.rule, row.message, row.raw)
 
 
-def _write(rows: Iterable[BadRow], path: str | None) -> list[BadRow]:
+def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:
     """Writes all rows, whole or not at all, and returns the first ones."""
     sample: list[BadRow] = []
     if path is None:
-        for row in rows:
-            sample.append(row)
-            if len(sample) == SAMPLE:
-                break
-        return sample
-    target = Path(path).absolute()
+        return list(islice(rows, SAMPLE))
+    try:
+        if path.startswith("s3://"):
+            with TemporaryFile() as out:
+                _write_lines(rows, out, sample)
+                out.seek(0)
+                put_file(path, out, options or {})
+        else:
+            _write_file(rows, Path(path.removeprefix("file://")).absolute(), sample)
+    except OSError as error:
+        raise StorageError(f"storage: the bad-row report {path} cannot be written: {error}") from error
+    return sample
+
+
+def _write_file(rows: Iterable[BadRow], target: Path, sample: list[BadRow]) -> None:
     part = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8") as out:
-            for row in rows:
-                if len(sample) < SAMPLE:
-                    sample.append(row)
-                out.write(json.dumps(row.to_dict(), ensure_ascii=False) + "\n")
+        with part.open("wb") as out:
+            _write_lines(rows, out, sample)
         part.replace(target)
-    except OSError as error:
-        raise StorageError(f"storage: the bad-row report {path} cannot be written: {error}") from error
     finally:
         part.unlink(missing_ok=True)
-    return sample
+
+
+def _write_lines(rows: Iterable[BadRow], out: IO[bytes], sample: list[BadRow]) -> None:
+    for row in rows:
+        if len(sample) < SAMPLE:
+            sample.append(row)
+        out.write(json.dumps(row.to_dict(), ensure_ascii=False).encode() + b"\n")

@@ -8,6 +8,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
@@ -35,6 +36,11 @@ _DDL = "item bigint, part int, status string, payload binary"
 _DONE, _REFUSED, _MISSING = "done", "refused", "missing"
 _LOCAL_MASTER = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 _PROBE_ROWS = 4096
+_WAVE = 8
+"""Tasks a slot in one job of Spark. Results come when a job ends, so that long work is several jobs: the caller can say
+how far it is, and a failure stops what has not begun."""
+_ONE_WAVE = 16
+"""So few tasks are one job, whatever the number of slots."""
 
 _Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -42,13 +48,15 @@ _Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class SparkExecutor:
     """Executor over a Spark session, classic or Connect.
 
-    Work and items travel pickled; results come back in item order, after the last task has ended. An OmnigraphError
-    that a task raises arrives as itself and is not retried; anything else is Spark's to retry, and is raised here as
-    StorageError or InternalError with the reason in one line.
+    Work and items travel pickled; results come back in item order, those of one job of Spark after its last task. An
+    OmnigraphError that a task raises arrives as itself and is not retried; anything else is Spark's to retry, and is
+    raised here as StorageError or InternalError with the reason in one line. A `parallelism` that is given also bounds
+    the tasks: no more run at once, however many slots there are.
     """
 
     def __init__(self, spark: SparkSession, parallelism: int | None = None) -> None:
         self.spark = spark
+        self._bound = parallelism
         self._parallelism = parallelism
 
     @property
@@ -59,13 +67,21 @@ class SparkExecutor:
         return self._parallelism
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-        """`work` of every item, one task each, in item order."""
+        """`work` of every item, in item order. The first job has ended when this returns."""
         if not items:
             return iter(())
         program = cloudpickle.dumps((_attempt, work))
+        size = len(items) if len(items) <= _ONE_WAVE else max(_ONE_WAVE, _WAVE * self.parallelism)
+        waves = [items[start : start + size] for start in range(0, len(items), size)]
+        first: Iterator[R] = self._run(program, waves[0])
+        return chain(first, chain.from_iterable(self._run(program, wave) for wave in waves[1:]))
+
+    def _run(self, program: bytes, items: Sequence[T]) -> Iterator[R]:
+        """One job: a task for each item, or as many as may run at once."""
         rows = _task_rows(program, [cloudpickle.dumps(item) for item in items], CHUNK_BYTES)
+        tasks = min(len(items), self._bound or len(items))
         try:
-            table = self.spark.range(0, len(items), 1, len(items)).mapInArrow(rows, _DDL).toArrow()
+            table = self.spark.range(0, len(items), 1, tasks).mapInArrow(rows, _DDL).toArrow()
         except (PySparkException, _JavaError) as error:
             raise task_failure(error) from error
         return _results(table, len(items))

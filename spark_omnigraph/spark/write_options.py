@@ -23,7 +23,7 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "loadMode": "`append`, `merge`, `overwrite`, `delete`; default from Spark's mode",
     "actor": "name for the commit log",
     "maxBadRows": "bad rows that may be left out: a count, or a fraction below 1; default 0",
-    "badRowsPath": "file for all bad rows, on the machine of the driver",
+    "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
     "txnAppId": "name of the application whose writes are numbered; of a stream by default the id of its query",
     "txnVersion": "number of this write, rising; a number that was committed before is not written again",

@@ -14,18 +14,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import obstore
+from obstore.exceptions import NotFoundError as ObjectNotFoundError
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
 from spark_omnigraph.records.decode import LineChunk
 from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.object_file import open_object, split_s3
 from spark_omnigraph.storage.objects import open_object_store
 from spark_omnigraph.storage.uri import Location, locate
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import LocalStore, S3Store
 
 BLOCK = 8 << 20
 """Bytes read at a time; a chunk of lines is about this large."""
@@ -178,8 +184,7 @@ def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
     if file.content is not None:
         return io.BytesIO(file.content)
     if file.name.startswith("s3://"):
-        bucket, key = _split_s3(file.name)
-        return cast(BinaryIO, obstore.open_reader(open_object_store(locate(bucket, options)), key))
+        return cast(BinaryIO, open_object(file.name, file.stamp, options, buffered=file.is_compressed))
     if _stamp(file.name) != file.stamp:
         raise StorageError(f"storage: input {file.name} changed while it was loaded; run the load again")
     return cast(BinaryIO, open(file.name, "rb", buffering=0))
@@ -205,19 +210,31 @@ def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
 
 
 def _expand_s3(uri: str, options: dict[str, str]) -> list[InputFile]:
-    bucket, key = _split_s3(uri)
+    bucket, key = split_s3(uri)
     store = open_object_store(locate(bucket, options))
-    prefix = key.split("*", 1)[0].rsplit("/", 1)[0] if "*" in key else key
     found: list[InputFile] = []
     with reading(f"list {uri}"):
-        for page in obstore.list(store, prefix or None):
-            for meta in page:
-                if _matches(meta["path"], key):
-                    stamp = str(meta["e_tag"])
-                    found.append(InputFile(f"{bucket}/{meta['path']}", int(meta["size"]), stamp))
+        for meta in _objects(store, key):
+            if _matches(meta["path"], key):
+                found.append(InputFile(f"{bucket}/{meta['path']}", int(meta["size"]), str(meta["e_tag"])))
     if not found:
         raise NotFoundError(f"input '{uri}' not found: no object matches")
     return sorted(found, key=lambda f: f.name)
+
+
+def _objects(store: LocalStore | S3Store, key: str) -> Iterator[ObjectMeta]:
+    """The object of that key, else all below the folder that a key or a glob begins with."""
+    prefix = key
+    if "*" in key:
+        prefix = key.split("*", 1)[0].rpartition("/")[0]
+    elif key and not key.endswith("/"):
+        try:  # a listing of the key would show what is below it, not itself
+            yield obstore.head(store, key)
+            return
+        except (FileNotFoundError, ObjectNotFoundError):
+            pass
+    for page in obstore.list(store, prefix or None):
+        yield from page
 
 
 def _matches(path: str, key: str) -> bool:
@@ -231,11 +248,6 @@ def _matches(path: str, key: str) -> bool:
 
 def _is_hidden(relative: Path) -> bool:
     return any(part.startswith((".", "_")) for part in relative.parts)
-
-
-def _split_s3(uri: str) -> tuple[str, str]:
-    parts = urlsplit(uri)
-    return f"s3://{parts.netloc}", parts.path.lstrip("/")
 
 
 def _stamp(path: str) -> str:

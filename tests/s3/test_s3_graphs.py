@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import subprocess
@@ -12,8 +14,17 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-from spark_omnigraph.errors import AlreadyInitializedError, NotFoundError, OmnigraphError
+from spark_omnigraph.errors import (
+    AlreadyInitializedError,
+    BadRequestError,
+    BadRowsError,
+    NotFoundError,
+    OmnigraphError,
+)
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.storage.lines import list_inputs
+from spark_omnigraph.storage.object_file import put_file
 from tests.races.loads import SCHEMA, records
 from tests.support.cases import Json
 from tests.support.object_store import BUCKET, S3Server, careless_server
@@ -45,6 +56,37 @@ def test_the_three_load_modes(s3: S3Server, uri: str) -> None:
     assert tags(again) == {"z": "three"}
     assert [again.count(table) for table in ("node:Bin", "edge:In")] == [1, 1]
     assert len(again.commits()) == 4
+
+
+def test_input_is_an_object_a_folder_or_a_glob(s3: S3Server, uri: str) -> None:
+    g = Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    folder = f"s3://{BUCKET}/in-{uri.rpartition('/')[2]}"
+    for name in ("a.jsonl", "b.jsonl", "_c.jsonl", "a.jsonl.old"):
+        put_file(f"{folder}/{name}", io.BytesIO("\n".join(records(name, [name])).encode()), s3.storage_options)
+    assert g.load(f"{folder}/a.jsonl").nodes_loaded == {"Part": 1, "Bin": 1}
+    assert g.load([f"{folder}/*.jsonl", f"{folder}/b.jsonl"], mode="merge").nodes_loaded == {"Part": 3, "Bin": 3}
+    assert set(tags(g)) == {"a.jsonl", "b.jsonl", "_c.jsonl"}
+    packed = gzip.compress("\n".join(records("zip", ["zip"])).encode())
+    put_file(f"{folder}/d.jsonl.gz", io.BytesIO(packed), s3.storage_options)
+    g.load(f"{folder}/d.jsonl.gz", mode="merge")
+    g.load(folder, mode="overwrite")
+    assert set(tags(g)) == {"a.jsonl", "b.jsonl", "a.jsonl.old", "zip"}
+    with pytest.raises(NotFoundError, match="no object matches"):
+        g.load(f"{folder}/a.json")
+
+
+def test_a_report_of_bad_rows_may_be_an_object(s3: S3Server, uri: str) -> None:
+    g = Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
+    report = f"s3://{BUCKET}/reports/bad.jsonl"
+    with pytest.raises(BadRowsError) as caught:
+        g.load(['{"type": "Nothing", "data": {}}'], options=LoadOptions(bad_rows=report))
+    assert caught.value.summary.report == report
+    (file,) = list_inputs(report, s3.storage_options)
+    assert 0 < file.size < 1000
+    with pytest.raises(BadRequestError, match="is a folder: name a file in it"):
+        g.load([], options=LoadOptions(bad_rows="s3://bucket/reports/"))
+    with pytest.raises(BadRequestError, match="is an input of this load"):
+        g.load(report, options=LoadOptions(bad_rows=report))
 
 
 def test_init_twice_and_open_nowhere(s3: S3Server, uri: str) -> None:

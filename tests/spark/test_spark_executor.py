@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from spark_omnigraph.errors import BadRowsError, BadRowSummary, InternalError, StorageError, UsageError
@@ -84,5 +85,28 @@ def test_a_missing_package_says_which_and_where(spark: SparkSession) -> None:
         SparkExecutor(spark).map(work, [1])
 
 
-def test_parallelism_may_be_said(spark: SparkSession) -> None:
-    assert SparkExecutor(spark, 5).parallelism == 5
+def test_a_parallelism_that_is_given_bounds_the_tasks(spark: SparkSession) -> None:
+    one = SparkExecutor(spark, 1)
+    assert one.parallelism == 1
+    assert len(set(one.map(partition, [0] * 6))) == 1
+    assert len(set(SparkExecutor(spark).map(partition, [0] * 6))) == 6
+
+
+def partition(_: int) -> int:
+    task = TaskContext.get()
+    assert task is not None
+    return task.partitionId()
+
+
+def test_long_work_is_several_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    """The first results come while most of the work has not begun."""
+    folder = str(tmp_path)
+
+    def mark(n: int) -> int:
+        open(f"{folder}/{n}", "x").close()
+        return n
+
+    results = SparkExecutor(spark).map(mark, list(range(20)))
+    assert next(results) == 0
+    assert len(list(tmp_path.iterdir())) == 16
+    assert list(results) == list(range(1, 20))

@@ -1,0 +1,30 @@
+"""An object reads like the file that it was."""
+
+from __future__ import annotations
+
+import io
+
+import obstore
+from hypothesis import given
+from hypothesis import strategies as st
+from obstore.store import MemoryStore
+
+from spark_omnigraph.storage.object_file import ObjectFile, split_s3
+
+
+@given(st.binary(max_size=50), st.lists(st.tuples(st.integers(0, 60), st.integers(-1, 60)), max_size=6))
+def test_reads_and_seeks_are_those_of_a_file(content: bytes, steps: list[tuple[int, int]]) -> None:
+    store = MemoryStore()
+    obstore.put(store, "a", content)
+    file, same = ObjectFile(store, "a", len(content)), io.BytesIO(content)  # type: ignore[arg-type]  # a store too
+    for start, count in steps:
+        assert file.seek(start) == same.seek(start) == file.tell()
+        assert file.read(count) == same.read(count)
+    assert file.seek(-1, io.SEEK_CUR) == max(0, same.tell() - 1)
+    assert file.seek(0, io.SEEK_END) == len(content)
+    assert file.read() == b""
+
+
+def test_a_uri_is_a_bucket_and_a_key() -> None:
+    assert split_s3("s3://b/x/y.jsonl") == ("s3://b", "x/y.jsonl")
+    assert split_s3("s3://b") == ("s3://b", "")
