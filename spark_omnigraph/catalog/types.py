@@ -173,6 +173,16 @@ class NodeType:
         """Columns of `@key` in canonical (sorted) order, or None."""
         return next((c.columns for c in self.constraints if isinstance(c, Key)), None)
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Columns before the properties: the id."""
+        return ("id",)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All stored columns, in their order."""
+        return (*self.identity, *(p.name for p in self.properties))
+
     def property(self, name: str) -> Property | None:
         return next((p for p in self.properties if p.name == name), None)
 
@@ -198,6 +208,16 @@ class EdgeType:
     def key(self) -> None:
         """Edges have no `@key`."""
         return None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Columns before the properties: the id and both ends."""
+        return ("id", "src", "dst")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All stored columns, in their order."""
+        return (*self.identity, *(p.name for p in self.properties))
 
     def property(self, name: str) -> Property | None:
         return next((p for p in self.properties if p.name == name), None)

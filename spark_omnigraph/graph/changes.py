@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
+from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import BadRequestError, TextEnum
 from spark_omnigraph.graph.scan import pin
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -135,9 +135,7 @@ class TableChange:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns: `id`, for edges `src` and `dst`, then the properties."""
-        leading = ("id", "src", "dst") if isinstance(self.entity, EdgeType) else ("id",)
-        return (*leading, *(p.name for p in self.entity.properties))
+        return self.entity.columns
 
     def images(self, columns: tuple[str, ...]) -> Iterator[tuple[Image, pa.RecordBatch]]:
         """Changed rows with their values: inserted, updated (before, then after), deleted."""
@@ -182,8 +180,7 @@ def diff(
 
 def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[Change]:
     rows = table.rows()
-    is_edge = isinstance(table.entity, EdgeType)
-    columns = ("id", "src", "dst") if is_edge else ("id",)
+    columns = table.entity.identity
     parts = (
         (Operation.INSERT, table.after, rows.inserted),
         (Operation.UPDATE, table.after, rows.updated),

@@ -95,7 +95,7 @@ def check_start(commits: list[Commit], first: int) -> None:
 
 def read_typed(task: FeedTask) -> Iterator[pa.RecordBatch]:
     """Changed rows with all columns of their type, then the commit's."""
-    wanted = _columns(task.entity)
+    wanted = task.entity.columns
     stored = task.change.columns
     for image, batch in task.change.images(stored):
         arrays = [
@@ -122,11 +122,6 @@ def _with_commit(
     facts = (str(image), commit.manifest_version, commit.id, commit.created_at)
     repeated = [pa.array([value] * rows, field.type) for value, field in zip(facts, COMMIT_COLUMNS, strict=True)]
     return pa.RecordBatch.from_arrays([*arrays, *repeated], names=[*names, *(f.name for f in COMMIT_COLUMNS)])
-
-
-def _columns(entity: EntityType) -> tuple[str, ...]:
-    leading = ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
-    return (*leading, *(p.name for p in entity.properties))
 
 
 def _stored_type(entity: EntityType, name: str) -> pa.DataType:

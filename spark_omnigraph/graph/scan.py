@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from spark_omnigraph.branch.control import list_branches
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
+from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.history import list_commits
 from spark_omnigraph.graph.index import Progress, table_status
@@ -80,8 +80,7 @@ class TypeAt:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns: `id`, for edges `src` and `dst`, then the properties."""
-        leading = ("id", "src", "dst") if isinstance(self.entity, EdgeType) else ("id",)
-        return (*leading, *(p.name for p in self.entity.properties))
+        return self.entity.columns
 
 
 def type_at(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str) -> TypeAt:

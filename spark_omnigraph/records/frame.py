@@ -82,7 +82,7 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[t
     left = dict(zip(columns.names, columns.types, strict=True))
     sources = []
     for name in physical_schema(entity).names:
-        prop = entity.property(name) if name not in _leading(entity) else None
+        prop = entity.property(name) if name not in entity.identity else None
         source = _source_of(entity, name, left)
         if source is None:
             _check_absent(entity, name, prop)
@@ -98,10 +98,6 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[t
     for name in left:
         raise BadRequestError(f"'{entity.name}' has no column '{name}'{_nearest(name, physical_schema(entity).names)}")
     return sources
-
-
-def _leading(entity: EntityType) -> tuple[str, ...]:
-    return ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
 
 
 def _source_of(entity: EntityType, name: str, columns: dict[str, pa.DataType]) -> str | None:
@@ -190,7 +186,7 @@ class FrameDecoder:
         columns: dict[str, pa.Array] = {}
         doubtful = np.zeros(rows.num_rows, dtype=bool)
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
-            prop = entity.property(name) if name not in _leading(entity) else None
+            prop = entity.property(name) if name not in entity.identity else None
             if prop is not None:
                 columns[name], unsure = convert(prop, column)
                 if not prop.type.nullable and column.null_count:

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_omnigraph.catalog.types import EdgeType, EntityType, PropType, Scalar
+from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, StorageError
 
 _SCALARS: Mapping[Scalar, DataType] = {
@@ -54,8 +54,7 @@ def spark_type(prop: PropType) -> DataType:
 
 def frame_schema(entity: EntityType) -> StructType:
     """All columns of a type: `id`, for edges `src` and `dst`, then the properties in their stored order."""
-    leading = ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
-    fields = [StructField(name, StringType(), nullable=False) for name in leading]
+    fields = [StructField(name, StringType(), nullable=False) for name in entity.identity]
     fields += [StructField(p.name, spark_type(p.type), p.type.nullable) for p in entity.properties]
     return StructType(fields)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
-from spark_omnigraph.catalog.types import EdgeType, EntityType, PropType, Scalar
+from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.literals import NO_ROW, Column, compare, list_has, text_literal
 
@@ -120,13 +120,12 @@ def _condition(term: Term, entity: EntityType) -> str:
 
 
 def _column(name: str, entity: EntityType) -> Column:
-    leading = ("id", "src", "dst") if isinstance(entity, EdgeType) else ("id",)
-    if name in leading:
+    if name in entity.identity:
         return Column(name, PropType(Scalar.STRING))
     found = entity.property(name)
     if found is None:
-        known = [*leading, *(p.name for p in entity.properties)]
-        raise BadRequestError(f"'{entity.name}' has no column '{name}' to filter on (it has {', '.join(known)})")
+        known = ", ".join(entity.columns)
+        raise BadRequestError(f"'{entity.name}' has no column '{name}' to filter on (it has {known})")
     return Column(name, found.type)
 
 
