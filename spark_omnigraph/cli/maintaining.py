@@ -153,7 +153,9 @@ def index(job: Job) -> Outcome:
 def optimize(job: Job) -> Outcome:
     """Compacts tables and internal datasets, and makes indexes whole."""
     config = job.config
-    graph = Graph.open(config.graph, branch=config.branch, storage_options=job.host.storage_options(config))
+    mode = "r" if config.dry_run else "rw"
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
     report = graph.optimize(dry_run=config.dry_run)
     rows = [(key, t.files_before, t.files_after, t.left or "") for key, t in report.tables.items()]
     say_table(job.log, ("table", "files_before", "files_after", "left"), rows)

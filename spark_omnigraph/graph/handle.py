@@ -310,7 +310,8 @@ class Graph:
         """Joins small files, drops masked rows, makes indexes whole, and compacts the manifest and the commit log. No
         row changes, and there is no commit. A dry run counts files.
         """
-        self._require_writable()
+        if not dry_run:
+            self._require_writable()
         return optimize(self.store, parse_branch(branch or self.branch), dry_run=dry_run)
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:

@@ -199,3 +199,20 @@ def test_index_shows_first_and_then_builds(graph: Graph, capsys: pytest.CaptureF
     _, body, err = run(capsys, "index", "--graph", graph.uri)
     assert body["result"]["built"] == []
     assert "nothing to do" in err
+
+
+def test_optimize_counts_first_and_then_joins(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    version = graph.snapshot().version
+    code, body, err = run(capsys, "optimize", "--graph", graph.uri, "--dry-run")
+    assert (code, body["dry_run"], graph.snapshot().version) == (0, True, version)
+    assert body["result"] == {
+        "tables": {FILM: {"files_before": 2, "files_after": 2, "left": None}}, "indexes": [], "internal": {},
+    }  # fmt: skip
+    assert "nothing was written" in err
+
+    code, body, err = run(capsys, "optimize", "--graph", graph.uri)
+    assert (code, body["commit"], body["warnings"]) == (0, None, [])
+    assert body["result"]["tables"] == {FILM: {"files_before": 2, "files_after": 1, "left": None}}
+    assert body["result"]["indexes"] == [f"{FILM}.id", f"{FILM}.name"]
+    assert body["result"]["internal"].keys() >= {"__manifest", "_graph_commits.lance"}
+    assert graph.count(FILM) == 2
