@@ -41,6 +41,7 @@ _ON_TEXT = {
     Comparator.GREATER: pc.greater,
     Comparator.GREATER_OR_EQUAL: pc.greater_equal,
 }
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 _UNORDERED = np.int8(2)
 """Sign of a comparison with NaN: only `!=` is true."""
 
@@ -73,6 +74,17 @@ def _single(value: Value) -> Value:
     with np.errstate(over="ignore"):
         rounded = float(np.float32(value))
     return rounded if math.isfinite(rounded) else value
+
+
+def fits_float(value: int | float, scalar: Scalar) -> bool:
+    """Whether a float column of this width can hold exactly this finite number."""
+    try:
+        wide = float(value)
+    except OverflowError:
+        return False
+    if not math.isfinite(wide) or wide != value:
+        return False
+    return scalar is Scalar.F64 or (abs(wide) <= _LARGEST_SINGLE and _single(wide) == wide)
 
 
 def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:
@@ -174,6 +186,11 @@ def _against_floats(a: np.ndarray, b: np.ndarray) -> npt.NDArray[np.int8]:
 
 
 def _has_item(left: Side, right: Side, count: int) -> Mask:
+    if len(left.values) == 1 and len(right.values) > 1:
+        found = np.zeros(count, dtype=bool)
+        for item in pc.list_flatten(left.values).drop_null():
+            found |= _ordered(Comparator.EQUAL, right, Side(pa.array([item.as_py()], item.type), left.scalar))
+        return found
     lists = left.values if len(left.values) == count else pa.concat_arrays([left.values] * count)
     parents = np.asarray(pc.list_parent_indices(lists))
     items = Side(pc.list_flatten(lists), left.scalar)

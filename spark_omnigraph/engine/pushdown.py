@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.engine.compare import normal
+from spark_omnigraph.engine.compare import fits_float, normal
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Predicate
 
 EVERY, NONE = "true", "false"
@@ -59,6 +59,8 @@ def _term(predicate: Comparison, stored: Collection[str], text_key: str | None) 
     """SQL, and whether it says all; None when it cannot be said."""
     predicate = normal(predicate)
     column, constant, comparator = predicate.left, predicate.right, predicate.comparator
+    if comparator is Comparator.HAS_ITEM and isinstance(column, Constant) and isinstance(constant, Column):
+        return _one_of(constant, column, stored, text_key)
     if not isinstance(column, Column) or not isinstance(constant, Constant):
         return None
     if constant.value is None or column.name not in stored:
@@ -84,8 +86,26 @@ def _compared(name: str, scalar: Scalar, comparator: Comparator, constant: Const
     if scalar in _RANGES and isinstance(value, int | float) and not isinstance(value, bool):
         return _integer(name, scalar, comparator, value), True
     if scalar in (Scalar.F32, Scalar.F64) and isinstance(value, int | float) and not isinstance(value, bool):
-        return _float(name, comparator, value)
+        return _float(name, scalar, comparator, value)
     return None
+
+
+def _one_of(
+    column: Column, constant: Constant, stored: Collection[str], text_key: str | None
+) -> tuple[str, bool] | None:
+    """A column whose value is an item of a constant list."""
+    items = constant.value if isinstance(constant.value, tuple) else ()
+    if not items or column.name not in stored:
+        return NONE, True
+    name = quoted("id" if column.name == text_key else column.name)
+    scalar = column.type.scalar
+    if scalar is Scalar.STRING:
+        return f"{name} IN ({', '.join(text(item) for item in items if isinstance(item, str))})", True
+    if scalar not in _RANGES or not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+        return None
+    low, high = _RANGES[scalar]
+    fitting = [_integer_literal(scalar, item) for item in items if isinstance(item, int) and low <= item <= high]
+    return (f"{name} IN ({', '.join(fitting)})" if fitting else NONE), True
 
 
 def _boolean(name: str, comparator: Comparator, value: bool) -> tuple[str, bool]:
@@ -144,14 +164,11 @@ def _signed(value: int) -> str:
     return str(value) if value > -(2**63) else "(-9223372036854775807 - 1)"
 
 
-def _float(name: str, comparator: Comparator, value: int | float) -> tuple[str, bool] | None:
+def _float(name: str, scalar: Scalar, comparator: Comparator, value: int | float) -> tuple[str, bool] | None:
     """Lance orders NaN above all numbers; rows are asked again where that could matter."""
-    if isinstance(value, int):
-        if int(float(value)) != value:
-            return None
-        value = float(value)
-    if not math.isfinite(value):
+    if not fits_float(value, scalar):
         return None
+    value = float(value)
     exact = comparator in (Comparator.EQUAL, Comparator.LESS, Comparator.LESS_OR_EQUAL)
     return f"{name} {comparator} {value!r}", exact
 

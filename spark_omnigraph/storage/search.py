@@ -80,7 +80,7 @@ def text_hits(reader: TableReader, column: str, query: str, edits: int | None = 
     """Rows whose text has a token of the query, or with `edits` one within so many edits, with their BM25 scores."""
     if column not in reader.names or not reader.rows:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))
-    dataset = reader.dataset if _is_usable(reader, column) else _TEXT_INDEXES.of(reader, column)
+    dataset = reader.dataset if _is_usable(reader, column, edits is not None) else _TEXT_INDEXES.of(reader, column)
     return _hits(reader, dataset, MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS))
 
 
@@ -100,17 +100,18 @@ def best_text_rows(reader: TableReader, column: str, query: str, count: int, whe
     """The `count` best rows for a query among those that `where` keeps, or all when they are fewer; None when the
     column's index cannot tell. Of rows that score like the last one, some may be missing.
     """
-    if column not in reader.names or not _is_usable(reader, column):
+    if column not in reader.names or not _is_usable(reader, column, fuzzy=False):
         return None
     return _hits(reader, reader.dataset, MatchQuery(query, column), count, where)
 
 
-def _is_usable(reader: TableReader, column: str) -> bool:
+def _is_usable(reader: TableReader, column: str, fuzzy: bool) -> bool:
     index = _text_index(reader, column)
     if index is None:
         return False
     whole = not index.uncovered and len(index.segments) == 1
-    return whole or reader.rows > REBUILT_ROWS
+    # What an index does not cover, Lance searches for equal words alone.
+    return whole or (reader.rows > REBUILT_ROWS and not (fuzzy and index.uncovered))
 
 
 def _text_index(reader: TableReader, column: str) -> IndexCoverage | None:

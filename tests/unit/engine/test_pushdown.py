@@ -53,3 +53,35 @@ def test_what_lance_cannot_decide_is_asked_again() -> None:
 def test_a_column_that_an_old_version_lacks_is_null() -> None:
     found = push([Comparison(Comparator.NOT_EQUAL, column("p", Scalar.I32), Constant(1, PropType(Scalar.I64)))], {"id"})
     assert found.where == "false"
+
+
+def test_numbers_that_an_f32_column_cannot_hold_are_left_to_memory() -> None:
+    for value in (16_777_217, 2**200, 1e300):
+        predicate = Comparison(Comparator.LESS, column("p", Scalar.F32), Constant(value, PropType(Scalar.F64)))
+        assert push([predicate], {"p"}) == Pushed(None, (predicate,))
+    found = push(
+        [Comparison(Comparator.LESS, column("p", Scalar.F32), Constant(16_777_216, PropType(Scalar.I64)))], {"p"}
+    )
+    assert found == Pushed("`p` < 16777216.0", ())
+
+
+@pytest.mark.parametrize(
+    ("scalar", "items", "where"),
+    [
+        (Scalar.STRING, ("a", "it's"), "`p` IN ('a', 'it''s')"),
+        (Scalar.I32, (1, 3_000_000_000, -5), "`p` IN (1, -5)"),
+        (Scalar.I32, (3_000_000_000,), "false"),
+        (Scalar.DATE, (3,), "`p` IN (arrow_cast(3, 'Date32'))"),
+        (Scalar.I64, (), "false"),
+        (Scalar.F64, (1.5,), None),
+    ],
+)
+def test_a_value_among_constants(scalar: Scalar, items: tuple[object, ...], where: str | None) -> None:
+    among = Constant(items, PropType(scalar, is_list=True))  # type: ignore[arg-type]  # values of any type
+    predicate = Comparison(Comparator.HAS_ITEM, among, column("p", scalar))
+    assert push([predicate], {"p"}) == Pushed(where, () if where else (predicate,))
+
+
+def test_the_key_is_looked_up_by_id() -> None:
+    predicate = Comparison(Comparator.EQUAL, column("name", Scalar.STRING), Constant("a", PropType(Scalar.STRING)))
+    assert push([predicate], {"id", "name"}, "name").where == "`id` = 'a'"

@@ -127,6 +127,10 @@ def test_parameters_of_every_kind(graph: Graph) -> None:
     assert names(graph, "$p: Person { age: $b }", "$b: I32?", b=None) == []
     assert names(graph, "$p: Person { name: $b }", "$b: String", b="o'hara`\\") == []
     assert names(graph, "$p: Person $p.seen < now()") == ["ada"]
+    assert names(graph, '$p: Person ["bob", "zed", "dan"] contains $p.name') == ["bob", "dan"]
+    assert names(graph, "$p: Person [0.0, 7.5] contains $p.score") == ["bob", "cyd"]
+    assert names(graph, "$p: Person $q: City [2, 9] contains $p.age $p.name != $q.name") == ["bob"] * 2
+    assert names(graph, "$p: Person { name: $b }", "$b: String", b="new\nline\t\u0000") == []
 
 
 @pytest.mark.parametrize(
