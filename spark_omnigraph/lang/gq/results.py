@@ -64,7 +64,7 @@ def check_results(scope: Scope, body: Read) -> Results:
         _check_grouping(scope, body)
         keys = tuple(ResultKey(_place(scope, key, items, body), key.descending) for key in body.order)
         return Results(items, None, (), keys)
-    first = _ranking(scope, body.order[0].by, body, items) if body.order else None
+    first = _ranking(scope, body.order[0], body, items) if body.order else None
     if first is not None:
         _check_ranked(scope, body, first)
     rest = body.order[1:] if first is not None else body.order
@@ -117,6 +117,9 @@ def _variable(scope: Scope, part: Variable) -> tuple[str, Expression, PropType]:
     parameter = scope.parameter(name)
     if parameter is None:
         raise scope.error(part.name.region, f"variable `${name}` is not bound")
+    if parameter.type.scalar is Scalar.BLOB:
+        message = f"T24: blob parameter `${name}` cannot be projected, ordered or aggregated"
+        raise scope.error(part.name.region, message)
     return name, parameter, parameter.type
 
 
@@ -163,25 +166,29 @@ def _place(scope: Scope, key: Ordering, items: tuple[TypedItem, ...], body: Read
         names = [item.name for item in items]
         if key.by.name.text not in names:
             raise request_error(_unknown_alias(key.by, body))
-        return names.index(key.by.name.text)
+        place = names.index(key.by.name.text)
+        _check_sortable(key.by.name.text, items[place].type)
+        return place
     if isinstance(key.by, PropertyAccess):
         column = scope.column(key.by)
         for place, (item, typed) in enumerate(zip(body.returns, items, strict=True)):
             if typed.value == column and item.alias is None:
+                _check_sortable(typed.name, typed.type)
                 return place
         shown = f"{column.variable}.{column.name}"
         raise request_error(f"column '{shown}' not found for ordering: an aggregate is ordered by what it returns")
     raise request_error("unsupported ordering expression: an aggregate is ordered by its columns or their aliases")
 
 
-def _ranking(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ...]) -> Ranking | None:
-    """The ranking that a first sort key asks for, also through an alias."""
+def _ranking(scope: Scope, key: Ordering, body: Read, items: tuple[TypedItem, ...]) -> Ranking | None:
+    """The ranking that a first sort key asks for, also through an alias; the farthest first is no ranking."""
+    part = key.by
     if isinstance(part, NearestCall | Bm25Call | RrfCall):
         return ranking(scope, part)
     if isinstance(part, AliasReference):
         found = _aliased(part, body, items)
         if isinstance(found, Score) and not isinstance(found.of, TextMatch):
-            return found.of
+            return None if isinstance(found.of, Nearest) and key.descending else found.of
     return None
 
 
@@ -200,14 +207,14 @@ def _check_ranked(scope: Scope, body: Read, by: Ranking) -> None:
 def _sort_value(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ...]) -> Expression:
     if isinstance(part, PropertyAccess):
         column = _readable(scope, part)
-        if column.type.is_list or column.type.is_vector:
-            shown = f"{column.variable}.{column.name}"
-            raise request_error(f"unsupported ordering expression: '{shown}' is {column.type.display()}")
+        _check_sortable(f"{column.variable}.{column.name}", column.type)
         return column
     if isinstance(part, AliasReference):
         found = _aliased(part, body, items)
         if found is None:
             raise request_error(_unknown_alias(part, body))
+        if not isinstance(found, Score):
+            _check_sortable(part.name.text, found.type)
         return found
     if isinstance(part, Variable):
         _variable(scope, part)
@@ -216,6 +223,11 @@ def _sort_value(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ..
     if isinstance(part, NearestCall | Bm25Call | RrfCall):
         raise request_error(f"unsupported ordering expression: {text} ranks the result only as the first sort key")
     raise request_error(f"unsupported ordering expression: {text}; order by properties, aliases or rankings")
+
+
+def _check_sortable(name: str, of: PropType) -> None:
+    if of.is_list or of.is_vector:
+        raise request_error(f"unsupported ordering expression: '{name}' is {of.display()}")
 
 
 def _aliased(part: AliasReference, body: Read, items: tuple[TypedItem, ...]) -> Expression | None:
