@@ -5,23 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.compare import numbers
+from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.engine.compare import constant_array, numbers
 from spark_omnigraph.engine.order import Ranks, codes, ranks
 from spark_omnigraph.engine.rows import Rows
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.lang.gq.plan import IDENTITY, Aggregate, Aggregated, AggregateFunction, Column, Output
+from spark_omnigraph.lang.gq.plan import (
+    IDENTITY,
+    Aggregate,
+    Aggregated,
+    AggregateFunction,
+    Column,
+    Constant,
+    Output,
+)
+
+_EACH_ROW = Constant(True, PropType(Scalar.BOOL))
 
 
 def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
     """The columns of the result, groups in order of their first row."""
     columns = operator.columns
-    wanted = [c.argument if isinstance(c, Aggregated) else _column(c) for c in columns]
-    counted = [isinstance(c, Aggregated) and _counts_rows(c) for c in columns]
-    rows.load((c.variable, c.name) for c, all_of_them in zip(wanted, counted, strict=True) if not all_of_them)
-    values = [
-        pa.array(np.ones(rows.count, dtype=bool)) if all_of_them else rows.column(c.variable, c.name)
-        for c, all_of_them in zip(wanted, counted, strict=True)
-    ]
+    wanted = [_wanted(c) for c in columns]
+    rows.load((c.variable, c.name) for c in wanted if isinstance(c, Column))
+    values = [_values(c, rows) for c in wanted]
     keys = [value for value, column in zip(values, columns, strict=True) if isinstance(column, Output)]
     group, first = codes(keys, rows.count)
     count = len(first) if keys else 1
@@ -34,15 +41,20 @@ def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
     return found
 
 
-def _counts_rows(column: Aggregated) -> bool:
-    """An id is never null."""
-    return column.function is AggregateFunction.COUNT and column.argument.name == IDENTITY
+def _wanted(column: Output | Aggregated) -> Column | Constant:
+    """What a column is made of. Ids are never null, so that counting them is counting the rows."""
+    if isinstance(column, Aggregated):
+        counts_rows = column.function is AggregateFunction.COUNT and column.argument.name == IDENTITY
+        return _EACH_ROW if counts_rows else column.argument
+    if not isinstance(column.value, Column | Constant):
+        raise InternalError(f"'{column.name}' beside an aggregate is neither a column nor a constant")
+    return column.value
 
 
-def _column(output: Output) -> Column:
-    if not isinstance(output.value, Column):
-        raise InternalError(f"'{output.name}' beside an aggregate is not a column")
-    return output.value
+def _values(wanted: Column | Constant, rows: Rows) -> pa.Array:
+    if isinstance(wanted, Column):
+        return rows.column(wanted.variable, wanted.name)
+    return constant_array(wanted.value, wanted.type, rows.count)
 
 
 def _summary(function: AggregateFunction, values: pa.Array, group: Ranks, count: int) -> pa.Array:

@@ -98,7 +98,7 @@ def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:
     if ptype.is_list and ptype.scalar in (Scalar.DATE, Scalar.DATETIME) and isinstance(value, tuple):
         items = [constant_array(one, PropType(ptype.scalar))[0] for one in value]
         return pa.array([items] * count, of)
-    return pa.array([list(value) if isinstance(value, tuple) else value] * count, of)
+    return pa.repeat(pa.scalar(list(value) if isinstance(value, tuple) else value, of), count)
 
 
 def compare(comparison: Comparison, count: int, values: Callable[[Column], pa.Array]) -> Mask:

@@ -217,6 +217,19 @@ def test_aggregates(graph: Graph) -> None:
     assert rows(graph, text) == []
 
 
+def test_a_parameter_beside_an_aggregate_is_a_constant_key(graph: Graph) -> None:
+    params = "$i: I32?, $v: Vector(2), $l: [Date]"
+    given = {"i": 7, "v": [1, 2], "l": ["1970-01-02"]}
+    text = asked("$p: Person", "$i, count($p) as n, $v, $l, $p.on", params=params)
+    assert rows(graph, text, given) == [
+        (7, 1, [1.0, 2.0], ["1970-01-02"], False),
+        (7, 1, [1.0, 2.0], ["1970-01-02"], True),
+        (7, 2, [1.0, 2.0], ["1970-01-02"], None),
+    ]
+    assert rows(graph, asked("$p: Person", "$i, max($p.age) as a", params="$i: I32?")) == [(None, 36)]
+    assert rows(graph, asked("$p: Person { age: 99 }", "$i, count($p)", params="$i: I32?")) == []
+
+
 def test_nearest_with_filters_first(graph: Graph) -> None:
     returned = "$p.name, nearest($p.v, $v) as d"
     text = asked("$p: Person $p.age < 30", returned, "order { nearest($p.v, $v) } limit 2", "$v: Vector(2)")
