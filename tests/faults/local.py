@@ -19,7 +19,7 @@ from lance.commit import CommitConflictError
 from lance.dataset import MergeInsertBuilder
 from obstore.exceptions import AlreadyExistsError, GenericError
 
-from spark_omnigraph.storage import objects, staged
+from spark_omnigraph.storage import commits, objects, staged
 
 
 class When(Enum):
@@ -85,6 +85,7 @@ def injected(faults: Faults) -> Iterator[Faults]:
     """Every call in the block runs through the faults."""
     commit, dataset, write = lance.LanceDataset.commit, lance.dataset, lance.fragment.write_fragments
     execute = MergeInsertBuilder.execute
+    compact = commits.Compaction.commit
 
     def faulty_commit(*arguments: Any, **options: Any) -> Any:
         lost, own = OSError("injected into commit"), CommitConflictError("Failed to commit the transaction")
@@ -93,6 +94,12 @@ def injected(faults: Faults) -> Iterator[Faults]:
     def faulty_execute(builder: Any, rows: Any) -> Any:
         lost, own = OSError("injected into publish"), OSError("Too many concurrent writers. Attempted 0 retries.")
         return faults.call("publish", lambda: execute(builder, rows), lost, own)
+
+    class FaultyCompaction:
+        @staticmethod
+        def commit(*arguments: Any) -> Any:
+            lost, own = OSError("injected into compaction"), OSError("Retryable commit conflict for version 9")
+            return faults.call("compaction", lambda: compact(*arguments), lost, own)
 
     def faulty_open(*arguments: Any, **options: Any) -> Any:
         return faults.call("open", lambda: dataset(*arguments, **options), OSError("injected into open"), None)
@@ -104,6 +111,7 @@ def injected(faults: Faults) -> Iterator[Faults]:
         stack.enter_context(patch.object(objects, "obstore", _Store(faults)))
         stack.enter_context(patch.object(lance.LanceDataset, "commit", staticmethod(faulty_commit)))
         stack.enter_context(patch.object(MergeInsertBuilder, "execute", faulty_execute))
+        stack.enter_context(patch.object(commits, "Compaction", FaultyCompaction))
         stack.enter_context(patch.object(lance.fragment, "write_fragments", faulty_write))
         stack.enter_context(patch.object(staged, "write_fragments", faulty_write))
         stack.enter_context(patch.object(lance, "dataset", faulty_open))

@@ -92,3 +92,57 @@ def test_some_calls_fail_once(tmp_path: Path, world: Path, name: str, when: When
 @pytest.mark.parametrize("name", list(WRITERS))
 def test_each_call_fails_once(tmp_path: Path, world: Path, name: str, when: When) -> None:
     every(world, tmp_path, name, when, slice(None))
+
+
+UNTIDY = BEFORE | {"Person:x=1", "Knows:x-x"}
+
+
+def maintain(root: Path, faults: Faults) -> str:
+    with injected(faults):
+        try:
+            Graph.open(root).optimize()
+        except OmnigraphError as error:
+            return error.kind
+    return "returned"
+
+
+def maintenance(world: Path, folder: Path, when: When, numbers: slice) -> None:
+    """Whatever call fails, no row changes, and what was left half-way is brought to its end."""
+    counted = Faults()
+    shutil.copytree(world, folder / "counted")
+    assert maintain(folder / "counted", counted) == "returned"
+    assert counted.calls.count("compaction") == 2
+    compactions = [number for number, name in enumerate(counted.calls) if name == "compaction"]
+    for number in sorted({*range(len(counted.calls))[numbers], *compactions}):
+        root = folder / f"{number}"
+        shutil.copytree(world, root)
+        outcome = maintain(root, Faults(number, when))
+        where = f"{counted.calls[number]} ({number}), {when.value}: {outcome}"
+        assert state(Graph.open(root, mode="r")) == UNTIDY, where
+        graph = Graph.open(root)
+        assert_whole(graph)
+        graph.optimize()
+        assert_whole(graph)
+        assert state(graph) == UNTIDY, where
+        assert {len(graph.store.open_table(e).get_fragments()) for e in graph.snapshot().entries.values()} == {1}
+        shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def untidy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same graph with two files in each table."""
+    graph = make_graph(tmp_path_factory.mktemp("untidy") / "g")
+    graph.mutate('query q() { insert Person { name: "x", age: 1 } insert Knows { from: "x", to: "x" } }')
+    return Path(graph.uri)
+
+
+@pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
+def test_some_calls_of_maintenance_fail_once(tmp_path: Path, untidy: Path, when: When) -> None:
+    maintenance(untidy, tmp_path, when, slice(list(When).index(when), None, 25))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
+def test_each_call_of_maintenance_fails_once(tmp_path: Path, untidy: Path, when: When) -> None:
+    maintenance(untidy, tmp_path, when, slice(None))
