@@ -12,14 +12,16 @@ from itertools import pairwise
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
-from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.errors import NotFoundError, StorageError
 from spark_omnigraph.graph.changes import Image, TableChange, changed_tables
 from spark_omnigraph.graph.export import plain_values
 from spark_omnigraph.graph.history import list_commits
+from spark_omnigraph.graph.scan import pin
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.scan import stored_versions
 
 COMMIT_COLUMNS = (
     pa.field("_change_type", pa.string(), nullable=False),
@@ -68,16 +70,26 @@ def feed_tasks(
 ) -> list[FeedTask]:
     """What the commits of manifest versions `first` to `last` changed, of one table or of all.
 
-    `commits` are those of `first_parents`. NotFoundError when a version that must be compared is not stored any more.
+    `commits` are those of `first_parents`. NotFoundError when a version that must be compared is not stored any more;
+    it says where the feed can start.
     """
     found: list[FeedTask] = []
     before: Snapshot | None = None
     for parent, commit in pairwise(commits):
         if not first <= commit.manifest_version <= last:
             continue
-        before = before or store.snapshot(parent.branch, parent.manifest_version)
-        after = store.snapshot(commit.branch, commit.manifest_version)
-        for change in changed_tables(store, catalog, before, after):
+        try:
+            before, after = before or _state(store, parent), _state(store, commit)
+            changes = changed_tables(store, catalog, before, after)
+        except (NotFoundError, StorageError) as error:
+            oldest = _oldest_start(store, commits)
+            if oldest is None or oldest <= commit.manifest_version:
+                raise
+            raise NotFoundError(
+                f"what version {commit.manifest_version} changed is not stored any more: a clean-up removed older "
+                f"versions of tables; the change feed can start at version {oldest}"
+            ) from error
+        for change in changes:
             if table_key in (None, change.entity.table_key):
                 entity = catalog.table(change.entity.table_key)
                 assert entity is not None
@@ -86,11 +98,31 @@ def feed_tasks(
     return found
 
 
-def check_start(commits: list[Commit], first: int) -> None:
-    """NotFoundError for a start behind the newest commit."""
-    newest = commits[-1].manifest_version if commits else 0
-    if first > newest:
-        raise NotFoundError(f"manifest version {first} does not exist yet: the newest commit is version {newest}")
+def _state(store: GraphStore, commit: Commit) -> Snapshot:
+    return store.snapshot(commit.branch, commit.manifest_version)
+
+
+def _oldest_start(store: GraphStore, commits: list[Commit]) -> int | None:
+    """The oldest version that a feed up to now can start at, by the versions that are stored; None when none is."""
+    kept: dict[str, frozenset[int]] = {}
+    oldest = None
+    for parent, commit in list(pairwise(commits))[::-1]:
+        try:
+            pins = [pin(store, entry) for entry in _state(store, parent).entries.values()]
+        except (NotFoundError, StorageError):
+            break
+        kept.update({table.uri: stored_versions(table) for table in pins if table.uri not in kept})
+        if any(table.version not in kept[table.uri] for table in pins):
+            break
+        oldest = commit.manifest_version
+    return oldest
+
+
+def check_start(store: GraphStore, branch: str | None, first: int) -> None:
+    """NotFoundError for a start behind the version that comes next."""
+    newest = int(store.manifest(branch).version)
+    if first > newest + 1:
+        raise NotFoundError(f"manifest version {first} does not exist yet: the newest is {newest}")
 
 
 def read_typed(task: FeedTask) -> Iterator[pa.RecordBatch]:

@@ -140,7 +140,7 @@ class Graph:
         as_of: datetime | str | None = None,
     ) -> Graph:
         """A read-only handle pinned to what these name now, by default the newest state."""
-        found = resolve(self.store, ReadTarget(branch or self.branch, version, snapshot, as_of))
+        found = resolve(self.store, ReadTarget(self.branch if branch is None else branch, version, snapshot, as_of))
         return replace(self, writable=False, target=ReadTarget(display(found.branch), version=found.version))
 
     def catalog(self) -> Catalog:
@@ -152,9 +152,19 @@ class Graph:
         return read_contract(self.store).source
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
-        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`."""
-        pinned: Where = {"branch": self.branch, "version": self.target.version}
-        return resolve(self.store, ReadTarget(**(pinned if not where else {"branch": self.branch, **where})))
+        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
+
+        A pinned handle shows its own state alone: BadRequestError for any other.
+        """
+        asked = [name for name, value in where.items() if value is not None]
+        if self.target.version is None:
+            return self._state(where)
+        if asked:
+            raise BadRequestError(
+                f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
+                " chosen: ask the handle that it was made from"
+            )
+        return resolve(self.store, self.target)
 
     def load(
         self,
@@ -288,7 +298,8 @@ class Graph:
         States are given as in `at`: `g.diff({"version": 3})`, `g.diff({"branch": "main"}, {"branch": "draft"})`.
         The cost follows the number of changes, not the size of the graph.
         """
-        return diff(self.store, self.catalog(), self.snapshot(**before), self.snapshot(**(after or {})), only)
+        later = self.snapshot() if after is None else self._state(after)
+        return diff(self.store, self.catalog(), self._state(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -362,6 +373,12 @@ class Graph:
     def recoveries(self) -> list[RecoveryAudit]:
         """Audit rows of all recoveries, oldest first."""
         return read_recoveries(self.store.location)
+
+    def _state(self, where: Where) -> Snapshot:
+        """A state of the graph, on this handle's branch unless another is named."""
+        branch = where.get("branch")
+        line = self.branch if branch is None else branch
+        return resolve(self.store, ReadTarget(line, where.get("version"), where.get("snapshot"), where.get("as_of")))
 
     def _load(self, request: LoadRequest) -> LoadReport:
         options = request.options

@@ -82,18 +82,22 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
     version: int | None = None,
     snapshot: str | None = None,
     as_of: datetime | str | None = None,
+    replace: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """One temporary view for each type, all of one snapshot; table key (`node:Person`) → name of its view.
 
     A view is named after its type, with `prefix` before it; a node and an edge type of one name get `node_` and
-    `edge_` before theirs. Calling it again replaces the views by those of a new snapshot.
+    `edge_` before theirs. BadRequestError when a view or table of such a name is there already, and then none is made,
+    unless `replace` says that temporary views may go and tables be hidden.
     """
     tables = _load(spark, uri, {"table": "tables", **_at(branch, version, snapshot, as_of)}, storage_options)
     with typed_errors():
         rows = tables.select("table", "branch", "manifest_version").collect()
     wanted = None if types is None else set(types)
     views = view_names([row["table"] for row in rows], prefix, wanted)
+    if not replace:
+        _refuse_taken(spark, views.values())
     for row in rows:
         if row["table"] not in views:
             continue
@@ -115,6 +119,15 @@ def view_names(table_keys: Sequence[str], prefix: str, wanted: set[str] | None =
         if wanted is None or name in wanted:
             names[key] = prefix + (f"{kind}_{name}" if bare.count(name.lower()) > 1 else name)
     return names
+
+
+def _refuse_taken(spark: SparkSession, names: Iterable[str]) -> None:
+    for name in names:
+        if spark.catalog.tableExists(f"`{name}`"):
+            raise BadRequestError(
+                f"a view or table '{name}' exists already: give a prefix, or replace=True to put the graph's in its"
+                " place"
+            )
 
 
 def _load_pinned(

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.contract import read_catalog
+from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.feed import (
     COMMIT_COLUMNS,
     ENVELOPE,
@@ -30,6 +31,8 @@ from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_opt
 from spark_omnigraph.spark.types import arrow_target, check_user_schema, frame_schema, to_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 
+MOST_TASKS = 64
+"""Into how many tasks a range of commits is cut, unless the driver has more cores."""
 VERSION = "version"
 """Key of a stream's offset: the manifest version up to which changes were read."""
 
@@ -40,6 +43,8 @@ class FeedPlan:
 
     options: ReadOptions
     frame: StructType
+    versions: tuple[int, int] | None = None
+    """First and last, both included; of a frame, which is one state of the feed. A stream has none."""
 
     def for_schema(self, asked: StructType) -> FeedPlan:
         """The same feed under a schema that the user gave: it prunes and orders columns."""
@@ -53,10 +58,11 @@ class FeedPlan:
         return first_parents(store, parse_branch(self.options.branch))
 
     def partitions(self, first: int, last: int) -> Sequence[FeedPartition]:
-        """One for each table that a commit of the versions changed."""
+        """The tables that each commit of the versions changed, in order, some to a task where there are many."""
         store = self.store()
         tasks = feed_tasks(store, read_catalog(store), self.commits(store), first, last, self.options.table_key)
-        return [FeedPartition(task) for task in tasks]
+        each = -(-len(tasks) // max(MOST_TASKS, available_cores()))
+        return [FeedPartition(tuple(tasks[start : start + each])) for start in range(0, len(tasks), each or 1)]
 
     def read(self, task: FeedTask) -> Iterator[pa.RecordBatch]:
         """Batches of the frame."""
@@ -69,12 +75,24 @@ class FeedPlan:
 class FeedPartition(InputPartition):
     """What one task reads."""
 
-    task: FeedTask
+    tasks: tuple[FeedTask, ...]
 
 
 def is_feed(given: Mapping[str, str]) -> bool:
     """Whether the options ask for the change feed."""
     return any(k.lower() == "table" and v.strip().lower() == MetaTable.CHANGES.value for k, v in given.items())
+
+
+def plan_feed_frame(given: Mapping[str, str]) -> FeedPlan:
+    """A change feed as a frame: as `plan_feed`, and its range of versions is fixed."""
+    plan = plan_feed(given)
+    store, options = plan.store(), plan.options
+    newest = plan.commits(store)[-1].manifest_version
+    first = newest + 1 if options.from_now else options.starting or 0
+    check_start(store, parse_branch(options.branch), first)
+    if options.ending is not None and options.ending < first:
+        raise BadRequestError(f"endingVersion {options.ending} lies before startingVersion {first}")
+    return replace(plan, versions=(first, newest if options.ending is None else min(options.ending, newest)))
 
 
 def plan_feed(given: Mapping[str, str]) -> FeedPlan:
@@ -91,6 +109,12 @@ def plan_feed(given: Mapping[str, str]) -> FeedPlan:
     entity = catalog.table(options.table_key)
     if entity is None:
         raise NotFoundError(f"{options.table_key.replace(':', ' type ')} is not in the schema")
+    taken = next((field.name for field in COMMIT_COLUMNS if entity.property(field.name) is not None), None)
+    if taken is not None:
+        raise BadRequestError(
+            f"'{entity.name}' has a property '{taken}', which is a column of the change feed: read all types together, "
+            f"without the option '{options.table_key.partition(':')[0]}'"
+        )
     commit = from_arrow_schema(pa.schema(COMMIT_COLUMNS))
     fields: list[StructField] = [*frame_schema(entity).fields, *commit.fields]
     return FeedPlan(options, StructType(fields))
@@ -101,27 +125,18 @@ class FeedReader(DataSourceReader):
 
     def __init__(self, plan: FeedPlan) -> None:
         self.plan = plan
-        store = plan.store()
-        commits = plan.commits(store)
-        self.first = plan.options.starting or 0
-        if plan.options.from_now:
-            self.first = commits[-1].manifest_version + 1
-        else:
-            check_start(commits, self.first)
-        newest = commits[-1].manifest_version
-        self.last = newest if plan.options.ending is None else plan.options.ending
-        if plan.options.ending is not None and self.last < self.first:
-            raise BadRequestError(f"endingVersion {self.last} lies before startingVersion {self.first}")
 
     def partitions(self) -> Sequence[InputPartition]:
+        assert self.plan.versions is not None
         with coded():
-            return self.plan.partitions(self.first, self.last)
+            return self.plan.partitions(*self.plan.versions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark turns an empty list of partitions into one partition without a value.
         if isinstance(partition, FeedPartition):
             with coded():
-                yield from self.plan.read(partition.task)
+                for task in partition.tasks:
+                    yield from self.plan.read(task)
 
 
 class FeedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -142,12 +157,12 @@ class FeedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        commits = self._commits()
-        if self.plan.options.from_now:
+        commits, options = self._commits(), self.plan.options
+        if options.from_now:
             return {VERSION: commits[-1].manifest_version}
-        start = self.plan.options.starting or 0
+        start = options.starting or 0
         with coded():
-            check_start(commits, start - 1)
+            check_start(self.plan.store(), parse_branch(options.branch), start)
         # The oldest commit made the graph: there is nothing before it to compare with.
         return {VERSION: max(start - 1, commits[0].manifest_version)}
 
@@ -166,7 +181,8 @@ class FeedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, FeedPartition):
             with coded():
-                yield from self.plan.read(partition.task)
+                for task in partition.tasks:
+                    yield from self.plan.read(task)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to release: versions belong to the graph."""

@@ -37,6 +37,8 @@ READ_OPTIONS: Mapping[str, str] = {
 }
 """Every option of a read and what it takes; docs/spark-read.md shows them."""
 STORAGE_HELP = "for the object store: `storage.aws_region`, `storage.aws_access_key_id`, …"
+_MOST_DIGITS = 18
+"""Of a number: what 64 bits hold in any case."""
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 
@@ -218,9 +220,13 @@ def _json_object(name: str, text: str) -> Mapping[str, object]:
 def _count_option(name: str, text: str | None, least: int) -> int | None:
     if text is None:
         return None
-    if not text.strip().isdecimal() or int(text) < least:
-        raise BadRequestError(f"option '{name}' is '{text}'; it takes a whole number, {least} or more")
-    return int(text)
+    digits = text.strip()
+    if not digits.isdecimal() or len(digits) > _MOST_DIGITS or int(digits) < least:
+        shown = text if len(text) <= 2 * _MOST_DIGITS else f"{text[:_MOST_DIGITS]}…"
+        raise BadRequestError(
+            f"option '{name}' is '{shown}'; it takes a whole number, {least} or more, of at most {_MOST_DIGITS} digits"
+        )
+    return int(digits)
 
 
 def _choice(name: str, text: str, choices: type[MetaTable]) -> MetaTable:

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.spark.errors import coded
-from spark_omnigraph.spark.feed import FeedPlan, FeedReader, FeedStream, is_feed, plan_feed
+from spark_omnigraph.spark.feed import FeedPlan, FeedReader, FeedStream, is_feed, plan_feed, plan_feed_frame
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.reader import GraphReader
 from spark_omnigraph.spark.writer import plan_stream_write, plan_write
@@ -61,4 +61,4 @@ class OmnigraphDataSource(DataSource):
             return plan_stream_write(self.options, schema, overwrite)
 
     def _planned(self) -> ReadPlan | FeedPlan:
-        return plan_feed(self.options) if is_feed(self.options) else plan_read(self.options)
+        return plan_feed_frame(self.options) if is_feed(self.options) else plan_read(self.options)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
-from spark_omnigraph.storage.scan import PinnedTable, open_pinned, reading, replace_blobs
+from spark_omnigraph.storage.scan import PinnedTable, column_names, open_pinned, reading, replace_blobs
 
 TAKE_ROWS = 8192
 _ADDRESS, _ROW = "_rowaddr", "_rowid"
@@ -50,10 +50,12 @@ def row_changes(before: PinnedTable | None, after: PinnedTable | None, same_line
     place = pc.index_in(come["id"], value_set=gone["id"].combine_chunks())
     matched, at = come.filter(pc.is_valid(place)), place.filter(pc.is_valid(place))
     replaced = gone.take(at)
-    if before is not None and same_line:
+    if before is None or after is None or not len(matched):
+        touched = pa.array([], pa.bool_())
+    elif same_line:
         touched = pc.greater(matched[_UPDATED], before.version)
     else:
-        touched = _differ(old, new, replaced[_ROW], matched[_ROW])
+        touched = _differ((before, replaced[_ROW]), (after, matched[_ROW]))
     stays = pc.invert(pc.is_in(gone["id"], value_set=matched["id"].combine_chunks()))
     return RowChanges(
         inserted=_ids(come.filter(pc.is_null(place))),
@@ -148,18 +150,15 @@ def _ids(rows: pa.Table) -> pa.Array:
     return rows[_ROW].combine_chunks()
 
 
-def _differ(
-    old: LanceDataset | None, new: LanceDataset | None, before: pa.ChunkedArray, after: pa.ChunkedArray
-) -> pa.Array:
+def _differ(old: tuple[PinnedTable, pa.ChunkedArray], new: tuple[PinnedTable, pa.ChunkedArray]) -> pa.Array:
     """Whether the rows of two aligned lists have different values, compared by the columns that both versions store."""
-    if old is None or new is None or not len(before):
-        return pa.array([], pa.bool_())
-    columns = [name for name in new.schema.names if name in set(old.schema.names)]
-    found: list[bool] = []
-    for start in range(0, len(before), TAKE_ROWS):
-        with reading(f"compare rows of {new.uri}"):
-            left = old._take_rows(before.slice(start, TAKE_ROWS).to_pylist(), columns=columns)
-            right = new._take_rows(after.slice(start, TAKE_ROWS).to_pylist(), columns=columns)
-        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-        found.extend(repr(a) != repr(b) for a, b in pairs)  # text tells NaN from null and equals itself
-    return pa.array(found, pa.bool_())
+    known = set(column_names(old[0]))
+    columns = tuple(name for name in column_names(new[0]) if name in known)
+    pairs = zip(_rows(*old, columns), _rows(*new, columns), strict=True)
+    return pa.array([a != b for a, b in pairs], pa.bool_())
+
+
+def _rows(table: PinnedTable, rows: pa.ChunkedArray, columns: tuple[str, ...]) -> Iterator[str]:
+    """Each row as text, which tells NaN from null and equals itself."""
+    for batch in read_rows(table, rows, columns):
+        yield from map(repr, batch.to_pylist())

@@ -127,7 +127,7 @@ def open_pinned(table: PinnedTable) -> LanceDataset:
         with reading(f"open {table.uri} at version {table.version}"):
             return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
     except StorageError as error:
-        stored = _stored_versions(table)
+        stored = stored_versions(table)
         if table.version in stored or table.version > max(stored, default=0):
             raise
         raise NotFoundError(
@@ -136,7 +136,7 @@ def open_pinned(table: PinnedTable) -> LanceDataset:
         ) from error
 
 
-def _stored_versions(table: PinnedTable) -> frozenset[int]:
+def stored_versions(table: PinnedTable) -> frozenset[int]:
     """Versions of a table's line that are still there; empty when even the newest cannot be opened."""
     try:
         newest = lance.dataset(table.uri, storage_options=dict(table.options) or None)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
+import lance
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.spark.api import register
+from spark_omnigraph.spark.api import is_remote, register
 from spark_omnigraph.spark.errors import typed_errors
 
 SCHEMA = """
@@ -101,7 +102,7 @@ def test_all_types_together(spark: SparkSession, graph: Graph, versions: list[in
 
 def test_what_cannot_be_read_is_refused(spark: SparkSession, graph: Graph, versions: list[int]) -> None:
     with (
-        pytest.raises(NotFoundError, match="version 999 does not exist yet: the newest commit is version"),
+        pytest.raises(NotFoundError, match="version 999 does not exist yet: the newest is"),
         typed_errors(),
     ):
         feed(spark, graph, startingVersion=999).collect()
@@ -111,6 +112,55 @@ def test_what_cannot_be_read_is_refused(spark: SparkSession, graph: Graph, versi
         spark.read.format("omnigraph").option("node", "Lamp").option("startingVersion", "1").load(graph.uri).collect()
     with pytest.raises(NotFoundError, match="node type Lamb is not in the schema"), typed_errors():
         feed(spark, graph, node="Lamb").collect()
+
+
+def test_a_feed_is_one_state_and_names_its_columns_once(spark: SparkSession, tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", "node Lamp { tag: String @key  watt: I32?  _commit_id: I32? }")
+    g.load([lamp("a", 1, _commit_id=7)])
+    frame = feed(spark, g)
+    pinned = frame.count()
+    g.load([lamp("b", 2)])
+    assert (pinned, frame.count(), feed(spark, g).count()) == (1, 2 if is_remote(spark) else 1, 2)
+    assert json.loads(frame.head()["data"])["_commit_id"] == 7
+    with pytest.raises(BadRequestError, match="'Lamp' has a property '_commit_id'"), typed_errors():
+        feed(spark, g, node="Lamp").collect()
+
+
+def test_versions_that_are_gone_are_said_by_frames_and_streams(spark: SparkSession, tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", SCHEMA)
+    for number in range(3):
+        g.load([lamp("l", number)], mode="merge")
+    entry = g.snapshot().entries["node:Lamp"]
+    table = lance.dataset(g.store.table_uri(entry.location, None))
+    table.cleanup_old_versions(older_than=timedelta(0), retain_versions=2)
+    newest = g.commits()[-1].manifest_version
+    says = f"the change feed can start at version {newest}"
+    with pytest.raises(NotFoundError, match=says), typed_errors():
+        feed(spark, g, node="Lamp").collect()
+    assert len(of_lamps(feed(spark, g, node="Lamp", startingVersion=newest))) == 2
+    with pytest.raises(NotFoundError, match=says), typed_errors():
+        stream(spark, g.uri, tmp_path, "gone")
+    (rows,) = stream(spark, g.uri, tmp_path / "again", "later", startingVersion=newest)
+    assert [row["_change_type"] for row in rows] == ["update_preimage", "update_postimage"]
+
+
+def test_a_stream_from_now_on(spark: SparkSession, tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", SCHEMA)
+    g.load([lamp("a", 1)])
+    assert stream(spark, g.uri, tmp_path, "none", startingVersion="latest") == []
+    g.load([lamp("b", 2)])
+    (rows,) = stream(spark, g.uri, tmp_path, "one", startingVersion="latest")
+    assert [(row["id"], row["_change_type"]) for row in rows] == [("b", "insert")]
+
+
+def test_a_stream_starts_at_the_version_that_comes_next(spark: SparkSession, tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", SCHEMA)
+    g.load([lamp("a", 1)])
+    start = g.snapshot().version + 1
+    assert stream(spark, g.uri, tmp_path, "none", startingVersion=start) == []
+    g.load([lamp("b", 2)])
+    (rows,) = stream(spark, g.uri, tmp_path, "one", startingVersion=start)
+    assert [row["id"] for row in rows] == ["b"]
 
 
 def stream(spark: SparkSession, uri: str, folder: Path, name: str, **options: object) -> list[list[dict[str, object]]]:
@@ -135,7 +185,8 @@ def stream(spark: SparkSession, uri: str, folder: Path, name: str, **options: ob
         .start()
     )
     assert query.awaitTermination(120)
-    texts = ["".join(file.read_text() for file in batch.glob("*.json")) for batch in sorted(found.iterdir())]
+    batches = sorted(found.iterdir()) if found.exists() else []
+    texts = ["".join(file.read_text() for file in batch.glob("*.json")) for batch in batches]
     return [[json.loads(line) for line in text.splitlines()] for text in texts if text]
 
 

@@ -247,8 +247,20 @@ def test_views_are_of_one_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     publish(store, {"node:Thing": stored_things()}, branch="dev/one")
     query = "SELECT count(*) AS n FROM g_Thing CROSS JOIN g_Link"
     assert spark.sql(query).collect() == [Row(n=30)]
-    create_views(spark, store.root, branch="dev/one", prefix="g_", types=["Thing"])
+    with pytest.raises(BadRequestError, match="a view or table 'g_Thing' exists already"):
+        create_views(spark, store.root, branch="dev/one", prefix="g_", types=["Thing"])
+    assert spark.sql(query).collect() == [Row(n=30)]
+    create_views(spark, store.root, branch="dev/one", prefix="g_", types=["Thing"], replace=True)
     assert spark.sql(query).collect() == [Row(n=60)]
+
+
+def test_views_of_the_user_stay(spark: SparkSession, tmp_path: Path) -> None:
+    store, _ = branched_graph(tmp_path / "g")
+    spark.range(3).createOrReplaceTempView("mine_thing")
+    with pytest.raises(BadRequestError, match="'mine_Thing' exists already: give a prefix, or replace=True"):
+        create_views(spark, store.root, prefix="mine_")
+    assert spark.table("mine_thing").columns == ["id"]
+    assert not spark.catalog.tableExists("mine_Empty")
 
 
 def test_sql_views_carry_options(spark: SparkSession, graph: str) -> None:

@@ -102,6 +102,36 @@ def test_branches_that_went_apart_are_compared_by_values(graph: Graph) -> None:
     ]
 
 
+def test_equal_blobs_in_other_files_are_no_change(graph: Graph) -> None:
+    graph.create_branch("draft")
+    photos = {"a": "base64:" + "QUFB" * 9, "b": "base64:" + "QkJC" * 99, "c": "base64:QUI="}
+    for branch, tags in (("main", "abc"), ("draft", "cba")):
+        graph.load([lamp(tag, 1, photo=photos[tag]) for tag in tags], mode="merge", branch=branch)
+    assert graph.diff({}, {"branch": "draft"}).changes == ()
+    graph.load([lamp("c", 1, photo="base64:QUE=")], mode="merge", branch="draft")
+    assert listed(graph.diff({}, {"branch": "draft"}).changes) == [("update", "node:Lamp", "c")]
+
+
+def test_deleted_nodes_and_their_edges(graph: Graph) -> None:
+    before = graph.snapshot().version
+    graph.delete("node:Lamp", ["a"])
+    found = graph.diff({"version": before})
+    assert listed(found.changes) == [("delete", "edge:In", "i1"), ("delete", "node:Lamp", "a")]
+    assert (found.changes[0].src, found.changes[0].dst) == ("a", "r")
+
+
+def test_a_pinned_handle_compares_with_what_it_shows(graph: Graph) -> None:
+    first = graph.snapshot().version
+    graph.load([lamp("c", 3)])
+    then = graph.at()
+    graph.load([lamp("d", 4)])
+    assert listed(then.diff({"version": first}).changes) == [("insert", "node:Lamp", "c")]
+    assert listed(then.diff({"version": first}, {}).changes) == [
+        ("insert", "node:Lamp", "c"),
+        ("insert", "node:Lamp", "d"),
+    ]
+
+
 def test_only_the_wanted_changes(graph: Graph) -> None:
     before = graph.snapshot().version
     graph.load([lamp("b", 75), lamp("c", 3), '{"type": "Room", "data": {"name": "s"}}'], mode="merge")
@@ -127,7 +157,7 @@ def test_images_have_the_values_before_and_after(graph: Graph) -> None:
 
 _WRITES = st.lists(
     st.tuples(
-        st.sampled_from(["append", "merge", "overwrite", "compact"]),
+        st.sampled_from(["append", "merge", "overwrite", "delete", "compact"]),
         st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2), min_size=1, max_size=4),
     ),
     min_size=1,
@@ -144,6 +174,11 @@ def test_random_histories_agree_with_a_dictionary(tmp_path_factory: pytest.TempP
     for number, (mode, drawn) in enumerate(writes):
         if mode == "compact":
             _compact(g)
+            continue
+        if mode == "delete":
+            g.delete("node:Lamp", drawn)
+            rows = {k: v for k, v in rows.items() if k not in drawn}
+            states.append((g.snapshot().version, dict(rows)))
             continue
         lamps = {k: v for k, v in drawn.items() if mode != "append" or k not in rows}
         if not lamps:

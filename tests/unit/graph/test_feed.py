@@ -9,6 +9,8 @@ from pathlib import Path
 
 import lance
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spark_omnigraph import Graph, NotFoundError
 from spark_omnigraph.graph.feed import FeedTask, check_start, feed_tasks, first_parents, read_envelopes, read_typed
@@ -18,6 +20,10 @@ SCHEMA = "node Lamp { tag: String @key  watt: F64?  photo: Blob? }\nedge Near: L
 
 def lamp(tag: str, watt: float, **more: object) -> str:
     return json.dumps({"type": "Lamp", "data": {"tag": tag, "watt": watt, **more}})
+
+
+def near(name: str) -> str:
+    return json.dumps({"edge": "Near", "from": name[0], "to": name[1], "data": {"id": name}})
 
 
 @pytest.fixture
@@ -77,16 +83,101 @@ def test_what_json_lacks_has_a_text(graph: Graph) -> None:
     assert json.loads(batch.to_pylist()[0]["data"]) == {"id": "e", "photo": "base64:aGk=", "tag": "e", "watt": 5.0}
 
 
-def test_a_start_in_the_future_is_refused(graph: Graph) -> None:
-    commits = first_parents(graph.store, None)
-    with pytest.raises(NotFoundError, match="manifest version 99 does not exist yet"):
-        check_start(commits, 99)
+def test_a_start_may_be_the_version_that_comes_next(graph: Graph) -> None:
+    newest = graph.snapshot().version
+    check_start(graph.store, None, newest + 1)
+    with pytest.raises(NotFoundError, match=f"version {newest + 2} does not exist yet: the newest is {newest}"):
+        check_start(graph.store, None, newest + 2)
 
 
-def test_a_version_that_was_cleaned_up_is_named_with_the_oldest_that_is_left(graph: Graph) -> None:
-    graph.load([lamp("b", 9)], mode="merge")
-    entry = graph.snapshot().entries["node:Lamp"]
-    dataset = lance.dataset(graph.store.table_uri(entry.location, None))
-    dataset.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
-    with pytest.raises(NotFoundError, match=r"version \d+ of .* is not stored any more: .* that is left is \d+"):
+def test_where_the_feed_can_start_when_versions_are_gone(graph: Graph) -> None:
+    for number in range(4):
+        graph.load([lamp("l", number)], mode="merge")
+    third, fourth = (c.manifest_version for c in graph.commits()[-2:])
+    entry = graph.at(version=third).snapshot().entries["node:Lamp"]
+    table = lance.dataset(graph.store.table_uri(entry.location, None))
+    gone = [v["version"] for v in table.versions() if v["version"] < entry.version]
+    assert gone
+    table.cleanup_old_versions(older_than=timedelta(0), retain_versions=table.version - entry.version + 1)
+    with pytest.raises(NotFoundError, match=f"clean-up removed .* the change feed can start at version {fourth}$"):
         rows(tasks(graph))
+    found = [
+        row
+        for task in tasks(graph, first=fourth, table="node:Lamp")
+        for batch in read_typed(task)
+        for row in batch.to_pylist()
+    ]
+    assert [(row["_change_type"], row["watt"]) for row in found] == [("update_preimage", 2), ("update_postimage", 3)]
+    with pytest.raises(
+        NotFoundError, match="is not stored any more: a clean-up removed it; the oldest that is left is"
+    ):
+        graph.diff({"version": graph.commits()[1].manifest_version})
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "merge", "overwrite", "delete", "edges", "optimize"]),
+        st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2), min_size=1, max_size=3),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(_STEPS)
+def test_the_feed_replayed_is_the_graph(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
+    g = Graph.init(tmp_path_factory.mktemp("g") / "g", SCHEMA)
+    states = {}
+    for kind, drawn in steps:
+        _write(g, kind, drawn)
+        states[g.commits()[-1].manifest_version] = _stored(g)
+    held: dict[tuple[str, str], str] = {}
+    for version in sorted(states):
+        for task in (t for t in tasks(g) if t.commit.manifest_version == version):
+            for batch in read_envelopes(task):
+                for change in batch.to_pylist():
+                    _apply(held, change)
+        assert held == states[version]
+
+
+def _write(g: Graph, kind: str, drawn: dict[str, int]) -> None:
+    stored = [key for table, key in _stored(g) if table == "node:Lamp"]
+    if kind == "optimize":
+        g.optimize()
+    elif kind == "delete":
+        g.delete("node:Lamp", drawn)
+    elif kind == "edges":
+        known = [a + b for a in drawn for b in drawn if a in stored and b in stored]
+        if known:
+            g.load([near(name) for name in known], mode="merge")
+    elif kind == "overwrite":
+        edges = [key for table, key in _stored(g) if table == "edge:Near"]
+        if edges:
+            g.delete("edge:Near", edges)
+        g.load([lamp(k, v) for k, v in drawn.items()], mode="overwrite")
+    else:
+        lines = [lamp(k, v) for k, v in drawn.items() if kind == "merge" or k not in stored]
+        if lines:
+            g.load(lines, mode=kind)
+
+
+def _stored(g: Graph) -> dict[tuple[str, str], str]:
+    """Rows by table and id, as the text of their values."""
+    found = {}
+    for line in g.export():
+        record = json.loads(line)
+        table = f"node:{record['type']}" if "type" in record else f"edge:{record['edge']}"
+        found[table, record["data"]["id"]] = json.dumps(record["data"], sort_keys=True)
+    return found
+
+
+def _apply(held: dict[tuple[str, str], str], change: dict[str, object]) -> None:
+    """One image: what goes must be there with these values, what comes must not be there."""
+    key = (str(change["table"]), str(change["id"]))
+    values = json.dumps(json.loads(str(change["data"])), sort_keys=True)
+    if change["_change_type"] in ("delete", "update_preimage"):
+        assert held.pop(key) == values
+    else:
+        assert key not in held
+        held[key] = values
