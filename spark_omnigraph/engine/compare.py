@@ -98,6 +98,8 @@ def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:
     if ptype.is_list and ptype.scalar in (Scalar.DATE, Scalar.DATETIME) and isinstance(value, tuple):
         items = [constant_array(one, PropType(ptype.scalar))[0] for one in value]
         return pa.array([items] * count, of)
+    if count == 0:
+        return pa.array([], of)  # `repeat` refuses no lists
     return pa.repeat(pa.scalar(list(value) if isinstance(value, tuple) else value, of), count)
 
 

@@ -227,7 +227,8 @@ def test_a_parameter_beside_an_aggregate_is_a_constant_key(graph: Graph) -> None
         (7, 2, [1.0, 2.0], ["1970-01-02"], None),
     ]
     assert rows(graph, asked("$p: Person", "$i, max($p.age) as a", params="$i: I32?")) == [(None, 36)]
-    assert rows(graph, asked("$p: Person { age: 99 }", "$i, count($p)", params="$i: I32?")) == []
+    for items in ("$i, $v, $l, count($p)", "$i, $v, $l, [1], []"):
+        assert rows(graph, asked("$p: Person { age: 99 }", items, params=params), given) == []
 
 
 def test_nearest_with_filters_first(graph: Graph) -> None:
