@@ -189,7 +189,10 @@ def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callabl
     a HEAD that is ahead of its pin.
     """
     if store.has_schema_lock():
-        raise ConflictError("a schema change is running (or died): writes are refused until it is over")
+        raise ConflictError(
+            "a schema change is running, or died: writes are refused until it is over. One that died is seen to by a "
+            "read-write open some minutes later, or by recover"
+        )
     if schema_hash() != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.

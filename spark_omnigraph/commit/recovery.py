@@ -33,7 +33,7 @@ from spark_omnigraph.commit.ending import (
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
-from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile
+from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
 from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
@@ -95,6 +95,7 @@ def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Sc
     problems = list(found.problems)
     if scope is Scope.FULL and not problems and not any(each.is_schema_change for each in found.sidecars):
         reconcile(store)
+        release_lost_lock(store)
     for sidecar in found.sidecars:
         if not is_live(store, sidecar):
             try:

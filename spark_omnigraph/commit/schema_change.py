@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from urllib.parse import unquote
 
 from spark_omnigraph.catalog.ir import catalog_from_ir
 from spark_omnigraph.catalog.types import Catalog
@@ -37,6 +38,8 @@ from spark_omnigraph.storage.layout import (
 )
 
 STAGED = ".staging"
+LOCK_TERM = 600.0
+"""Seconds after which the lock of a schema change without a sidecar counts as lost."""
 _FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 """In the order in which they are named."""
 
@@ -94,12 +97,7 @@ class SchemaChange:
 
     def unlock(self) -> None:
         """Removes the branch by which the change kept everybody else out; whoever made it is gone."""
-        for path in (MANIFEST, COMMITS):
-            dataset = self._store.open_dataset(path)
-            for name in dataset.branches.list():
-                if name.lstrip("/") == SCHEMA_APPLY_LOCK:
-                    with suppress(CommitFailed):  # writers go on saying that it is there
-                        drop_branch(dataset, name)
+        _unlock(self._store)
 
     def _exists(self, registration: Registration) -> bool:
         return self._store.objects.has_prefix(f"{branch_path(registration.path, registration.branch)}/_versions")
@@ -152,6 +150,25 @@ def reconcile(store: GraphStore) -> None:
         _promote(store)
     else:
         raise _unclear(store, staged, "its tables are those of neither schema")
+
+
+def release_lost_lock(store: GraphStore) -> None:
+    """Removes the lock of a change that died without a sidecar. One that moves tables has its sidecar right after the
+    lock, and all others take seconds, so a lock of some age without a sidecar is nobody's.
+    """
+    for each in store.objects.files(f"{MANIFEST}/_refs/branches"):
+        name = unquote(each.path.rsplit("/", 1)[-1]).removesuffix(".json").lstrip("/")
+        if name == SCHEMA_APPLY_LOCK and datetime.now(timezone.utc) > each.modified + timedelta(seconds=LOCK_TERM):
+            _unlock(store)
+
+
+def _unlock(store: GraphStore) -> None:
+    for path in (MANIFEST, COMMITS):
+        dataset = store.open_dataset(path)
+        for name in dataset.branches.list():
+            if name.lstrip("/") == SCHEMA_APPLY_LOCK:
+                with suppress(CommitFailed):  # writers go on saying that it is there
+                    drop_branch(dataset, name)
 
 
 def _catalog(store: GraphStore, name: str) -> Catalog:

@@ -15,8 +15,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph import Graph, SchemaFilesError
+from spark_omnigraph import ConflictError, Graph, SchemaFilesError
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.commit.schema_change import LOCK_TERM
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK, manifest_file
 from spark_omnigraph.storage.manifest_table import publish_rows
@@ -234,6 +235,21 @@ def test_a_schema_with_the_same_tables_is_for_a_person_to_decide(change: Change,
     for path in change.root.glob("*.staging"):
         path.unlink()
     Graph.open(change.root)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_lock_without_a_sidecar_goes_once_it_is_old(change: Change, lost: bool) -> None:
+    change.lock()
+    reference = change.root / "__manifest" / "_refs" / "branches" / f"{SCHEMA_APPLY_LOCK}.json"
+    moment = time.time() - LOCK_TERM + (-5 if lost else 60)
+    os.utime(reference, (moment, moment))
+    if lost:
+        check(change, finished=False, audited=False)
+        return
+    graph = Graph.open(change.root)
+    assert graph.store.has_schema_lock(), "it may be that of a change that has just begun"
+    with pytest.raises(ConflictError, match=r"schema change is running, or died.*recover"):
+        graph.load([record("A", "2")])
 
 
 def test_a_writer_leaves_a_change_to_a_read_write_open(change: Change) -> None:
