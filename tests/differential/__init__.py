@@ -1,0 +1,1 @@
+"""Random graphs and random queries: the engine, in every form it has, against `tests.oracle`."""

@@ -1,0 +1,127 @@
+"""Asks one question of the engine in all its forms and of the oracle, and shows where they differ."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spark_omnigraph.engine.expand import Strategy
+from spark_omnigraph.engine.result import json_values
+from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.query import bound_plan, prepare, run_query
+from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.manifest.snapshot import Snapshot
+from tests.differential.questions import Question
+from tests.differential.worlds import State, World
+from tests.oracle.answer import Answer, answer
+from tests.oracle.evaluate import AmbiguousError
+from tests.oracle.values import Stored
+
+Table = tuple[list[str], list[tuple[Stored, ...]]]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A question that was answered wrongly."""
+
+    state: State
+    form: str
+    question: Question
+    expected: Answer
+    got: Table | str
+
+    def shown(self, schema: str) -> str:
+        rows = {**self.state.rows.nodes, **self.state.rows.edges}
+        lines = [json.dumps([name, key, row], default=str) for name, of in rows.items() for key, row in of.items()]
+        return "\n".join(
+            [
+                f"{self.form}, {self.state.name}:",
+                schema,
+                *lines,
+                self.question.text,
+                json.dumps(self.question.given),
+                f"expected {self.expected}",
+                f"got      {self.got}",
+            ]
+        )
+
+
+def forms(world: World, state: State) -> Iterator[tuple[str, Graph, Snapshot, Strategy]]:
+    """Every way in which the engine can answer."""
+    for indexed in (False, True):
+        graph, snapshot = (world.indexed, state.indexed) if indexed else (world.plain, state.plain)
+        for strategy in (Strategy.ADJACENCY, Strategy.LOOKUP):
+            yield f"{'indexed' if indexed else 'plain'}, {strategy}", graph, snapshot, strategy
+
+
+def expected(world: World, state: State, question: Question) -> Answer | None:
+    """The oracle's answer; None where the rules leave it open."""
+    query = pick_query(parse_queries(question.text), None)
+    check_read(world.catalog, query)
+    try:
+        return answer(world.catalog, state.rows, query, question.stored)
+    except AmbiguousError:
+        return None
+
+
+def first_mismatch(world: World, state: State, question: Question) -> Mismatch | None:
+    """The first form that answers differently from the oracle."""
+    wanted = expected(world, state, question)
+    if wanted is None:
+        return None
+    plan = bound_plan(prepare(world.catalog, question.text), question.given)
+    for form, graph, snapshot, strategy in forms(world, state):
+        try:
+            found = run_query(graph.store, world.catalog, snapshot, plan, strategy)
+        except OmnigraphError as error:
+            return Mismatch(state, form, question, wanted, f"{type(error).__name__}: {error}")
+        columns = [json_values(column) for column in found.table.columns]
+        rows = [tuple(map(_frozen, row)) for row in zip(*columns, strict=True)]
+        if not agrees(wanted, found.column_names, rows):
+            return Mismatch(state, form, question, wanted, (found.column_names, rows))
+    return None
+
+
+def minimal(world: World, mismatch: Mismatch) -> Mismatch:
+    """The same mistake with as few parts of the question as possible."""
+    for smaller in mismatch.question.smaller():
+        try:
+            found = first_mismatch(world, mismatch.state, smaller)
+        except OmnigraphError:
+            continue  # without this part it is no query any more
+        if found is not None:
+            return minimal(world, found)
+    return mismatch
+
+
+def agrees(wanted: Answer, columns: list[str], rows: list[tuple[Stored, ...]]) -> bool:
+    """Whether rows are those of the oracle, in its order where there is one."""
+    ours, theirs = [_rounded(row) for row in rows], [_rounded(row) for row in wanted.rows]
+    if columns != wanted.columns:
+        return False
+    if wanted.ordered:
+        return ours == theirs
+    if wanted.limit is None:
+        return Counter(ours) == Counter(theirs)
+    return len(ours) == min(wanted.limit, len(theirs)) and not Counter(ours) - Counter(theirs)
+
+
+def _frozen(value: Stored) -> Stored:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _rounded(row: tuple[Stored, ...]) -> tuple[Stored, ...]:
+    """Rows whose kinds count, and whose sums may have been added in any order."""
+    return tuple(
+        (type(v).__name__, _shortened(v) if isinstance(v, float) else v if not isinstance(v, tuple) else _rounded(v))
+        for v in row
+    )
+
+
+def _shortened(value: float) -> float:
+    return float(f"{value:.12g}") + 0.0 if math.isfinite(value) else value
