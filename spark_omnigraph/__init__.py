@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.errors import (
         AlreadyInitializedError,
         BadRequestError,
@@ -87,6 +88,7 @@ _HOMES = {
         "UsageError",
         "WriterBusyError",
     ),
+    "engine.result": ("QueryResult",),
     "graph.executor": ("LocalExecutor",),
     "graph.handle": ("Graph",),
     "graph.load_options": ("LoadOptions", "LoadReport", "TableCounts"),
@@ -128,6 +130,7 @@ __all__ = [
     "PolicyError",
     "QueryEngineError",
     "QueryParseError",
+    "QueryResult",
     "QueryTypeError",
     "RecoveryRequiredError",
     "Rule",

@@ -9,7 +9,7 @@ import numpy as np
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.engine.adjacency import CACHE, EdgeTables
 from spark_omnigraph.engine.lookup import Lookup, positions_of
-from spark_omnigraph.engine.rows import Bound, Entities, Rows
+from spark_omnigraph.engine.rows import Bound, Entities, Rows, check_size
 from spark_omnigraph.engine.scans import satisfied, select
 from spark_omnigraph.engine.sets import Numbers, in_sorted, numbered, ranges
 from spark_omnigraph.engine.source import EngineSource
@@ -52,6 +52,7 @@ def expand(operator: Expand, rows: Rows, source: EngineSource, strategy: Strateg
     counted = np.bincount(pairs.starts, minlength=len(used))
     begins = np.cumsum(counted) - counted
     counts = counted[of_row]
+    check_size(int(counts.sum()), f"the walk from ${operator.source} to ${operator.target}")
     chosen = ranges(begins[of_row], counts)
     found = rows.take(np.repeat(np.arange(rows.count), counts))
     found = found.with_variable(operator.target, Bound(Entities(table, positions), index[chosen]))

@@ -6,16 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.engine.rows import Rows, crossed, joined, stacked
+from spark_omnigraph.engine.rows import Rows, check_size, crossed, joined, stacked
 from spark_omnigraph.engine.scans import holds
 from spark_omnigraph.engine.sets import ranges
-from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Predicate
 
 PAIRS = 1 << 20
 """Pairs that are made before predicates are asked of them."""
-MOST = 1 << 31
-"""Pairs without any predicate that are refused."""
 
 _TEXTS = frozenset({Scalar.STRING})
 _INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32})
@@ -33,10 +30,7 @@ def filtered(rows: Rows, predicates: tuple[Predicate, ...]) -> Rows:
 
 def all_pairs(left: Rows, right: Rows) -> Rows:
     """Every pair, left-major. QueryEngineError when they are too many to hold."""
-    if left.count * right.count > MOST:
-        raise QueryEngineError(
-            f"{left.count:,} times {right.count:,} rows are too many: connect the variables by a traversal or a filter"
-        )
+    check_size(left.count * right.count, f"every pair of {left.count:,} and {right.count:,} rows")
     return crossed(left, right)
 
 
@@ -77,6 +71,7 @@ def _matched(left: Rows, right: Rows, a: Column, b: Column) -> Rows:
     ascending = there[order]
     begins = np.searchsorted(ascending, here, side="left")
     counts = np.where(here < 0, 0, np.searchsorted(ascending, here, side="right") - begins)
+    check_size(int(counts.sum()), "a join")
     chosen = order[ranges(begins, counts)]
     return joined(left.take(np.repeat(np.arange(left.count), counts)), right.take(chosen))
 

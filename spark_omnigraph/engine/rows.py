@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from spark_omnigraph.engine.sets import numbered
 from spark_omnigraph.engine.table import Table
+from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Ranking, TextMatch
 from spark_omnigraph.storage.table_reader import Positions
 
@@ -19,6 +20,18 @@ Scores = npt.NDArray[np.float64]
 
 TAG = "#"
 """Begins the names of tags: which outer row a row of an anti-join belongs to."""
+
+
+MOST = 1 << 28
+"""Rows of one step that are refused: each variable takes eight bytes a row."""
+
+
+def check_size(count: int, what: str) -> None:
+    """QueryEngineError when a step would make more rows than fit."""
+    if count > MOST:
+        raise QueryEngineError(
+            f"{what} gives {count:,} rows, and at most {MOST:,} fit: narrow the pattern, or walk less far"
+        )
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import Neighbours
+from spark_omnigraph.engine.rows import check_size
 from spark_omnigraph.engine.sets import Numbers, distinct, in_sorted, numbered, ranges
 from spark_omnigraph.lang.gq.plan import Hops
 
@@ -82,6 +83,7 @@ class _Pairs:
             return None
         begins = np.cumsum(steps.counts) - steps.counts
         counts = steps.counts[at]
+        check_size(int(counts.sum()), "a walk")
         reached = steps.nodes[ranges(begins[at], counts)]
         loops = reached == np.repeat(nodes, counts)
         who = np.repeat(starts, counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_omnigraph.engine import join
+from spark_omnigraph.engine import join, rows
 from spark_omnigraph.engine.result import Json
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.handle import Graph
@@ -67,6 +67,6 @@ def test_pairs_of_walked_rows(graph: Graph) -> None:
 
 
 def test_more_pairs_than_fit_are_refused(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "MOST", 80)
-    with pytest.raises(QueryEngineError, match="9 times 9 rows"):
+    monkeypatch.setattr(rows, "MOST", 80)
+    with pytest.raises(QueryEngineError, match="every pair of 9 and 9 rows gives 81"):
         graph.query("query q() { match { $a: A $b: B } return { $a.k, $b.k } }")

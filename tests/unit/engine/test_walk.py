@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.engine import rows
 from spark_omnigraph.engine.adjacency import CACHE, AdjacencyCache, Compressed, EdgeTables
 from spark_omnigraph.engine.expand import Strategy, connect, expand
 from spark_omnigraph.engine.rows import crossed, scanned
 from spark_omnigraph.engine.scans import select
 from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops, OuterRows
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.storage.scan import PinnedTable
@@ -99,9 +101,9 @@ def test_both_ways_walk_like_one_node_at_a_time(tmp_path: Path, seed: int) -> No
         for way in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST):
             table = source.table(f"node:{types[0]}")
             start = scanned("a", table, select(table, ()))
-            rows = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source, way)
-            columns = [rows.column("a", "id").to_pylist(), rows.column("b", "id").to_pylist()]
-            columns.append(rows.bound["w"].positions().tolist() if hops.edge_variable else [None] * rows.count)
+            found = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source, way)
+            columns = [found.column("a", "id").to_pylist(), found.column("b", "id").to_pylist()]
+            columns.append(found.bound["w"].positions().tolist() if hops.edge_variable else [None] * found.count)
             assert sorted(zip(*columns, strict=True)) == expected, (hops, way, edges)
             other = source.table(f"node:{types[1]}")
             pairs = crossed(start, scanned("b", other, select(other, ())))
@@ -129,6 +131,22 @@ def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) ->
     assert anew is not None
     assert anew.identity != edges.identity
     assert CACHE.memory == 1 << 30
+
+
+def test_a_walk_that_reaches_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [f"n{i}" for i in range(4)]
+    source = world(tmp_path, ids, [(a, b) for a in ids for b in ids])
+    table = source.table("node:N")
+    start = scanned("a", table, select(table, ()))
+    monkeypatch.setattr(rows, "MOST", 15)
+    for high in (1, 3):
+        with pytest.raises(QueryEngineError, match="walk less far"):
+            expand(
+                Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT, 1, high)),
+                start,
+                source,
+                Strategy.ADJACENCY,
+            )
 
 
 def test_few_nodes_of_a_large_table_are_looked_up_and_many_are_not(
