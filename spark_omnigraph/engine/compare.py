@@ -99,7 +99,7 @@ def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:
         items = [constant_array(one, PropType(ptype.scalar))[0] for one in value]
         return pa.array([items] * count, of)
     if count == 0:
-        return pa.array([], of)  # `repeat` refuses no lists
+        return pa.array([], of)  # a list cannot be repeated no times
     return pa.repeat(pa.scalar(list(value) if isinstance(value, tuple) else value, of), count)
 
 
