@@ -114,7 +114,7 @@ def test_properties_that_no_update_sets() -> None:
 def test_findings_are_in_order_of_types_and_properties() -> None:
     report = lint(
         """
-        query f($t: String) { update Film set { year: 3 } where title = $t }
+        query f($t: String) { update Film set { title: "x" } where title = $t }
         query a($n: String) { update Actor set { name: $n } where name = $n }
         """
     )
