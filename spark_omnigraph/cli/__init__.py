@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli.program import main
+from spark_omnigraph.cli.program import main, script
 
-__all__ = ["main"]
+__all__ = ["main", "script"]

@@ -49,6 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(words, os.environ, VERBS)
 
 
+def script() -> None:
+    """Runs the program for whoever calls a function and ignores what it returns: ends the process unless all is well.
+
+    Schedulers that call an entry point take a return for success, and some take any SystemExit for failure.
+    """
+    code = main()
+    if code:
+        sys.exit(code)
+
+
 def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Verb]) -> int:
     """One job from its arguments to its summary."""
     started = time.monotonic()

@@ -30,6 +30,7 @@ _PREFIX = "OMNIGRAPH_"
 _FACTS = " OMNIGRAPH_FACTS="
 _CODED = re.compile(rf"\b{_PREFIX}(?!FACTS)([A-Z_]+): ([^\n]*)")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_WORKER_PYSPARK = re.compile(r'File "([^"\n]*?/pyspark)/')
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.*)$", re.MULTILINE)
 _STORAGE_CAUSES = ("OSError", "IOError", "MemoryError", "ConnectionError", "TimeoutError", "PermissionError")
 
@@ -109,8 +110,11 @@ def _missing_package(text: str) -> UsageError | None:
     found = _MISSING_MODULE.search(text)
     if found is None:
         return None
+    # The worker's own pyspark is in the traceback, unless tracebacks are hidden.
+    pyspark = _WORKER_PYSPARK.search(text)
+    where = f" (its pyspark is {pyspark.group(1)})" if pyspark is not None else ""
     return UsageError(
-        f"Python package '{found.group(1)}' is missing in a Python worker of Spark: {INSTALL_ON_EXECUTORS}"
+        f"Python package '{found.group(1)}' is missing in a Python worker of Spark{where}: {INSTALL_ON_EXECUTORS}"
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import spark_omnigraph
 from spark_omnigraph.cli import options as o
-from spark_omnigraph.cli.program import main, run
+from spark_omnigraph.cli.program import main, run, script
 from spark_omnigraph.cli.verb import Job, Outcome, Verb
 from spark_omnigraph.errors import (
     BadRow,
@@ -241,3 +241,15 @@ def test_a_reader_that_leaves_is_no_disaster() -> None:
     assert child.wait(60) == 1
     assert "BrokenPipeError" in err
     assert "Exception ignored" not in err
+
+
+def test_the_script_ends_the_process_only_when_it_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["spark-omnigraph", "--version"])
+    script()
+    monkeypatch.setattr("sys.argv", ["spark-omnigraph", "describe"])
+    with pytest.raises(SystemExit) as ended:
+        script()
+    assert ended.value.code == 2
+    capsys.readouterr()

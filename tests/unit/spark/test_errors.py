@@ -81,6 +81,11 @@ def test_a_missing_package_says_what_to_do() -> None:
     assert type(found) is UsageError
     assert "'lance' is missing" in found.message
     assert "PYSPARK_PYTHON" in found.message
+    traceback = 'File "/env/lib/python3.11/site-packages/pyspark/worker.py", line 1'
+    text = f"{traceback}\nModuleNotFoundError: No module named 'lance'"
+    where = translate(PySparkException(text))
+    assert where is not None
+    assert "in a Python worker of Spark (its pyspark is /env/lib/python3.11/site-packages/pyspark): " in where.message
 
 
 @pytest.mark.parametrize(
