@@ -22,7 +22,11 @@ def compare(seed: int, cases: int, worlds: int, folder: Path) -> tuple[int, list
         for _ in range(cases // worlds):
             state = source.choice(world.states)
             question = Maker(source, world.catalog, state.rows).question()
-            mismatch = first_mismatch(world, state, question)
+            try:
+                mismatch = first_mismatch(world, state, question)
+            except BaseException:
+                print(f"seed {seed}, graph {number}, {state.name}: {question.text} {question.given}", flush=True)
+                raise
             compared += 1
             if mismatch is not None:
                 found.append(f"seed {seed}, graph {number}: {minimal(world, mismatch).shown(world.schema)}")
