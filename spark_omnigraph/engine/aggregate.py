@@ -76,8 +76,11 @@ def _extreme(function: AggregateFunction, values: pa.Array, group: Ranks, valid:
     rank = ranks(values)[valid]
     if function is AggregateFunction.MAX:
         rank = ~rank
-    order = np.lexsort((rank, group[valid]))
-    groups, starts = np.unique(group[valid][order], return_index=True)
+    owner = group[valid]
+    best = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(best, owner, rank)
     at = np.full(count, -1, dtype=np.int64)
-    at[groups] = valid[order[starts]]
+    # Backwards, so that of equal ranks the first row stays: values of one rank may differ, such as both zeros.
+    found = np.flatnonzero(rank == best[owner])[::-1]
+    at[owner[found]] = valid[found]
     return values.take(pa.array(at, mask=at < 0))
