@@ -8,14 +8,17 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.where import Term, parse_where, where_json, where_sql
 from spark_omnigraph.storage.scan import PinnedTable, Scan, check_filter, read_batches
-from tests.unit.spark.graph_types import LINK, MOMENTS, THING, stored_things, things, utc, write_table
+from tests.unit.spark.graph_types import LINK, MOMENTS, THING, prop, stored_things, things, utc, write_table
 
 OPERATORS: dict[str, Callable[[object, object], bool]] = {
     "=": lambda a, b: a == b,
@@ -96,6 +99,75 @@ def test_comparisons_are_exact(table: PinnedTable, data: st.DataObject) -> None:
         assert kept(table, (column, operator, value)) == list(range(6))
     else:
         assert kept(table, (column, operator, value)) == expected(column, operator, value)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> PinnedTable:
+    """The same rows in two fragments, of which only the first is in the indexes that all columns have, of the
+    kinds that a graph has.
+    """
+    root = tmp_path_factory.mktemp("things") / "indexed"
+    rows = stored_things()
+    write_table(root, rows.slice(0, 4))
+    dataset = lance.dataset(str(root))
+    for column in (*COLUMNS, "b"):
+        dataset.create_scalar_index(column, "INVERTED" if column == "s" else "BTREE")
+    written = lance.write_dataset(rows.slice(4), str(root), mode="append")
+    return PinnedTable(str(root), written.version)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_an_index_changes_no_answer(indexed: PinnedTable, data: st.DataObject) -> None:
+    column = data.draw(st.sampled_from(COLUMNS))
+    texts = ["starts with", "ends with", "contains"] if column in ("id", "s") else []
+    operator = data.draw(st.sampled_from([*COMPARISONS, "in", "not in", *texts]))
+    values = near(column)
+    value = data.draw(st.lists(values, min_size=1, max_size=3) if operator in ("in", "not in") else values)
+    assert sorted(kept(indexed, (column, operator, value))) == expected(column, operator, value)
+    missing = [i for i, v in enumerate(things()[column]) if v is None]
+    assert sorted(kept(indexed, (column, "is null"))) == missing
+
+
+_NAMES = [
+    "select",
+    "order",
+    "null",
+    "true",
+    "not",
+    "in",
+    "date",
+    "timestamp",
+    "name",
+    "nAme",
+    "_x",
+    "x9",
+    "__",
+    "a" * 200,
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_NAMES), st.sampled_from(COMPARISONS), st.integers(0, 4)), min_size=1, max_size=3
+    )
+)
+def test_columns_of_any_spelling(tmp_path_factory: pytest.TempPathFactory, terms: list[tuple[str, str, int]]) -> None:
+    entity = NodeType("Odd", 1, tuple(prop(name, Scalar.I32) for name in sorted(_NAMES)))
+    rows = {name: [(n + place) % 5 if (n + place) % 6 else None for n in range(9)] for place, name in enumerate(_NAMES)}
+    stored = pa.table({"id": [str(n) for n in range(9)], **{n: pa.array(rows[n], pa.int32()) for n in sorted(rows)}})
+    table = write_table(tmp_path_factory.mktemp("odd") / "t", stored)
+    where = where_sql(parse_where(where_json(terms)), entity)
+    assert where is not None
+    check_filter(table, where)
+    found = [int(i) for batch in read_batches(Scan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
+
+    def holds(n: int, term: tuple[str, str, int]) -> bool:
+        value = rows[term[0]][n]
+        return value is not None and OPERATORS[term[1]](value, term[2])
+
+    assert found == [n for n in range(9) if all(holds(n, term) for term in terms)]
 
 
 @settings(max_examples=100, deadline=None)
