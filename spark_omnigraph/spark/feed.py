@@ -1,4 +1,4 @@
-"""The change feed as a frame and as a stream."""
+"""The change feed as a frame; what its stream shares."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
 from spark_omnigraph.branch.control import parse_branch
@@ -33,8 +32,6 @@ from spark_omnigraph.storage.graph_store import GraphStore
 
 MOST_TASKS = 64
 """Into how many tasks a range of commits is cut, unless the driver has more cores."""
-VERSION = "version"
-"""Key of a stream's offset: the manifest version up to which changes were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,56 +134,3 @@ class FeedReader(DataSourceReader):
             with coded():
                 for task in partition.tasks:
                     yield from self.plan.read(task)
-
-
-class FeedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The feed as a stream. An offset is a manifest version; a batch ends at a commit, so no commit is ever split."""
-
-    def __init__(self, plan: FeedPlan) -> None:
-        self.plan = plan
-        self.target: int | None = None
-        if plan.options.ending is not None:
-            raise BadRequestError("option 'endingVersion' does not go with a stream; use the trigger availableNow")
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self.target = self._commits()[-1].manifest_version
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        # Spark knows limits of files, rows and bytes; commits travel as files.
-        most = self.plan.options.commits_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        commits, options = self._commits(), self.plan.options
-        if options.from_now:
-            return {VERSION: commits[-1].manifest_version}
-        start = options.starting or 0
-        with coded():
-            check_start(self.plan.store(), parse_branch(options.branch), start)
-        # The oldest commit made the graph: there is nothing before it to compare with.
-        return {VERSION: max(start - 1, commits[0].manifest_version)}
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        later = [c.manifest_version for c in self._commits() if c.manifest_version > start[VERSION]]
-        if self.target is not None:
-            later = [version for version in later if version <= self.target]
-        if isinstance(limit, ReadMaxFiles):
-            later = later[: limit.max_files]
-        return {VERSION: later[-1] if later else start[VERSION]}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        with coded():
-            return self.plan.partitions(start[VERSION] + 1, end[VERSION])
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, FeedPartition):
-            with coded():
-                for task in partition.tasks:
-                    yield from self.plan.read(task)
-
-    def commit(self, end: dict[str, int]) -> None:
-        """Nothing to release: versions belong to the graph."""
-
-    def _commits(self) -> list[Commit]:
-        with coded():
-            return self.plan.commits(self.plan.store())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -11,11 +12,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.errors import coded
-from spark_omnigraph.spark.feed import FeedPlan, FeedReader, FeedStream, is_feed, plan_feed, plan_feed_frame
+from spark_omnigraph.spark.feed import FeedPlan, FeedReader, is_feed, plan_feed, plan_feed_frame
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.reader import GraphReader
 from spark_omnigraph.spark.writer import plan_stream_write, plan_write
+
+try:
+    from spark_omnigraph.spark.feed_stream import FeedStream
+except ImportError:  # Spark 4.1: batches and writes work there all the same
+    FeedStream = None  # type: ignore[assignment, misc]  # there is no class to stand in
 
 
 class OmnigraphDataSource(DataSource):
@@ -48,6 +55,8 @@ class OmnigraphDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The change feed as a stream, of one type or of all."""
         with coded():
+            if FeedStream is None:
+                raise BadRequestError(f"streams of changes need Spark 4.2, this is {pyspark.__version__}: read batches")
             return FeedStream(plan_feed(self.options).for_schema(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
