@@ -14,6 +14,8 @@ from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 BATCH = 5_000
 """Ids of one filter."""
+FAN_OUT = 64
+"""Edges for each node that may be asked for, from which a walk takes another way: here each one costs a look at it."""
 
 
 class Lookup:
@@ -35,6 +37,8 @@ class Lookup:
             return None
         ids = [self.sources.ids[node] for node in nodes.tolist()]
         here, there, edges = self._pairs(ids)
+        if len(here) > FAN_OUT * self._most:
+            return None
         place = {id_: number for number, id_ in enumerate(ids)}
         at = np.fromiter((place[id_] for id_ in here), dtype=np.int64, count=len(here))
         to = self.targets.numbers(there)

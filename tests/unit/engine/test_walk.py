@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.engine import expand as expanding
 from spark_omnigraph.engine import rows
 from spark_omnigraph.engine.adjacency import CACHE, AdjacencyCache, Compressed, EdgeTables
 from spark_omnigraph.engine.expand import Strategy, connect, expand
@@ -131,6 +132,27 @@ def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) ->
     assert anew is not None
     assert anew.identity != edges.identity
     assert CACHE.memory == 1 << 30
+
+
+def test_a_node_of_many_edges_is_not_looked_up_edge_by_edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [f"n{i}" for i in range(300)]
+    source = world(tmp_path, ids, [("n0", other) for other in ids])
+    compressed: list[Direction] = []
+    plainly = EdgeTables.compressed
+
+    def recorded(tables: EdgeTables, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> Compressed:
+        compressed.append(direction)
+        return plainly(tables, direction, with_edges, cache)
+
+    monkeypatch.setattr(EdgeTables, "compressed", recorded)
+    table = source.table("node:N")
+    operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT))
+    one = scanned("a", table, select(table, ())[:1])
+    assert expand(operator, one, source, Strategy.BY_COST).count == 300
+    assert compressed == []
+    monkeypatch.setattr(expanding, "SMALL", 4)
+    assert expand(operator, one, source, Strategy.BY_COST).count == 300
+    assert compressed == [Direction.OUT]
 
 
 def test_a_walk_that_reaches_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
