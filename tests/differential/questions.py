@@ -90,6 +90,8 @@ class Maker:
         clauses += [self._filter(self.kinds) for _ in range(self.source.choice((0, 0, 0, 1, 1, 2)))]
         if self.source.random() < 0.3:
             clauses.append(self._negation(self.kinds, 0))
+        if self.source.random() < 0.06:
+            clauses.append(self._among_constants())
         clauses = [clause for clause in clauses if clause]
         pick = self.source.random()
         if pick < 0.25:
@@ -223,6 +225,12 @@ class Maker:
         right = self._other_side(kinds, of, known) if self.source.random() < 0.3 else self._constant(of, known)
         sides = (left, right) if self.source.random() < 0.8 else (right, left)
         return f"{sides[0]} {word} {sides[1]}"
+
+    def _among_constants(self) -> str:
+        """A filter that has no variable."""
+        of = PropType(self.source.choice((Scalar.I64, Scalar.F64, Scalar.STRING, Scalar.DATE)))
+        word = self.source.choice(("=", "!=", "<", "<=", ">", ">="))
+        return f"{self._constant(of, None)} {word} {self._constant(of, None)}"
 
     def _other_side(self, kinds: Mapping[str, str], of: PropType, known: Stored) -> str:
         """A property to compare with, not always of the same numeric type."""
