@@ -82,10 +82,7 @@ class LoadChecker:
         self._endpoint_types = {name for e in catalog.edges.values() for name in (e.from_type, e.to_type)}
 
     def run(self, mentioned: frozenset[str]) -> CheckResult:
-        """All findings, nodes first. `mentioned` names the tables that an overwrite replaces, empty ones included.
-
-        ConstraintError when an overwrite would leave stored edges dangling.
-        """
+        """All findings, nodes first. `mentioned` names the tables that an overwrite replaces, empty ones included."""
         tables = list(self._staged.values())
         edges = [table for table in tables if isinstance(self._entity(table), EdgeType)]
         nodes = [table for table in tables if not isinstance(self._entity(table), EdgeType)]
@@ -93,11 +90,14 @@ class LoadChecker:
         # Arrow and Lance work outside the interpreter lock, so threads share the cores.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
             findings = [*pool.map(check, nodes), *pool.map(check, edges)]
+        superseded = {key: count for key, count in sorted(self._superseded.items()) if count}
+        return CheckResult([found for of_table in findings for found in of_table], superseded)
+
+    def refuse_dangling(self, mentioned: frozenset[str]) -> None:
+        """ConstraintError when an overwrite would leave stored edges without an end. Asked after `run`."""
         if self._mode is LoadMode.OVERWRITE:
             for dangling in dangling_probes(self._catalog, mentioned):
                 self._refuse_dangling(dangling)
-        superseded = {key: count for key, count in sorted(self._superseded.items()) if count}
-        return CheckResult([found for of_table in findings for found in of_table], superseded)
 
     def _check_table(self, table: RowsToCheck, mentioned: frozenset[str]) -> list[Finding]:
         """Findings of one table. Touches no other table but to read node ids, which are final by then."""

@@ -253,7 +253,8 @@ def _behind_blobs(entity: EntityType | None) -> tuple[str, ...]:
 def check_load(request: LoadRequest, staged: StagedLoad) -> CheckedLoad:
     """Asks the probes, writes the bad-row report, and takes bad and superseded rows out of the staged files.
 
-    Raises BadRowsError when there are more bad rows than the options allow.
+    Raises BadRowsError when there are more bad rows than the options allow, or an overwrite has only such for
+    a type; ConstraintError when an overwrite would leave stored edges dangling.
     """
     context = staged.plan.context
     checker = LoadChecker(
@@ -273,7 +274,20 @@ def check_load(request: LoadRequest, staged: StagedLoad) -> CheckedLoad:
         bad.update(receipt.bad)
     for finding in result.findings:
         bad[finding.table_key] += len(finding.rows)
+    if request.mode is LoadMode.OVERWRITE:
+        _refuse_emptying(staged, bad, summary)
+        checker.refuse_dangling(staged.mentioned)
     return CheckedLoad(_restage(staged), summary, bad, result.superseded)
+
+
+def _refuse_emptying(staged: StagedLoad, bad: Mapping[str, int], summary: BadRowSummary) -> None:
+    """Nobody who overwrites with rows means to empty the type, however many bad rows are allowed."""
+    read: Counter[str] = Counter()
+    for receipt in staged.receipts:
+        read.update(receipt.read)
+    for key in sorted(staged.mentioned):
+        if read[key] and bad[key] >= read[key]:
+            raise BadRowsError(f"all {read[key]} rows for '{key}' are bad: {_refusal(summary)}", summary)
 
 
 def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:

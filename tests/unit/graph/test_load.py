@@ -191,6 +191,27 @@ def test_overwrite_refuses_to_leave_stored_edges_dangling_and_names_them(graph: 
     assert (graph.count("node:Person"), graph.count("edge:Knows")) == (1, 1)
 
 
+def test_an_overwrite_tells_of_bad_rows_before_it_tells_of_dangling_edges(graph: Graph, tmp_path: Path) -> None:
+    graph.load([person("a"), person("b"), edge("Knows", "a", "b", id="k7")])
+    lines = [person("a"), person("c", age=900)]
+    report = tmp_path / "bad.jsonl"
+    assert facts(refused(graph, lines, "overwrite", bad_rows=str(report))) == [(2, "range", "age")]
+    assert len(report.read_text().splitlines()) == 1
+    report.unlink()
+    with pytest.raises(ConstraintError, match="1 stored Knows edges dangling"):
+        graph.load(lines, "overwrite", options=LoadOptions(max_bad_rows=1, bad_rows=str(report)))
+    assert len(report.read_text().splitlines()) == 1
+
+
+def test_an_overwrite_whose_rows_are_all_bad_does_not_empty_the_type(graph: Graph) -> None:
+    graph.load([person("a"), note("n1")])
+    lines = [person("b", age=900), person("c", age=901), note("n2")]
+    rows = refused(graph, lines, "overwrite", max_bad_rows=2)
+    assert facts(rows) == [(1, "range", "age"), (2, "range", "age")]
+    graph.load([*lines, person("d", age=9)], "overwrite", options=LoadOptions(max_bad_rows=2))
+    assert people(graph) == {"d": 9}
+
+
 def test_overwritten_nodes_are_no_endpoints(graph: Graph) -> None:
     graph.load([person("x")])
     rows = refused(graph, [person("z"), edge("Knows", "x", "z")], "overwrite")
