@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
+from spark_omnigraph.engine.compare import normal
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import Column, Comparison, Constant
 from spark_omnigraph.records.columns import python_column
@@ -88,6 +89,7 @@ class Condition:
 
 def condition(entity: EntityType, predicate: Comparison) -> Condition:
     """The condition that a checked predicate of a mutation means, its parameters bound."""
+    predicate = normal(predicate)
     column = predicate.left
     if not isinstance(column, Column) or not isinstance(predicate.right, Constant):
         raise InternalError("a predicate of a mutation compares a column with a value")
