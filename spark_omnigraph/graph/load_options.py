@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -33,6 +34,8 @@ class LoadOptions:
     executor: Executor | None = None
 
     def __post_init__(self) -> None:
+        if self.bad_rows is not None:
+            object.__setattr__(self, "bad_rows", os.fspath(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
         object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
         limit = self.max_bad_rows

@@ -514,3 +514,11 @@ def test_an_instant_without_a_text_comes_back_as_milliseconds(tmp_path: Path) ->
     assert found == {str(late - 1): "9999-12-31T23:59:59.999", str(late): late}
     graph.load(list(graph.export()), "merge")
     assert graph.entity("node:Event", str(late)) == {"id": str(late), "name": str(late), "at": late}
+
+
+def test_a_report_may_be_named_by_a_path(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node Event { name: String @key }")
+    report = tmp_path / "bad.jsonl"
+    with pytest.raises(BadRowsError):
+        graph.load(['{"type": "Nope"}'], options=LoadOptions(bad_rows=report))  # type: ignore[arg-type]
+    assert json.loads(report.read_text())["rule"] == "unknown_type"
