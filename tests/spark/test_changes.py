@@ -120,7 +120,9 @@ def test_a_feed_is_one_state_and_names_its_columns_once(spark: SparkSession, tmp
     frame = feed(spark, g)
     pinned = frame.count()
     g.load([lamp("b", 2)])
-    assert (pinned, frame.count(), feed(spark, g).count()) == (1, 2 if is_remote(spark) else 1, 2)
+    # Over Connect the server may keep what it worked out, or do it anew.
+    assert (pinned, feed(spark, g).count()) == (1, 2)
+    assert frame.count() in ((1, 2) if is_remote(spark) else (1,))
     assert json.loads(frame.head()["data"])["_commit_id"] == 7
     with pytest.raises(BadRequestError, match="'Lamp' has a property '_commit_id'"), typed_errors():
         feed(spark, g, node="Lamp").collect()

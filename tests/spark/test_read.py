@@ -283,4 +283,4 @@ def test_a_query_is_a_frame(spark: SparkSession, graph: str) -> None:
     assert {row["id"]: row["t.u64"] for row in frame.select("id", "`t.u64`").collect()} == wanted
     assert frame.where("`t.i32` < 0").count() == 0
     with pytest.raises(PySparkException, match="unknown node type"):
-        load(spark, graph, query="query q() { match { $t: Nothing } return { $t } }")
+        load(spark, graph, query="query q() { match { $t: Nothing } return { $t } }").collect()

@@ -137,6 +137,7 @@ def _wait_for_commits(graph: Graph, child: subprocess.Popen[bytes], more: int) -
         time.sleep(0.1)
 
 
+@pytest.mark.classic  # the drivers that are killed are processes with sessions of their own
 def test_a_killed_stream_ends_with_its_input_once(tmp_path: Path) -> None:
     _killed_and_finished(tmp_path, kills=2, seed=1)
 
