@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.commit.lease import await_turn
 from spark_omnigraph.commit.publisher import check_transaction
 from spark_omnigraph.commit.recovery import Scope, recover
@@ -126,11 +127,18 @@ def _with_replans(
         try:
             return check_and_finish(store, request, _staged(plan, receipts, None if moved else kept), Clock())
         except ExpectedVersionMismatch as lost:
-            if attempt == REPLANS or request.mode is LoadMode.OVERWRITE:
+            if attempt == REPLANS or request.mode is LoadMode.OVERWRITE or _with_blobs(plan, numbered):
                 raise
             attempt += 1
             await_turn(store, request.branch, frozenset(key for r in numbered for key in r.staged) | {lost.table_key})
             plan = _renewed(store, request, plan)
+
+
+def _with_blobs(plan: LoadPlan, receipts: Iterable[RangeReceipt]) -> bool:
+    """Whether a type that rows were staged of has blobs, which are not read back."""
+    staged = {key for receipt in receipts for key in receipt.staged}
+    types = (entity for entity in plan.context.catalog.tables() if entity.table_key in staged)
+    return any(p.type.scalar is Scalar.BLOB for entity in types for p in entity.properties)
 
 
 def _staged(plan: LoadPlan, receipts: tuple[RangeReceipt, ...], kept: Kept | None) -> StagedLoad:

@@ -195,6 +195,16 @@ def test_an_overwrite_that_lost_a_race_is_a_conflict(graph: Graph) -> None:
     assert (data_files(graph), mails(graph)) == (files - 1, {"b": "1"})
 
 
+@pytest.mark.parametrize("mode", ["append", "merge"])
+def test_blobs_that_lost_a_race_are_a_conflict(graph: Graph, mode: str) -> None:
+    request, plan, staged = stage(graph, "node:File", [pa.table({"name": ["x"], "content": [b"1"]})], mode=mode)
+    write(graph, "node:File", pa.table({"name": ["y"], "content": [b"2"]}))
+    files = data_files(graph)
+    with pytest.raises(ConflictError, match="stale view of 'node:File'"):
+        finish_frame_load(graph.store, request, plan, staged)
+    assert (graph.count("node:File"), data_files(graph)) == (1, files - 1)
+
+
 def test_an_abort_removes_files(graph: Graph) -> None:
     files = data_files(graph)
     _, plan, staged = stage(graph, "node:Person", [people(("c", "1"))])
