@@ -208,12 +208,14 @@ class Graph:
     ) -> DeleteReport:
         """Deletes rows of `node:T` or `edge:E` by id in one commit, with nodes the edges that touch them.
 
-        Ids that are not stored are counted. Raises BadRequestError, NotFoundError, ConflictError.
+        Ids that are not stored are counted. Raises BadRequestError (also for a single text, whose letters would each
+        count as an id), NotFoundError, ConflictError.
         """
         self._require_writable()
+        wanted = _id_array(table, ids)
         self.refresh()
         line = parse_branch(branch or self.branch)
-        return delete_ids(self.store, DeleteRequest({table: pa.array(ids, pa.string())}, line, actor))
+        return delete_ids(self.store, DeleteRequest({table: wanted}, line, actor))
 
     def mutate(
         self,
@@ -430,6 +432,16 @@ class Graph:
     def _require_writable(self) -> None:
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
+
+
+def _id_array(table: str, ids: Iterable[str]) -> pa.Array:
+    """Ids to delete as a column. BadRequestError for what is no list of texts."""
+    if isinstance(ids, str):
+        raise BadRequestError(f"ids of '{table}' to delete must be a list: write ['{ids}'] for one id")
+    try:
+        return pa.array(ids, pa.string())
+    except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise BadRequestError(f"ids of '{table}' to delete must be texts: {error}") from error
 
 
 def _facts(write: Sidecar) -> dict[str, object]:

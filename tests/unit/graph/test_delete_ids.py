@@ -90,3 +90,11 @@ def test_a_named_deletion_comes_once(graph: Graph) -> None:
     with pytest.raises(TransactionCommittedError):
         delete_ids(graph.store, request)
     assert "a" in ids(graph)
+
+
+@pytest.mark.parametrize("wanted", ["abc", ["a", 1], ["\ud800"]], ids=["one text", "a number", "half a letter"])
+def test_ids_that_are_no_list_of_texts_are_refused(graph: Graph, wanted: object) -> None:
+    before = graph.snapshot()
+    with pytest.raises(BadRequestError, match="ids of 'node:Person' to delete must be"):
+        graph.delete("node:Person", wanted)  # type: ignore[arg-type]  # what no type checker saw
+    assert graph.snapshot() == before
