@@ -108,6 +108,11 @@ class _Place:
     def out_of_range(self, value: object) -> BadValueError:
         return BadValueError(Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} exceeds {self._stored()} range")
 
+    def not_a_number(self, value: object) -> BadValueError:
+        return BadValueError(
+            Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} is not finite, which no record can carry"
+        )
+
     def inexact(self, value: object) -> BadValueError:
         return BadValueError(Rule.OUT_OF_RANGE, f"{self._subject()} {show(value)} has no exact {self._stored()} value")
 
@@ -155,6 +160,8 @@ def _float(place: _Place, value: object) -> object:
     stored = float_value(value, place.scalar)
     if stored is None:
         raise place.inexact(value)
+    if math.isnan(stored):
+        raise place.not_a_number(value)
     if math.isinf(stored):
         raise place.out_of_range(value)
     return stored
@@ -225,7 +232,7 @@ def _component(name: str, item: object) -> float:
         message = f"vector property '{name}' expects numbers, got {show(item)}"
         raise BadValueError(Rule.WRONG_TYPE, message)
     stored = float_value(item, Scalar.F32)
-    if stored is None or math.isinf(stored):
+    if stored is None or not math.isfinite(stored):
         message = f"vector property '{name}': value {show(item)} has no finite Float32 value"
         raise BadValueError(Rule.OUT_OF_RANGE, message)
     return stored

@@ -203,6 +203,22 @@ def test_a_refused_mutation_leaves_nothing(graph: Graph, statements: str, words:
     assert graph.snapshot().version == version
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(("name", "kind"), [("single", "F32"), ("double", "F64"), ("many", "[F64]")])
+@pytest.mark.parametrize("statement", ['insert M { name: "n", %s: $x }', 'update M set { %s: $x } where name = "m"'])
+def test_a_number_that_is_not_finite_is_never_written(
+    tmp_path: Path, statement: str, name: str, kind: str, number: float
+) -> None:
+    graph = Graph.init(tmp_path / "g", "node M { name: String @key  single: F32?  double: F64?  many: [F64]? }")
+    graph.load(['{"type": "M", "data": {"name": "m"}}'], options=PLAIN)
+    version = graph.snapshot().version
+    value = [1.0, number] if name == "many" else number
+    with pytest.raises(BadRequestError, match=r"cannot convert .*(NaN is not finite|Infinity exceeds Float)"):
+        graph.mutate(f"query q($x: {kind}) {{ {statement % name} }}", params={"x": value})
+    assert graph.snapshot().version == version
+    assert graph.count("node:M") == 1
+
+
 def test_all_broken_rules_are_named(graph: Graph) -> None:
     inserts = " ".join(f'insert Person {{ name: "x{i}", age: {200 + i} }}' for i in range(7))
     with pytest.raises(ConstraintError, match=r"value 200 .*value 204 .*and 2 more") as refused:
