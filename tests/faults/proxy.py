@@ -159,7 +159,7 @@ def running_proxy(behind: S3Server) -> Iterator[Proxy]:
     handler = type("Handler", (_Handler,), {})
     server = _Server(("127.0.0.1", 0), handler)
     proxy = Proxy(f"http://127.0.0.1:{server.server_port}", urlsplit(behind.endpoint).netloc)
-    handler.proxy = proxy  # type: ignore[attr-defined]
+    handler.proxy = proxy
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -296,7 +296,7 @@ NO_SHRINKING = [phase for phase in Phase if phase is not Phase.shrink]
 """To shrink what fails takes minutes; the printed blob replays it, and then Hypothesis may shrink it."""
 
 
-class TestShort(GraphMachine.TestCase):  # type: ignore[misc, name-defined]
+class TestShort(GraphMachine.TestCase):
     settings = settings(
         max_examples=50,
         stateful_step_count=40,
@@ -309,5 +309,5 @@ class TestShort(GraphMachine.TestCase):  # type: ignore[misc, name-defined]
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-class TestLong(GraphMachine.TestCase):  # type: ignore[misc, name-defined]
+class TestLong(GraphMachine.TestCase):
     settings = settings(max_examples=250, stateful_step_count=60, deadline=None, print_blob=True, phases=NO_SHRINKING)

@@ -34,10 +34,10 @@ MAILS = [f"m{i}" for i in range(6)]
 OPERATORS: dict[str, Callable[[object, object], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,  # type: ignore[operator]  # numbers or texts on both sides
-    "<=": lambda a, b: a <= b,  # type: ignore[operator]  # numbers or texts on both sides
-    ">": lambda a, b: a > b,  # type: ignore[operator]  # numbers or texts on both sides
-    ">=": lambda a, b: a >= b,  # type: ignore[operator]  # numbers or texts on both sides
+    "<": lambda a, b: a < b,  # numbers or texts on both sides
+    "<=": lambda a, b: a <= b,  # numbers or texts on both sides
+    ">": lambda a, b: a > b,  # numbers or texts on both sides
+    ">=": lambda a, b: a >= b,  # numbers or texts on both sides
 }
 Row = dict[str, object]
 

@@ -104,7 +104,7 @@ def test_many_objects_go_in_few_requests(graph: Graph, monkeypatch: pytest.Monke
 
     def counted(store: object, paths: object) -> None:
         requests.append(len(paths) if isinstance(paths, list) else 1)
-        real(store, paths)  # type: ignore[arg-type]  # handed on as it came
+        real(store, paths)  # handed on as it came
 
     monkeypatch.setattr(obstore, "delete", counted)
     objects.delete_all([f"nodes/x/data/{number}.lance" for number in range(40)])

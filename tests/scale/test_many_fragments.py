@@ -38,7 +38,7 @@ def test_two_thousand_tasks_send_less_than_50_mb(tmp_path: Path, mode: str) -> N
     if mode == "merge":  # every second row replaces a stored one
         lines = (json.dumps({"type": "Dot", "data": {"name": f"n{i}"}}) for i in range(0, ROWS, 2))
         graph.load(list(lines))
-    request = frame_request(None, LoadMode(mode), None, LoadOptions(on_duplicate="error"))  # type: ignore[arg-type]
+    request = frame_request(None, LoadMode(mode), None, LoadOptions(on_duplicate="error"))
     plan = plan_frame_load(graph.store, request, "node:Dot")
     rows = pa.table({"name": [f"n{i}" for i in range(ROWS)], "size": pa.array(range(ROWS), pa.int32())})
     decoder = FrameDecoder(

@@ -23,7 +23,7 @@ FIRST = [
 
 @pytest.fixture(params=list(WAYS))
 def way(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Way:
-    return WAYS[request.param](spark, tmp_path)  # type: ignore[no-any-return]
+    return WAYS[request.param](spark, tmp_path)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def test_every_type_arrives_whole(spark: SparkSession, graph: str) -> None:
         for name in names:
             assert row[name] == stored[name][place], name
         wanted = stored["u64"][place]
-        assert row["u64"] == (None if wanted is None else Decimal(wanted))  # type: ignore[arg-type]
+        assert row["u64"] == (None if wanted is None else Decimal(wanted))
         assert row["blob"] is None
 
 
@@ -60,8 +60,8 @@ def test_instants_are_the_same_in_every_session_zone(spark: SparkSession, graph:
         spark.conf.set("spark.sql.session.timeZone", before)
     stored = things()
     for id_, ts, times in zip(stored["id"], stored["ts"], stored["times"]):
-        first = times[0] if times else None  # type: ignore[index]
-        assert found[str(id_)] == tuple(None if m is None else millis(m) for m in (ts, first))  # type: ignore[arg-type]
+        first = times[0] if times else None
+        assert found[str(id_)] == tuple(None if m is None else millis(m) for m in (ts, first))
 
 
 def test_an_empty_table_has_the_schema_of_the_catalog(spark: SparkSession, graph: str) -> None:
@@ -276,9 +276,9 @@ def test_a_query_is_a_frame(spark: SparkSession, graph: str) -> None:
     frame = load(spark, graph, query=text, params='{"least": 1}')
     stored = things()
     wanted = {
-        str(id_): Decimal(u64) if u64 is not None else None  # type: ignore[arg-type]  # integers and nulls
+        str(id_): Decimal(u64) if u64 is not None else None  # integers and nulls
         for id_, i32, u64 in zip(stored["id"], stored["i32"], stored["u64"], strict=True)
-        if i32 is not None and i32 >= 1  # type: ignore[operator]  # integers
+        if i32 is not None and i32 >= 1  # integers
     }
     assert {row["id"]: row["t.u64"] for row in frame.select("id", "`t.u64`").collect()} == wanted
     assert frame.where("`t.i32` < 0").count() == 0

@@ -154,7 +154,7 @@ def test_records_of_many_types_are_one_commit(spark: SparkSession, graph: Graph)
 
 
 def test_retried_tasks_lose_and_double_nothing(spark: SparkSession, graph: Graph) -> None:
-    def fail_once(batches):  # type: ignore[no-untyped-def]  # runs in a worker
+    def fail_once(batches):  # runs in a worker
         for number, batch in enumerate(batches):
             yield batch
             task = TaskContext.get()
@@ -182,7 +182,7 @@ def test_a_job_that_fails_leaves_the_graph_alone(spark: SparkSession, graph: Gra
 def test_a_write_that_lost_a_race_is_tried_again(spark: SparkSession, graph: Graph) -> None:
     uri = graph.uri
 
-    def move_the_table(batches):  # type: ignore[no-untyped-def]  # runs in a worker
+    def move_the_table(batches):  # runs in a worker
         for batch in batches:
             Graph.open(uri).load(['{"type": "Mail", "data": {"address": "other"}}'])
             yield batch

@@ -125,7 +125,7 @@ class Case:
 
 
 def utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
+    return datetime(*parts, tzinfo=timezone.utc)
 
 
 def near32(value: float) -> float:
@@ -286,7 +286,7 @@ def found_by(case: Case, stored: Mapping[int, Case]) -> set[int]:
         return {n for n, other in stored.items() if other.column != case.column or other.value is None}
     hits = {n for n, other in stored.items() if other.column == case.column and other.value is not None}
     if condition[1] == "contains":
-        return {n for n in hits if condition[2] in stored[n].value}  # type: ignore[operator]
+        return {n for n in hits if condition[2] in stored[n].value}
     return {n for n in hits if stored[n].value == condition[2]}
 
 

@@ -117,7 +117,7 @@ class Jobs:
         assert summary["status"] == "done"
         return _frame(self.spark, table, output.read_text().splitlines())
 
-    def _run(self, verb: str, uri: str, *given: str) -> dict:  # type: ignore[type-arg]  # JSON
+    def _run(self, verb: str, uri: str, *given: str) -> dict:  # JSON
         path = self.folder / "summary.json"
         code = main([verb, "--graph", uri, "--summary", str(path), "--log-level", "error", *given])
         summary = json.loads(path.read_text())
@@ -160,4 +160,4 @@ def _frame(spark: SparkSession, table: str, lines: Sequence[str]) -> DataFrame:
 
 def _value(name: str, value: object) -> object:
     is_date = name in ("born", "since") and isinstance(value, int)
-    return date(1970, 1, 1) + timedelta(days=value) if is_date else value  # type: ignore[arg-type]
+    return date(1970, 1, 1) + timedelta(days=value) if is_date else value

@@ -71,7 +71,7 @@ class TwiceExecutor:
         return self._inner.parallelism
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-        return self._inner.map(RanTwice(work, self._keep), items)  # type: ignore[arg-type]  # same result type
+        return self._inner.map(RanTwice(work, self._keep), items)  # same result type
 
 
 class LosingExecutor:
@@ -88,7 +88,7 @@ class LosingExecutor:
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         self._calls += 1
-        return self._inner.map(FailsOnce(work, str(self._folder), f"call-{self._calls}"), items)  # type: ignore[arg-type]
+        return self._inner.map(FailsOnce(work, str(self._folder), f"call-{self._calls}"), items)
 
     @property
     def lost(self) -> int:

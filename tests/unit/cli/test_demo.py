@@ -56,7 +56,7 @@ def test_loads_the_films_and_refuses_every_mistake(films: Path, tmp_path: Path) 
     assert figures["refused"] == {"total": 20, "per_rule": RULES}
     assert figures["unchanged"] is True
     graph = Graph.open(tmp_path / "demo" / "graph", mode="r")
-    assert figures["counts"] == {key: graph.count(key) for key in figures["counts"]}  # type: ignore[attr-defined]
+    assert figures["counts"] == {key: graph.count(key) for key in figures["counts"]}
     assert graph.count("node:Film") == 3
     assert graph.commits()[-1].id == figures["commit"]
     assert len((tmp_path / "demo" / "bad-rows.jsonl").read_text().splitlines()) == 20

@@ -51,7 +51,7 @@ def test_order_is_that_of_the_values(seed: int) -> None:
         for column, is_down in zip(values, down, strict=True):
             x, y = comparable(column[a]), comparable(column[b])
             if x != y:
-                return (-1 if x < y else 1) * (-1 if is_down else 1)  # type: ignore[operator]  # of one kind
+                return (-1 if x < y else 1) * (-1 if is_down else 1)  # of one kind
         return 0
 
     expected = sorted(range(count), key=cmp_to_key(compared))
@@ -64,7 +64,7 @@ def test_later_keys_are_asked_for_equal_rows_alone() -> None:
     asked: list[list[int] | None] = []
 
     def second(at: object) -> pa.Array:
-        asked.append(None if at is None else at.tolist())  # type: ignore[attr-defined]  # positions
+        asked.append(None if at is None else at.tolist())  # positions
         return pa.array([9, 8, 7, 6, 5], pa.int64()).take(pa.array(at))
 
     first = Key.of(pa.array([1, 2, 2, 3, 3]))

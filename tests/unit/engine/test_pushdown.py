@@ -77,7 +77,7 @@ def test_numbers_that_an_f32_column_cannot_hold_are_left_to_memory() -> None:
     ],
 )
 def test_a_value_among_constants(scalar: Scalar, items: tuple[object, ...], where: str | None) -> None:
-    among = Constant(items, PropType(scalar, is_list=True))  # type: ignore[arg-type]  # values of any type
+    among = Constant(items, PropType(scalar, is_list=True))  # values of any type
     predicate = Comparison(Comparator.HAS_ITEM, among, column("p", scalar))
     assert push([predicate], {"p"}) == Pushed(where, () if where else (predicate,))
 

@@ -375,7 +375,7 @@ def test_a_load_that_commits_around_the_listing_loses_nothing(
     def overtaken(store: object, location: str) -> DatasetFiles:
         if moment == "before":
             graph.load([person("late")], "merge")
-        listed = real(store, location)  # type: ignore[arg-type]  # handed on as it came
+        listed = real(store, location)  # handed on as it came
         if moment == "after":
             graph.load([person("late", 2)], "merge")
         return listed

@@ -96,5 +96,5 @@ def test_a_named_deletion_comes_once(graph: Graph) -> None:
 def test_ids_that_are_no_list_of_texts_are_refused(graph: Graph, wanted: object) -> None:
     before = graph.snapshot()
     with pytest.raises(BadRequestError, match="ids of 'node:Person' to delete must be"):
-        graph.delete("node:Person", wanted)  # type: ignore[arg-type]  # what no type checker saw
+        graph.delete("node:Person", wanted)  # what no type checker saw
     assert graph.snapshot() == before

@@ -52,7 +52,7 @@ def stage(
     branch: str | None = None,
     **options: object,
 ) -> tuple[LoadRequest, LoadPlan, list[StagedPart]]:
-    chosen = LoadOptions(**{"on_duplicate": "error", **options})  # type: ignore[arg-type]
+    chosen = LoadOptions(**{"on_duplicate": "error", **options})
     request = frame_request(branch, LoadMode(mode), "eve", chosen)
     frame = plan_frame(graph.catalog(), key, parts[0].schema)
     plan = plan_frame_load(graph.store, request, key)
@@ -65,7 +65,7 @@ def stage(
 
 
 def write(graph: Graph, key: str | None, *parts: pa.Table, **given: object) -> LoadReport:
-    request, plan, staged = stage(graph, key, list(parts), **given)  # type: ignore[arg-type]
+    request, plan, staged = stage(graph, key, list(parts), **given)
     return finish_frame_load(graph.store, request, plan, staged)
 
 
@@ -116,7 +116,7 @@ def test_the_first_of_two_rows_replaces_the_stored_one(graph: Graph) -> None:
 def test_a_load_of_lines_agrees(graph: Graph) -> None:
     lines = [json.dumps({"type": "Person", "data": {"name": "a", "mail": mail}}) for mail in ("1", "2", "3")]
     graph.load(lines[:1])
-    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate="error", max_bad_rows=1))  # type: ignore[arg-type]
+    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate="error", max_bad_rows=1))
     assert (mails(graph), graph.count("node:Person")) == ({"a": "2"}, 1)
 
 

@@ -35,7 +35,7 @@ def test_a_pinned_handle_shows_one_state_and_no_other(graph: Graph) -> None:
     version = then.snapshot().version
     for where in ({"branch": "draft"}, {"version": 1}, {"snapshot": graph.commits()[0].id}, {"as_of": "2030-01-01"}):
         with pytest.raises(BadRequestError, match=f"pinned to version {version} of 'main', so '{next(iter(where))}'"):
-            then.count("node:Lamp", **where)  # type: ignore[arg-type]
+            then.count("node:Lamp", **where)
     assert then.count("node:Lamp", branch=None, version=None) == 1
 
 

@@ -58,7 +58,7 @@ def refused(graph: Graph, lines: list[str] | list[Path], mode: str = "append", *
     before = (graph.snapshot(), len(graph.commits()))
     files = data_files(graph)
     with pytest.raises(BadRowsError) as caught:
-        graph.load(lines, mode, options=LoadOptions(**options))  # type: ignore[arg-type]
+        graph.load(lines, mode, options=LoadOptions(**options))
     assert (graph.snapshot(), len(graph.commits())) == before
     assert graph.store.objects.list(RECOVERY) == []
     assert data_files(graph) == files, "staged files of a refused load are removed"
@@ -267,7 +267,7 @@ def test_what_a_refused_row_would_have_replaced_still_holds_its_values(graph: Gr
     lines = [person("a", mail="2"), person("b", mail="3")]
     report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=5))
     assert (report.bad_rows.total, report.tables["node:Person"].updated) == (2, 0)
-    assert [graph.entity("node:Person", name)["mail"] for name in "abc"] == ["1", "2", "3"]  # type: ignore[index]
+    assert [graph.entity("node:Person", name)["mail"] for name in "abc"] == ["1", "2", "3"]
 
 
 def test_the_first_of_refused_repeats_replaces_the_stored_row(graph: Graph) -> None:
@@ -481,8 +481,8 @@ def test_indexes_are_built_without_a_commit_and_never_hold_up_data(graph: Graph)
         entry = snapshot.entries[key]
         assert graph.store.head_version(entry.location, None) == entry.version
     described = graph.describe()
-    assert sorted(described["nodes"]["Person"]["indexes"]) == ["id_idx", "name_idx"]  # type: ignore[index]
-    assert sorted(described["edges"]["Knows"]["indexes"]) == ["dst_idx", "id_idx", "src_idx"]  # type: ignore[index]
+    assert sorted(described["nodes"]["Person"]["indexes"]) == ["id_idx", "name_idx"]
+    assert sorted(described["edges"]["Knows"]["indexes"]) == ["dst_idx", "id_idx", "src_idx"]
     graph.load([person("c")])
     assert graph.commits()[-1].parent == graph.commits()[-2].id
     assert graph.entity("node:Person", "c") is not None
@@ -520,5 +520,5 @@ def test_a_report_may_be_named_by_a_path(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", "node Event { name: String @key }")
     report = tmp_path / "bad.jsonl"
     with pytest.raises(BadRowsError):
-        graph.load(['{"type": "Nope"}'], options=LoadOptions(bad_rows=report))  # type: ignore[arg-type]
+        graph.load(['{"type": "Nope"}'], options=LoadOptions(bad_rows=report))
     assert json.loads(report.read_text())["rule"] == "unknown_type"

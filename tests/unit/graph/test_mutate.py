@@ -233,7 +233,7 @@ def test_a_staged_file_does_not_outlive_a_failure(graph: Graph, monkeypatch: pyt
     def fails_for_notes(target: object, *rest: object) -> object:
         if getattr(target, "table_key", "") == PERSON:
             raise StorageError("storage: the disk is full")
-        return stage(target, *rest)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        return stage(target, *rest)  # the arguments of the real one, passed on
 
     monkeypatch.setattr(mutation_staging, "stage_rows", fails_for_notes)
     with pytest.raises(StorageError, match="disk is full"):
@@ -299,7 +299,7 @@ def test_attempts_are_bounded(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> 
     other, check, tries = Graph.open(graph.uri), mutate_module.check_pending, []
 
     def check_and_lose(*arguments: object) -> None:
-        check(*arguments)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        check(*arguments)  # the arguments of the real one, passed on
         tries.append(1)
         other.load([person(f"late{len(tries)}")], options=PLAIN)
 
@@ -431,7 +431,7 @@ def test_an_update_asks_only_for_what_it_changes(graph: Graph, monkeypatch: pyte
 
     def recorded(dataset: object, columns: object, condition: str | None) -> object:
         asked.append(condition)
-        return scan(dataset, columns, condition)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        return scan(dataset, columns, condition)  # the arguments of the real one, passed on
 
     monkeypatch.setattr(check_module, "scan_where", recorded)
     graph.mutate(query('update Person set { age: 7 } where name = "a"'))

@@ -20,7 +20,7 @@ from spark_omnigraph.records.columns import python_column
 
 OPERATORS: dict[str, Callable[[object, object], bool]] = {
     "=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
-}  # type: ignore[dict-item]  # orders of numbers and texts, as the test gives them  # fmt: skip
+}  # orders of numbers and texts, as the test gives them  # fmt: skip
 F32 = [float(np.float32(x)) for x in (-1.5, -0.1, 0.0, 0.1, 1e30, 16777216.0)]
 STORED: dict[Scalar, list[Value]] = {
     Scalar.I32: [-(2**31), -1, 0, 1, 2, 2**31 - 1],

@@ -158,7 +158,7 @@ def test_a_load_that_comes_first_is_not_lost(graph: Graph) -> None:
     other, stage, first = Graph.open(graph.uri), optimize_module.stage_compaction, iter([70])
 
     def stage_and_be_late(*arguments: object) -> object:
-        staged = stage(*arguments)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        staged = stage(*arguments)  # the arguments of the real one, passed on
         for number in first:
             other.load([doc(number), json.dumps({"edge": "Cites", "from": "d1", "to": "d2"})], options=PLAIN)
         return staged
@@ -204,7 +204,7 @@ def compaction_that(landed: bool, outcome: Outcome) -> Iterator[None]:
 
     def fail(dataset: lance.LanceDataset, rewrites: object) -> lance.LanceDataset:
         if landed:
-            real(dataset, rewrites)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+            real(dataset, rewrites)  # the arguments of the real one, passed on
         raise CommitFailed(outcome, "refused by the test")
 
     with patch.object(protocol, "commit_compaction", fail):
@@ -241,7 +241,7 @@ def test_a_publish_that_was_lost_is_undone(graph: Graph) -> None:
     def refuse(*arguments: object) -> object:
         for refusal in refusals:
             raise refusal
-        return real(*arguments)  # type: ignore[arg-type]  # the arguments of the real one, passed on
+        return real(*arguments)  # the arguments of the real one, passed on
 
     with patch.object(protocol, "publish", refuse), pytest.raises(StorageError):
         graph.optimize()

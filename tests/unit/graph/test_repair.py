@@ -211,7 +211,7 @@ def test_a_write_that_lands_while_tables_are_looked_at_is_no_drift(
         times.append(1)
         if len(times) == 1:
             Graph.open(graph.uri).load([person("c")], options=PLAIN)  # after the snapshot, before HEADs are read
-        return real(*args)  # type: ignore[arg-type]  # handed on as it came
+        return real(*args)  # handed on as it came
 
     monkeypatch.setattr(repair_room, "_drifts", overtaken)
     assert graph.repair(confirm=True, force=True).drifts == ()
@@ -223,7 +223,7 @@ def test_a_graph_that_never_rests_is_given_up(graph: Graph, monkeypatch: pytest.
 
     def overtaken(*args: object) -> object:
         Graph.open(graph.uri).load([person("c")], "merge", options=PLAIN)
-        return real(*args)  # type: ignore[arg-type]  # handed on as it came
+        return real(*args)  # handed on as it came
 
     monkeypatch.setattr(repair_room, "_drifts", overtaken)
     with pytest.raises(ConflictError, match="kept changing"):
@@ -236,7 +236,7 @@ def test_a_version_that_comes_after_the_look_is_not_published(graph: Graph, monk
 
     def later(*args: object) -> object:
         append_past_the_manifest(graph, PERSON, "ghost")
-        return real(*args)  # type: ignore[arg-type]  # handed on as it came
+        return real(*args)  # handed on as it came
 
     monkeypatch.setattr(repair_room, "publish", later)
     assert graph.repair(confirm=True).repaired == (PERSON,)
@@ -252,7 +252,7 @@ def test_two_repairs_publish_once(graph: Graph, monkeypatch: pytest.MonkeyPatch)
     def overtaken(*args: object) -> object:
         monkeypatch.setattr(repair_room, "publish", real)
         assert Graph.open(graph.uri).repair(confirm=True).repaired == (PERSON,)
-        return real(*args)  # type: ignore[arg-type]  # handed on as it came
+        return real(*args)  # handed on as it came
 
     monkeypatch.setattr(repair_room, "publish", overtaken)
     with pytest.raises(ExpectedVersionMismatch):

@@ -17,7 +17,7 @@ BLOB_METADATA = {"ARROW:extension:name": "lance.blob.v2"}
 
 
 def prop(name: str, scalar: Scalar, **facts: object) -> Property:
-    return Property(name, 1, PropType(scalar, **{"nullable": True, **facts}))  # type: ignore[arg-type]
+    return Property(name, 1, PropType(scalar, **{"nullable": True, **facts}))
 
 
 THING = NodeType(
@@ -81,7 +81,7 @@ def date64(values: list[datetime | None]) -> pa.Array:
 
 
 def utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
+    return datetime(*parts, tzinfo=timezone.utc)
 
 
 MOMENTS = [
@@ -117,8 +117,8 @@ def things() -> dict[str, list[object]]:
 
 def stored_things(blobs: list[dict[str, object] | None] | None = None) -> pa.Table:
     rows = things()
-    counts = [None if times is None else len(times) for times in rows["times"]]  # type: ignore[arg-type]
-    flat = date64([t for times in rows["times"] for t in times or []])  # type: ignore[attr-defined]
+    counts = [None if times is None else len(times) for times in rows["times"]]
+    flat = date64([t for times in rows["times"] for t in times or []])
     offsets = [0]
     for count in counts:
         offsets.append(offsets[-1] + (count or 0))
@@ -128,7 +128,7 @@ def stored_things(blobs: list[dict[str, object] | None] | None = None) -> pa.Tab
         if field.name == "blob":
             arrays.append(pa.array(blobs or [None] * 6, BLOB))
         elif field.name == "ts":
-            arrays.append(date64(rows["ts"]))  # type: ignore[arg-type]
+            arrays.append(date64(rows["ts"]))
         elif field.name == "times":
             arrays.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat, mask=mask))
         else:

@@ -52,7 +52,7 @@ def test_every_value_survives(tmp_path: Path) -> None:
     for name in frame.names:
         expected = [None] * 6 if name == "blob" else stored[name]
         if name == "u64":
-            expected = [None if v is None else Decimal(v) for v in expected]  # type: ignore[arg-type]
+            expected = [None if v is None else Decimal(v) for v in expected]
         assert shown[name] == expected, name
 
 

@@ -23,15 +23,15 @@ from tests.unit.spark.graph_types import LINK, MOMENTS, THING, prop, stored_thin
 OPERATORS: dict[str, Callable[[object, object], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,  # type: ignore[operator]
-    "<=": lambda a, b: a <= b,  # type: ignore[operator]
-    ">": lambda a, b: a > b,  # type: ignore[operator]
-    ">=": lambda a, b: a >= b,  # type: ignore[operator]
-    "in": lambda a, b: a in b,  # type: ignore[operator]
-    "not in": lambda a, b: a not in b,  # type: ignore[operator]
-    "starts with": lambda a, b: a.startswith(b),  # type: ignore[attr-defined]
-    "ends with": lambda a, b: a.endswith(b),  # type: ignore[attr-defined]
-    "contains": lambda a, b: b in a,  # type: ignore[operator]
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+    "starts with": lambda a, b: a.startswith(b),
+    "ends with": lambda a, b: a.endswith(b),
+    "contains": lambda a, b: b in a,
 }
 COMPARISONS = ["=", "!=", "<", "<=", ">", ">="]
 
@@ -187,7 +187,7 @@ def test_lists_contain(table: PinnedTable) -> None:
     assert kept(table, ("nums", "contains", 4)) == [4]
     assert kept(table, ("nums", "contains", 9)) == []
     assert kept(table, ("times", "contains", MOMENTS[2])) == [3]
-    assert kept(table, ("times", "contains", MOMENTS[2] + timedelta(microseconds=1))) == []  # type: ignore[operator]
+    assert kept(table, ("times", "contains", MOMENTS[2] + timedelta(microseconds=1))) == []
 
 
 def test_an_empty_in_list_keeps_nothing(table: PinnedTable) -> None:

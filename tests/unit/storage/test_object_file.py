@@ -16,7 +16,7 @@ from spark_omnigraph.storage.object_file import ObjectFile, split_s3
 def test_reads_and_seeks_are_those_of_a_file(content: bytes, steps: list[tuple[int, int]]) -> None:
     store = MemoryStore()
     obstore.put(store, "a", content)
-    file, same = ObjectFile(store, "a", len(content)), io.BytesIO(content)  # type: ignore[arg-type]  # a store too
+    file, same = ObjectFile(store, "a", len(content)), io.BytesIO(content)  # a store too
     for start, count in steps:
         assert file.seek(start) == same.seek(start) == file.tell()
         assert file.read(count) == same.read(count)

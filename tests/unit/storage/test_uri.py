@@ -8,7 +8,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.storage.uri import locate
 
 
-def test_local_roots_become_absolute_paths(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_local_roots_become_absolute_paths(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert locate("g/").root == f"{tmp_path}/g"
     assert locate(f"file://{tmp_path}/a%20b/").root == f"{tmp_path}/a b"

@@ -159,5 +159,5 @@ def test_what_may_be_left_out() -> None:
 )
 def test_what_is_not_declared(given: object, said: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        bind_params("q", {"x": declared("I32?")}, given, NOON)  # type: ignore[arg-type]  # what a caller may do
+        bind_params("q", {"x": declared("I32?")}, given, NOON)  # what a caller may do
     assert caught.value.message == said
