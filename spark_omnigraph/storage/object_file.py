@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
@@ -79,6 +78,6 @@ def put_file(uri: str, content: IO[bytes], options: Mapping[str, str]) -> None:
 
 
 def split_s3(uri: str) -> tuple[str, str]:
-    """`s3://bucket` and the key of an object."""
-    parts = urlsplit(uri)
-    return f"s3://{parts.netloc}", parts.path.lstrip("/")
+    """`s3://bucket` and the key of an object, in which `?` and `#` are letters like any other."""
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return f"s3://{bucket}", key.lstrip("/")

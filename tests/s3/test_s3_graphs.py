@@ -75,6 +75,23 @@ def test_input_is_an_object_a_folder_or_a_glob(s3: S3Server, uri: str) -> None:
         g.load(f"{folder}/a.json")
 
 
+def test_a_glob_of_objects_means_what_it_means_in_a_folder(s3: S3Server, uri: str) -> None:
+    folder = f"s3://{BUCKET}/globs-{uri.rpartition('/')[2]}"
+    for name in ("a.jsonl", "b.jsonl", "old/a.jsonl", "old/er/a.jsonl", "in/deep/b.jsonl", ".c/a.jsonl"):
+        put_file(f"{folder}/{name}", io.BytesIO(b"{}"), s3.storage_options)
+
+    def found(glob: str) -> list[str]:
+        return [f.name.removeprefix(f"{folder}/") for f in list_inputs(f"{folder}/{glob}", s3.storage_options)]
+
+    assert found("*.jsonl") == ["a.jsonl", "b.jsonl"]
+    assert found("?.jsonl") == ["a.jsonl", "b.jsonl"]
+    assert found("[b-z].jsonl") == ["b.jsonl"]
+    assert found("*/a.jsonl") == ["old/a.jsonl"]
+    assert found("**/a.jsonl") == ["a.jsonl", "old/a.jsonl", "old/er/a.jsonl"]
+    with pytest.raises(NotFoundError, match="no object matches"):
+        found("*/b.jsonl")
+
+
 def test_a_report_of_bad_rows_may_be_an_object(s3: S3Server, uri: str) -> None:
     g = Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
     report = f"s3://{BUCKET}/reports/bad.jsonl"

@@ -28,3 +28,5 @@ def test_reads_and_seeks_are_those_of_a_file(content: bytes, steps: list[tuple[i
 def test_a_uri_is_a_bucket_and_a_key() -> None:
     assert split_s3("s3://b/x/y.jsonl") == ("s3://b", "x/y.jsonl")
     assert split_s3("s3://b") == ("s3://b", "")
+    assert split_s3("s3://b/in/a?.jsonl") == ("s3://b", "in/a?.jsonl")
+    assert split_s3("s3://b/in/#1/a.jsonl") == ("s3://b", "in/#1/a.jsonl")
