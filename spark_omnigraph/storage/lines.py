@@ -12,10 +12,11 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import numpy as np
 import obstore
@@ -25,6 +26,7 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
 from spark_omnigraph.records.decode import LineChunk
 from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.globs import fixed_folder, has_magic, matches
 from spark_omnigraph.storage.object_file import open_object, split_s3
 from spark_omnigraph.storage.objects import open_object_store
 from spark_omnigraph.storage.uri import Location, locate
@@ -57,12 +59,16 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """Bytes `[start, end)` of an input; `index` is its place in input order."""
+    """Bytes `[start, end)` of an input; `index` is its place in input order.
+
+    Of lines given in memory a range carries its own (`text`, which begins with a line), and its file none.
+    """
 
     index: int
     file: InputFile
     start: int
     end: int
+    text: bytes | None = None
 
 
 def list_inputs(source: Source | Sequence[str | os.PathLike[str]], options: dict[str, str]) -> list[InputFile]:
@@ -91,10 +97,25 @@ def cut(files: Sequence[InputFile], parallelism: int) -> list[InputRange]:
     for file in files:
         pieces = 1 if file.is_compressed else max(1, -(-file.size // size))
         step = -(-file.size // pieces) if file.size else 0
-        for piece in range(pieces):
-            end = min(file.size, (piece + 1) * step)
-            ranges.append(InputRange(len(ranges), file, piece * step, end))
+        bounds = [min(file.size, piece * step) for piece in range(pieces + 1)]
+        for start, end in pairwise(bounds):
+            ranges.append(_range(len(ranges), file, start, end))
     return ranges
+
+
+def _range(index: int, file: InputFile, start: int, end: int) -> InputRange:
+    if file.content is None:
+        return InputRange(index, file, start, end)
+    first, after = _line_start(file.content, start), _line_start(file.content, end)
+    return InputRange(index, replace(file, content=None), first, after, file.content[first:after])
+
+
+def _line_start(content: bytes, at: int) -> int:
+    """The first place at or after a byte where a line starts, or the end."""
+    if at == 0:
+        return 0
+    found = content.find(b"\n", at - 1)
+    return found + 1 if found >= 0 else len(content)
 
 
 def read_chunks(range_: InputRange, options: dict[str, str], block: int = BLOCK) -> Iterator[LineChunk]:
@@ -103,6 +124,9 @@ def read_chunks(range_: InputRange, options: dict[str, str], block: int = BLOCK)
     Raises StorageError when the file changed since it was listed, or cannot be read.
     """
     file = range_.file
+    if range_.text is not None:
+        yield from _chunks(io.BytesIO(range_.text), range_.start, range_.end, block)
+        return
     with reading(f"read {file.name}"), _open(file, options) as stream:
         end = None if file.is_compressed else range_.end
         yield from _chunks(stream, _seek_to_line(stream, range_.start), end, block)
@@ -181,8 +205,6 @@ def _open(file: InputFile, options: dict[str, str]) -> Iterator[BinaryIO]:
 
 
 def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
-    if file.content is not None:
-        return io.BytesIO(file.content)
     if file.name.startswith("s3://"):
         return cast(BinaryIO, open_object(file.name, file.stamp, options, buffered=file.is_compressed))
     if _stamp(file.name) != file.stamp:
@@ -194,7 +216,7 @@ def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
     if text.startswith("s3://"):
         return _expand_s3(text, options)
     if text.startswith("file://"):
-        text = unquote(urlsplit(text).path)
+        text = "/" + unquote(text.removeprefix("file://").partition("/")[2])
     elif text.startswith("dbfs:/"):
         text = "/dbfs/" + text.removeprefix("dbfs:/").lstrip("/")
     path = Path(text)
@@ -210,40 +232,43 @@ def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
 
 
 def _expand_s3(uri: str, options: dict[str, str]) -> list[InputFile]:
+    """The object of that key, else what is below the folder of that key, else what the key matches as a glob: the order
+    in which a local path is looked at too.
+    """
     bucket, key = split_s3(uri)
     store = open_object_store(locate(bucket, options))
-    found: list[InputFile] = []
     with reading(f"list {uri}"):
-        for meta in _objects(store, key):
-            if _matches(meta["path"], key):
-                found.append(InputFile(f"{bucket}/{meta['path']}", int(meta["size"]), str(meta["e_tag"])))
-    if not found:
+        metas = _named_object(store, key) or _below(store, key) or _matching(store, key)
+    if not metas:
         raise NotFoundError(f"input '{uri}' not found: no object matches")
+    found = [InputFile(f"{bucket}/{meta['path']}", int(meta["size"]), str(meta["e_tag"])) for meta in metas]
     return sorted(found, key=lambda f: f.name)
 
 
-def _objects(store: LocalStore | S3Store, key: str) -> Iterator[ObjectMeta]:
-    """The object of that key, else all below the folder that a key or a glob begins with."""
-    prefix = key
-    if "*" in key:
-        prefix = key.split("*", 1)[0].rpartition("/")[0]
-    elif key and not key.endswith("/"):
-        try:  # a listing of the key would show what is below it, not itself
-            yield obstore.head(store, key)
-            return
-        except (FileNotFoundError, ObjectNotFoundError):
-            pass
-    for page in obstore.list(store, prefix or None):
+def _named_object(store: LocalStore | S3Store, key: str) -> list[ObjectMeta]:
+    if not key or key.endswith("/"):
+        return []
+    try:  # a listing of the key would show what is below it, not itself
+        return [obstore.head(store, key)]
+    except (FileNotFoundError, ObjectNotFoundError):
+        return []
+
+
+def _below(store: LocalStore | S3Store, key: str) -> list[ObjectMeta]:
+    folder = key.rstrip("/")
+    prefix = f"{folder}/" if folder else ""
+    return [meta for meta in _listed(store, folder) if not _is_hidden(Path(meta["path"].removeprefix(prefix)))]
+
+
+def _matching(store: LocalStore | S3Store, key: str) -> list[ObjectMeta]:
+    if not has_magic(key):
+        return []
+    return [meta for meta in _listed(store, fixed_folder(key)) if matches(meta["path"], key)]
+
+
+def _listed(store: LocalStore | S3Store, folder: str) -> Iterator[ObjectMeta]:
+    for page in obstore.list(store, folder or None):
         yield from page
-
-
-def _matches(path: str, key: str) -> bool:
-    if "*" in key:
-        return Path(path).match(key)
-    if path == key:
-        return True
-    folder = key.rstrip("/") + "/"
-    return path.startswith(folder) and not _is_hidden(Path(path.removeprefix(folder)))
 
 
 def _is_hidden(relative: Path) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import pickle
 import random
 from pathlib import Path
 
 import pytest
 
 from spark_omnigraph.errors import NotFoundError, StorageError
+from spark_omnigraph.storage import lines
 from spark_omnigraph.storage.lines import InputFile, InputRange, cut, list_inputs, read_chunks
 
 
@@ -81,6 +83,21 @@ def test_lines_in_memory_are_one_input() -> None:
     files = list_inputs(['{"a": 1}', "", '{"b": 2}'], {})
     assert files == [InputFile("<input>", 18, "memory", b'{"a": 1}\n\n{"b": 2}')]
     assert [line for _, _, line in lines_of(cut(files, 1)[0])] == [b'{"a": 1}', b"", b'{"b": 2}']
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_range_of_lines_in_memory_carries_those_lines_alone(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(lines, "RANGE_MIN", 16)
+    given = ["x" * rng.choice([0, 1, 7, 90]) for _ in range(rng.randint(0, 40))]
+    content = "\n".join(given).encode()
+    ranges = cut(list_inputs(given, {}), 8)
+    assert len(ranges) == max(1, -(-len(content) // max(16, -(-len(content) // 16))))
+    assert b"".join(range_.text or b"" for range_ in ranges) == content
+    sent = [pickle.loads(pickle.dumps(range_)) for range_ in ranges]
+    assert [range_.file.content for range_ in sent] == [None] * len(ranges)
+    seen = [(offset, line) for range_ in sent for _, offset, line in lines_of(range_, rng.choice([1, 7, 4096]))]
+    assert [pair for pair in seen if pair[1] or pair[0] < len(content)] == expected(content)
 
 
 def test_a_file_that_changes_after_it_was_listed_is_refused(tmp_path: Path) -> None:
