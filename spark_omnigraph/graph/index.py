@@ -7,6 +7,7 @@ data, and a missing one never changes an answer.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
@@ -15,6 +16,7 @@ from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, Wr
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError, TextEnum
 from spark_omnigraph.graph.contract import current_hash, read_catalog
+from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
@@ -133,14 +135,21 @@ def _build(
     wanted: list[tuple[TableEntry, list[WantedIndex]]],
     limit: int | None,
 ) -> list[str]:
+    tasks = [(entry, want) for entry, wants in wanted for want in wants]
+    # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
+    with ThreadPoolExecutor(max_workers=available_cores()) as pool:
+        builds = list(pool.map(lambda task: build(store.open_table(task[0]), task[1], limit), tasks))
     writes: list[TableWrite] = []
     built: list[str] = []
-    for entry, wants in wanted:
-        found = build(store.open_table(entry), wants, limit)
-        if found.segments:
-            change = TableChange(segments=found.segments, replaced_segments=found.replaced)
+    for entry, _ in wanted:
+        parts = [b for (of, _), b in zip(tasks, builds, strict=True) if of is entry and b.segments]
+        if parts:
+            change = TableChange(
+                segments=tuple(segment for part in parts for segment in part.segments),
+                replaced_segments=tuple(old for part in parts for old in part.replaced),
+            )
             writes.append(TableWrite(entry, branch, change, entry.row_count))
-            built += [f"{entry.table_key}.{column}" for column in found.columns]
+            built += [f"{entry.table_key}.{part.column}" for part in parts]
     if writes:
         identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
         commit(store, PreparedCommit(identity, branch, schema_hash, tuple(writes)), lambda: current_hash(store))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark import TaskContext
 
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, TextEnum
 from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
 from spark_omnigraph.graph.load_options import LoadOptions
@@ -25,6 +25,8 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "maxBadRows": "bad rows that may be left out: a count, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+    "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
+    "`index`; default `true`",
     "txnAppId": "name of the application whose writes are numbered; of a stream by default the id of its query",
     "txnVersion": "number of this write, rising; a number that was committed before is not written again",
 }
@@ -67,6 +69,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         max_bad_rows=_bad_rows(text.get("maxBadRows", "0")),
         bad_rows=text.get("badRowsPath"),
         on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
+        build_indexes=_one_of("index", text.get("index", "true"), _Flag) == _Flag.TRUE,
     )
     app_id = text.get("txnAppId")
     transaction = None if stream else _transaction(app_id, text.get("txnVersion"))
@@ -83,7 +86,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
 def _check_delete_options(text: Mapping[str, str], overwrite: bool) -> None:
     if overwrite:
         raise BadRequestError("mode('overwrite') and loadMode 'delete' contradict each other; use mode('append')")
-    for name in ("maxBadRows", "badRowsPath", "onDuplicate"):
+    for name in ("maxBadRows", "badRowsPath", "onDuplicate", "index"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 
@@ -107,7 +110,12 @@ def _mode(text: str | None, overwrite: bool) -> LoadMode:
     return mode
 
 
-def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate]) -> str:
+class _Flag(TextEnum):
+    TRUE = "true"
+    FALSE = "false"
+
+
+def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate] | type[_Flag]) -> str:
     word, known = text.strip().lower(), [str(choice) for choice in choices]
     shown = [*known, DELETE] if choices is LoadMode else known
     if word not in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,11 +57,11 @@ class WantedIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
-    """Staged segments that nothing names yet, those that they take the place of, and the columns they are for."""
+    """Staged segments that nothing names yet, those that they take the place of, and the column they are for."""
 
-    segments: tuple[lance.Index, ...]
-    replaced: tuple[lance.Index, ...]
-    columns: tuple[str, ...]
+    column: str
+    segments: tuple[lance.Index, ...] = ()
+    replaced: tuple[lance.Index, ...] = ()
 
 
 def coverage(dataset: LanceDataset) -> list[IndexCoverage]:
@@ -89,40 +89,35 @@ def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], limit: int | Non
     return met is None or (limit is not None and (bool(met.uncovered) or len(met.segments) > limit))
 
 
-def build(dataset: LanceDataset, wanted: Sequence[WantedIndex], limit: int | None) -> IndexBuild:
-    """Stages what is missing and, with a limit of segments, what existing indexes do not cover yet: as another segment,
-    or as one for everything where there would be more than the limit.
+def build(dataset: LanceDataset, want: WantedIndex, limit: int | None) -> IndexBuild:
+    """Stages an index that is missing and, with a limit of segments, what an existing one does not cover yet: as
+    another segment, or as one for everything where there would be more than the limit.
 
-    A vector column without values has nothing to be trained on and is left out.
+    Without segments when there is nothing to do: a vector column without values has nothing to be trained on.
     """
     indexes = coverage(dataset)
-    segments: list[lance.Index] = []
-    replaced: list[lance.Index] = []
-    columns: list[str] = []
+    if not is_due(want, indexes, limit):
+        return IndexBuild(want.column)
+    fragments, old = _work(dataset, indexes, want, limit)
     with reading(f"index {dataset.uri}"):
-        for want, fragments, old in _work(dataset, indexes, wanted, limit):
-            if want.kind == "IVF_FLAT" and not has_values(dataset, want.column, fragments):
-                continue
-            segments.append(_segment(dataset, want, fragments, old.name if old is not None else None))
-            columns.append(want.column)
-            if old is not None and fragments != list(old.uncovered):
-                replaced += _named(dataset, old)
-    return IndexBuild(tuple(segments), tuple(replaced), tuple(columns))
+        if want.kind == "IVF_FLAT" and not has_values(dataset, want.column, fragments):
+            return IndexBuild(want.column)
+        segment = _segment(dataset, want, fragments, old.name if old is not None else None)
+        whole = old is not None and fragments != list(old.uncovered)
+        return IndexBuild(want.column, (segment,), tuple(_named(dataset, old)) if old is not None and whole else ())
 
 
 def _work(
-    dataset: LanceDataset, indexes: Sequence[IndexCoverage], wanted: Sequence[WantedIndex], limit: int | None
-) -> Iterator[tuple[WantedIndex, list[int], IndexCoverage | None]]:
-    """Fragments to index for each wanted index, and the index that they are added to or that is built anew."""
+    dataset: LanceDataset, indexes: Sequence[IndexCoverage], want: WantedIndex, limit: int | None
+) -> tuple[list[int], IndexCoverage | None]:
+    """Fragments to index, and the index that they are added to or that is built anew."""
     everything = [fragment.fragment_id for fragment in dataset.get_fragments()]
-    for want in (w for w in wanted if is_due(w, indexes, limit)):
-        met = next((index for index in indexes if want.is_met_by(index)), None)
-        if met is None:
-            # One of another kind may stand under the name that this one gets.
-            yield want, everything, next((i for i in indexes if i.name == f"{want.column}_idx"), None)
-        else:
-            grown = limit is not None and len(met.segments) + bool(met.uncovered) > limit
-            yield want, everything if grown else list(met.uncovered), met
+    met = next((index for index in indexes if want.is_met_by(index)), None)
+    if met is None:
+        # One of another kind may stand under the name that this one gets.
+        return everything, next((i for i in indexes if i.name == f"{want.column}_idx"), None)
+    grown = limit is not None and len(met.segments) + bool(met.uncovered) > limit
+    return everything if grown else list(met.uncovered), met
 
 
 def _segment(dataset: LanceDataset, want: WantedIndex, fragments: list[int], name: str | None) -> lance.Index:

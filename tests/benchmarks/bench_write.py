@@ -29,15 +29,17 @@ def contenders(frame: DataFrame, folder: Path) -> list[Contender]:
     """Every round writes to a new place: an append to what is there would cost more and more."""
     number = count()
 
-    def to_graph(node: str) -> float:
+    def to_graph(node: str, index: bool = True) -> float:
         graph = Graph.init(folder / f"graph{next(number)}", SCHEMA)
         columns = frame.drop("id") if node == "Person" else frame
-        return timed(lambda: columns.write.format("omnigraph").mode("append").option("node", node).save(graph.uri))
+        writer = columns.write.format("omnigraph").mode("append").option("node", node).option("index", index)
+        return timed(lambda: writer.save(graph.uri))
 
     return [
         Contender("Parquet", lambda: timed(lambda: frame.write.parquet(str(folder / f"parquet{next(number)}")))),
         Contender("omnigraph, ids given", lambda: to_graph("Plain")),
         Contender("omnigraph, a key and a range", lambda: to_graph("Person")),
+        Contender("omnigraph, the same with index=false", lambda: to_graph("Person", index=False)),
     ]
 
 
