@@ -22,7 +22,7 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
     if snapshot.branch is None:
         return
     for key in sorted(tables):
-        entry = snapshot.entries[key]
+        entry = snapshot.entry(key)
         if entry.branch != snapshot.branch:
             await_turn(store, snapshot.branch, frozenset({key}))
             _fork(store, snapshot.branch, entry)
@@ -71,7 +71,7 @@ def _refuse_used(store: GraphStore, branch: str, entry: TableEntry) -> None:
     """Raises ExpectedVersionMismatch when somebody writes the table on this branch, or has published it there."""
     if covering(store, branch, frozenset({entry.table_key})) is not None:
         raise ExpectedVersionMismatch(entry.table_key, entry.version, store.head_version(entry.location, branch))
-    live = store.snapshot(branch).entries[entry.table_key]
+    live = store.snapshot(branch).entry(entry.table_key)
     if live.branch == branch or live.version != entry.version:
         raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)
 

@@ -208,9 +208,10 @@ class LoadChecker:
         """Those of the values that are no id of a stored row either, rows that are replaced not counted."""
         values = pa.chunked_array(parts, pa.string()).unique()
         replaced = self._mode is LoadMode.OVERWRITE and node_key in mentioned
-        if replaced or not len(values) or not self._targets[node_key].row_count:
+        target = self._targets.get(node_key)
+        if replaced or not len(values) or target is None or not target.row_count:
             return values
-        stored = stored_among(self._targets[node_key].open(self._options), "id", values)
+        stored = stored_among(target.open(self._options), "id", values)
         return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
 
     def _dangling(self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array) -> list[Finding]:
@@ -294,8 +295,8 @@ class LoadChecker:
         return counts
 
     def _refuse_dangling(self, probe: DanglingProbe) -> None:
-        target = self._targets[probe.table_key]
-        if not target.row_count:
+        target = self._targets.get(probe.table_key)
+        if target is None or not target.row_count:
             return
         new = self._staged.get(probe.node_key)
         ids = pa.array([], pa.string())

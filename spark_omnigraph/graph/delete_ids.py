@@ -114,14 +114,14 @@ def _commit(
     store: GraphStore, request: DeleteRequest, contract: Contract, snapshot: Snapshot, deletion: Deletion
 ) -> Published:
     changes = deletion.changes()
-    if any(snapshot.entries[key].branch != snapshot.branch for key in changes):
+    if any(snapshot.entry(key).branch != snapshot.branch for key in changes):
         fork_tables(store, snapshot, changes)
     writes = tuple(
         TableWrite(
-            snapshot.entries[key],
+            snapshot.entry(key),
             snapshot.branch,
             TableChange(removed=gone),
-            snapshot.entries[key].row_count - len(gone),
+            snapshot.entry(key).row_count - len(gone),
         )
         for key, gone in changes.items()
     )

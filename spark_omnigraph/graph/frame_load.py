@@ -34,7 +34,7 @@ from spark_omnigraph.graph.second_pass import StagedAgain
 from spark_omnigraph.graph.staged_table import gather
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
-from spark_omnigraph.staging import RangeReceipt, StageContext
+from spark_omnigraph.staging.receipt import RangeReceipt, StageContext
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.lines import InputFile, InputRange
 from spark_omnigraph.storage.staged import discard

@@ -39,7 +39,9 @@ from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.staging import RangeReceipt, StageContext, StagedFragment, stage_range, tables_mentioned
+from spark_omnigraph.staging.pieces import tables_mentioned
+from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
+from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.lines import InputFile, InputRange, cut
@@ -344,7 +346,7 @@ def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
 
 
 def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing: bool) -> TableWrite:
-    entry = plan.snapshot.entries[key]
+    entry = plan.snapshot.entry(key)
     if plan.context.targets[key].uri != plan.physical_uris[key]:
         where = display(plan.snapshot.branch)
         raise InternalError(f"rows of '{key}' were staged outside the folder that branch '{where}' writes")
@@ -390,7 +392,7 @@ def _counts(request: LoadRequest, checked: CheckedLoad) -> dict[str, TableCounts
     for key in sorted(staged.mentioned):
         table = staged.tables.get(key)
         rows, hits = (table.rows, table.hits) if table is not None else (0, 0)
-        entry = staged.plan.snapshot.entries[key]
+        entry = staged.plan.snapshot.entry(key)
         bad = checked.bad_per_table.get(key, 0)
         counts[key] = TableCounts(
             read=read[key],

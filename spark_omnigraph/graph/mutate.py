@@ -156,7 +156,7 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock) -> Mutat
 
 def _stage(store: GraphStore, snapshot: Snapshot, statements: Statements) -> StagedTables:
     """On a branch, tables that are written for the first time are forked, then rows are written."""
-    if any(snapshot.entries[key].branch != snapshot.branch for key in statements.written):
+    if any(snapshot.entry(key).branch != snapshot.branch for key in statements.written):
         fork_tables(store, snapshot, statements.written)
         reach(CrashPoint.FORKED)
     staged = StagedTables(store)
@@ -176,11 +176,11 @@ def _prepare(
     writes = []
     for key, table in staged.tables.items():
         change = TableChange(table.fragments, table.removed if table.updated else None)
-        rows = snapshot.entries[key].row_count + table.inserted
-        writes.append(TableWrite(snapshot.entries[key], snapshot.branch, change, rows))
+        rows = snapshot.entry(key).row_count + table.inserted
+        writes.append(TableWrite(snapshot.entry(key), snapshot.branch, change, rows))
     for key, gone in statements.deletion.changes().items():
-        rows = snapshot.entries[key].row_count - len(gone)
-        writes.append(TableWrite(snapshot.entries[key], snapshot.branch, TableChange(removed=gone), rows))
+        rows = snapshot.entry(key).row_count - len(gone)
+        writes.append(TableWrite(snapshot.entry(key), snapshot.branch, TableChange(removed=gone), rows))
     written = {write.table_key for write in writes}
     read = (statements.looked_at | tables_read(request.contract.catalog, staged.tables, False)) - written
     identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.MUTATION)

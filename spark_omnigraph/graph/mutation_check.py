@@ -32,7 +32,7 @@ def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements)
     _refuse([message for rows in pending.values() for message in _of_rows(rows)])
     targets = {key: _target(store, snapshot, key) for key in snapshot.entries}
     _refuse(list(_unborn(store, targets, statements)))
-    tables = {key: PendingTable(rows, targets[key]) for key, rows in pending.items()}
+    tables = {key: PendingTable(rows, _target(store, snapshot, key)) for key, rows in pending.items()}
     # Rows replace stored ones by id, which is what a merge does.
     checker = LoadChecker(statements.catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
     found = checker.run(frozenset(pending)).findings
@@ -54,15 +54,17 @@ def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Stat
         if not later:
             continue
         wanted = pa.array(sorted(later), pa.string())
-        target = targets[node_key]
-        stored = stored_among(target.open(store.storage_options), "id", wanted).to_pylist() if target.row_count else []
+        target = targets.get(node_key)
+        stored: list[str] = []
+        if target is not None and target.row_count:
+            stored = stored_among(target.open(store.storage_options), "id", wanted).to_pylist()
         for end in sorted(later - set(stored)):
             name = node_key.partition(":")[2]
             yield f"{column} '{end}' not found in {name} (a later statement makes it; put that one first)"
 
 
 def _target(store: GraphStore, snapshot: Snapshot, key: str) -> TableTarget:
-    entry = snapshot.entries[key]
+    entry = snapshot.entry(key)
     return TableTarget(key, store.table_uri(entry.location, entry.branch), entry.version, entry.row_count)
 
 

@@ -54,7 +54,7 @@ class StagedTables:
 
 def stage_pending(store: GraphStore, snapshot: Snapshot, key: str, pending: PendingRows) -> StagedRows:
     """Writes the rows of one table: first those that replace stored rows, under their stable row ids, then the new."""
-    entry, options, rows = snapshot.entries[key], store.storage_options, pending.table()
+    entry, options, rows = snapshot.entry(key), store.storage_options, pending.table()
     target = TableTarget(key, store.table_uri(entry.location, snapshot.branch), entry.version, entry.row_count)
     row_ids = removed = np.empty(0, dtype=np.uint64)
     if pending.given_ids and entry.row_count:

@@ -64,7 +64,7 @@ def optimize(
 def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, dry_run: bool) -> CompactedTable:
     files = 0
     for _ in range(ATTEMPTS):
-        entry = store.snapshot(branch).entries[key]
+        entry = store.snapshot(branch).entry(key)
         files = _files(store, entry)
         if dry_run:
             return CompactedTable(files, files)
@@ -86,7 +86,7 @@ def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_ro
     identity = Identity(new_ulid(), None, None, WriterKind.OPTIMIZE)
     prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, (write,))
     commit(store, prepared, lambda: current_hash(store))
-    return _files(store, store.snapshot(branch).entries[entry.table_key])
+    return _files(store, store.snapshot(branch).entry(entry.table_key))
 
 
 def _files(store: GraphStore, entry: TableEntry) -> int:

@@ -19,7 +19,7 @@ from spark_omnigraph.graph.check import Finding
 from spark_omnigraph.graph.second_pass import SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.decode import Rejected
-from spark_omnigraph.staging import LocatedRow, RangeReceipt
+from spark_omnigraph.staging.receipt import LocatedRow, RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
 from spark_omnigraph.storage.object_file import put_file
 from spark_omnigraph.storage.uri import locate

@@ -12,16 +12,10 @@ import numpy as np
 
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.staged_table import Rows
-from spark_omnigraph.staging import (
-    LocatedRow,
-    RangeReceipt,
-    StageContext,
-    StagedFragment,
-    locate_rows,
-    locate_staged,
-    stage_range,
-    stage_rest,
-)
+from spark_omnigraph.staging.fragments import locate_staged, stage_rest
+from spark_omnigraph.staging.pieces import locate_rows
+from spark_omnigraph.staging.receipt import LocatedRow, RangeReceipt, StageContext, StagedFragment
+from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.lines import InputRange
 
 Located = dict[str, dict[int, LocatedRow]]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.staging import RangeReceipt, StagedFragment
+from spark_omnigraph.staging.receipt import RangeReceipt, StagedFragment
 from spark_omnigraph.storage.keys import read_staged
 from spark_omnigraph.storage.staged import TableTarget
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from spark_omnigraph.errors import InternalError
+from spark_omnigraph.errors import InternalError, NotFoundError
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 
 
@@ -29,10 +29,26 @@ class Snapshot:
     version: int
     entries: Mapping[str, TableEntry]
 
+    def entry(self, table_key: str) -> TableEntry:
+        """The table of a type that is to be written; NotFoundError when the manifest has none."""
+        found = self.entries.get(table_key)
+        if found is None:
+            raise no_table(table_key)
+        return found
+
     def pin(self, table_key: str) -> int:
         """Visible version of a table, 0 when it has none."""
         entry = self.entries.get(table_key)
         return entry.version if entry is not None else 0
+
+
+def no_table(table_key: str) -> NotFoundError:
+    """What to raise where a type of the schema is to be written that the manifest knows no table of."""
+    kind, _, name = table_key.partition(":")
+    return NotFoundError(
+        f"{kind} type '{name}' is in the schema, but the manifest has no table for it: a schema change was "
+        "interrupted, or the schema files belong to another graph"
+    )
 
 
 def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:

@@ -28,7 +28,7 @@ from spark_omnigraph.records.frame import FrameDecoder, FramePlan, plan_frame
 from spark_omnigraph.spark.deleter import DeletingStreamWriter, DeletingWriter, check_delete
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.write_options import WriteOptions, current_query, parse_write_options
-from spark_omnigraph.staging import stage_frame
+from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 
 _LOG = logging.getLogger(__name__)

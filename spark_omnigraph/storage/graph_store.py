@@ -93,6 +93,8 @@ class GraphStore:
         if branch is not None and branch not in self.branch_names():
             raise NotFoundError(f"branch '{branch}' not found in '{self.root}'")
         newest = self.open_dataset(branch_path(MANIFEST, branch))
+        if self._reader.is_another(newest):
+            self.reads.forget()
         if version is None or version == newest.version:
             return newest
         if version > newest.version or version < 1:

@@ -65,6 +65,19 @@ class ManifestReader:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
+        self._files: dict[str, frozenset[str]] = {}
+
+    def is_another(self, dataset: LanceDataset) -> bool:
+        """Whether a newest manifest shares no file with what was looked at before: it was compacted, or the graph was
+        made anew in the same place and versions mean something else now. Notes what it looked at.
+        """
+        names = frozenset(f.path for fragment in dataset.get_fragments() for f in fragment.data_files())
+        known = self._files.get(str(dataset.uri)) or frozenset().union(*self._files.values())
+        another = bool(known) and known.isdisjoint(names)
+        if another:
+            self._files.clear()
+        self._files[str(dataset.uri)] = names
+        return another
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:
         """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""

@@ -132,3 +132,9 @@ class ReadCache:
             while len(self._opened) > OPENED:
                 self._opened.popitem(last=False)
         return opened
+
+    def forget(self) -> None:
+        """Closes everything: the same versions may hold other rows now."""
+        with self._lock:
+            self._opened.clear()
+            self._session = None

@@ -28,7 +28,7 @@ from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.session import local_session
-from spark_omnigraph.staging import stage_range
+from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.lines import list_inputs
 from tests.benchmarks.graph_data import SCHEMA, generate
 from tests.support.measure import Contender, phases, race, table, timed

@@ -16,7 +16,7 @@ from spark_omnigraph.records.frame import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.spark.plan import plan_read
 from spark_omnigraph.spark.reader import GraphReader
-from spark_omnigraph.staging import stage_frame
+from spark_omnigraph.staging.stage import stage_frame
 from tests.support.many_fragments import graph_of_fragments
 
 ROWS = 20_000

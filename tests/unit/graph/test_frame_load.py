@@ -30,7 +30,7 @@ from spark_omnigraph.graph.load import LoadPlan, LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frame import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
-from spark_omnigraph.staging import stage_frame
+from spark_omnigraph.staging.stage import stage_frame
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }

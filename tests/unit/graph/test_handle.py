@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.handle import Graph, Where
+from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
 
 SCHEMA = "node Lamp { tag: String @key }"
 
@@ -37,6 +39,39 @@ def test_a_pinned_handle_shows_one_state_and_no_other(graph: Graph) -> None:
         with pytest.raises(BadRequestError, match=f"pinned to version {version} of 'main', so '{next(iter(where))}'"):
             then.count("node:Lamp", **where)
     assert then.count("node:Lamp", branch=None, version=None) == 1
+
+
+@pytest.mark.parametrize("how", ["newest", "version", "branch"])
+def test_a_handle_shows_the_graph_that_was_made_anew_in_its_place(tmp_path: Path, how: str) -> None:
+    names = "query names() { match { $l: Lamp } return { $l.tag } }"
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([lamp("old")])
+    assert graph.query(names).to_pylist() == [{"l.tag": "old"}]
+    version = graph.snapshot().version
+    other = Graph.init(tmp_path / "g", SCHEMA, force=True)
+    other.load([lamp("new")])
+    assert other.snapshot().version == version
+    other.create_branch("draft")
+    where = {"newest": Where(), "version": Where(version=version), "branch": Where(branch="draft")}[how]
+    assert graph.query(names, **where).to_pylist() == [{"l.tag": "new"}]
+
+
+def test_a_type_that_the_manifest_has_no_table_for_is_named(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([lamp("a")])
+    Graph.init(tmp_path / "h", SCHEMA + " node Shade { tag: String @key } edge Has: Lamp -> Shade")
+    for name in (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE):
+        shutil.copy(tmp_path / "h" / name, tmp_path / "g" / name)
+    shade = json.dumps({"type": "Shade", "data": {"tag": "x"}})
+    for mode in ("append", "merge", "overwrite"):
+        with pytest.raises(NotFoundError, match="node type 'Shade' is in the schema, but the manifest has no table"):
+            graph.load([shade], mode)
+    with pytest.raises(NotFoundError, match="node type 'Shade' is in the schema, but the manifest has no table"):
+        graph.mutate('query add() { insert Shade { tag: "x" } }')
+    with pytest.raises(NotFoundError, match="edge type 'Has' is in the schema, but the manifest has no table"):
+        graph.mutate('query add() { insert Has { from: "a", to: "x" } }')
+    graph.load([lamp("b")])
+    assert graph.count("node:Lamp") == 2
 
 
 def test_a_branch_without_a_name_is_refused_and_not_taken_for_the_own_one(graph: Graph) -> None:

@@ -1,0 +1,1 @@
+"""Rows → staged files and a receipt, on an executor; nothing becomes visible."""

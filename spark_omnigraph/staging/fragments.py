@@ -1,0 +1,121 @@
+"""Staged files: written with the rows that replace stored ones first, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.catalog.types import Scalar
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.staging.receipt import Int64s, LocatedRow, StageContext, StagedFragment, packed
+from spark_omnigraph.storage.keys import Matches, find_rows, read_staged
+from spark_omnigraph.storage.staged import TableTarget, stage_rows
+
+
+def stage_rest(
+    context: StageContext, key: str, fragment: StagedFragment, skip: Int64s, moved: bool = False
+) -> StagedFragment | None:
+    """Writes a staged file again without some ordinals, out of the file itself; None when no row is left.
+
+    `moved`: the target is at another version than when the file was written, so stored rows are looked up again.
+    """
+    ordinals, lines = fragment.row_ordinals(), fragment.row_lines()
+    keep = ~np.isin(ordinals, skip)
+    if not keep.any():
+        return None
+    target = context.target(key)
+    rows = _staged_rows(context, key, fragment).filter(pa.array(keep))
+    matches = None
+    if (fragment.hits or moved) and target.row_count:
+        matches = find_rows(target.open(context.storage_options), rows.column("id"))
+    everything = np.ones(rows.num_rows, dtype=bool)
+    written, order = write_fragment(target, rows, ordinals[keep], everything, matches, context.storage_options)
+    return replace(written, lines=packed_lines(lines[keep][order], written))
+
+
+def locate_staged(context: StageContext, key: str, fragment: StagedFragment, wanted: Int64s) -> dict[int, LocatedRow]:
+    """Line and text of staged rows by ordinal, read from the staged file."""
+    ordinals, lines = fragment.row_ordinals(), fragment.row_lines()
+    places = np.flatnonzero(np.isin(ordinals, wanted))
+    if not len(places):
+        return {}
+    entity = context.entity(key)
+    rows = _staged_rows(context, key, fragment, with_blobs=False).take(pa.array(places))
+    texts = record_text(entity, rows)
+    return {
+        int(ordinals[at]): LocatedRow(int(lines[at]), 0, text) for at, text in zip(places.tolist(), texts, strict=True)
+    }
+
+
+def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with_blobs: bool = True) -> pa.Table:
+    """Rows of a staged file in stored layout; BadRequestError when blobs, which are not read back, are asked for."""
+    entity, target = context.entity(key), context.target(key)
+    blobs = [p.name for p in entity.properties if p.type.scalar is Scalar.BLOB]
+    if blobs and with_blobs:
+        raise BadRequestError(
+            f"rows of '{entity.name}' must be left out after they were written, which its blobs do not allow; "
+            "remove the bad rows first, or load the records from files"
+        )
+    fields = list(physical_schema(entity))
+    # Lance finds no column of a file that stands behind blobs: what comes before them must do for a report.
+    schema = pa.schema(takewhile(lambda field: field.name not in blobs, fields))
+    return read_staged(target.uri, fragment.file, schema.names, context.storage_options).cast(schema)
+
+
+def write_fragment(
+    target: TableTarget,
+    rows: pa.Table,
+    ordinals: Int64s,
+    keep: npt.NDArray[np.bool_],
+    matches: Matches | None,
+    options: Mapping[str, str],
+) -> tuple[StagedFragment, Int64s]:
+    """One fragment of the kept rows, those that replace stored rows first, then the new ones; and their order."""
+    if matches is None:
+        order = np.flatnonzero(keep)
+        if len(order) == len(rows) and ordinals[-1] - ordinals[0] + 1 == len(rows):
+            return StagedFragment(stage_rows(target, rows, None, options), 0, int(ordinals[0]), None, None), order
+        file = stage_rows(target, rows.take(pa.array(order)), None, options)
+        return StagedFragment(file, 0, int(ordinals[order[0]]), packed(ordinals[order].astype(np.int32)), None), order
+    replaced = np.flatnonzero(matches.hit & keep)
+    order = np.concatenate([replaced, np.flatnonzero(~matches.hit & keep)])
+    kept_hits = keep[matches.hit]
+    file = stage_rows(target, rows.take(pa.array(order)), matches.row_ids[kept_hits], options)
+    fragment = StagedFragment(
+        file,
+        len(replaced),
+        int(ordinals[order[0]]),
+        packed(ordinals[order].astype(np.int32)),
+        packed(matches.addresses[kept_hits]),
+    )
+    return fragment, order
+
+
+def last_of_each(matches: Matches, keep: npt.NDArray[np.bool_]) -> Matches:
+    """The same matches with only the last kept one of several rows for one stored row counted as its replacement.
+
+    The earlier ones are superseded or refused by the checks; until then they may not claim the same stable row id.
+    """
+    hits, kept = np.flatnonzero(matches.hit), keep[matches.hit]
+    row_ids, addresses = matches.row_ids[kept], matches.addresses[kept]
+    backwards = row_ids[::-1]
+    last = np.sort(len(backwards) - 1 - np.unique(backwards, return_index=True)[1])
+    if len(last) == len(matches.row_ids):
+        return matches
+    hit = np.zeros(len(matches.hit), dtype=bool)
+    hit[hits[kept][last]] = True
+    return Matches(hit, row_ids[last], addresses[last])
+
+
+def packed_lines(lines: Int64s, fragment: StagedFragment) -> bytes | None:
+    """Lines of a file's rows to keep beside it; None when they are the ordinals."""
+    if np.array_equal(lines, fragment.row_ordinals()):
+        return None
+    return packed(lines.astype(np.int32))

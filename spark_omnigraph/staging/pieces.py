@@ -1,0 +1,138 @@
+"""Input or frames → decoded records, piece by piece, checked row by row; a second pass finds the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType
+from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected, raw_text
+from spark_omnigraph.records.frame import FrameDecoder
+from spark_omnigraph.staging.receipt import Int64s, LocatedRow, StageContext
+from spark_omnigraph.storage.lines import InputRange, read_chunks
+from spark_omnigraph.validate.batch import BatchChecker
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive records of an input, decoded; `raw` gives the text of one of its lines."""
+
+    lines: int
+    decoded: DecodedChunk
+    raw: Callable[[int], str]
+
+
+def range_pieces(context: StageContext, range_: InputRange) -> Iterator[Piece]:
+    """The chunks of an input range."""
+    decoder = RecordDecoder(context.catalog, context.decode)
+    for chunk in read_chunks(range_, dict(context.storage_options)):
+        yield Piece(len(chunk.lines), decoder.decode(chunk), partial(raw_line, chunk))
+
+
+def frame_pieces(decoder: FrameDecoder, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
+    """The batches of a partition that have rows; lines count its rows."""
+    first = 0
+    for batch in batches:
+        if batch.num_rows:
+            decoded, raw = decoder.decode(batch, first)
+            yield Piece(batch.num_rows, decoded, raw)
+            first += batch.num_rows
+
+
+class _Kind(msgspec.Struct, gc=False):
+    """Only the members that say what a record is."""
+
+    type: object = None
+    edge: object = None
+
+
+def tables_mentioned(context: StageContext, range_: InputRange) -> set[str]:
+    """Tables that the records of a range name; lines that are not records are left to decoding."""
+    decode = msgspec.json.Decoder(_Kind).decode
+    named: set[tuple[str, bool]] = set()
+    for chunk in read_chunks(range_, dict(context.storage_options)):
+        for line in chunk.lines:
+            try:
+                kind = decode(line.removeprefix(_BYTE_ORDER_MARK))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            if isinstance(kind.type, str):
+                named.add((kind.type, False))
+            elif isinstance(kind.edge, str):
+                named.add((kind.edge, True))
+    return {key for name, is_edge in named if (key := table_key_of(context.catalog, name, is_edge)) is not None}
+
+
+def table_key_of(catalog: Catalog, name: str, is_edge: bool) -> str | None:
+    """The table of a type as records name it: edges in any case. None for an unknown one."""
+    if is_edge:
+        edge = catalog.edge_by_word(name)
+        return edge.table_key if edge is not None else None
+    node = catalog.nodes.get(name)
+    return node.table_key if node is not None else None
+
+
+class Checkers:
+    """Batch checkers of all types, made on first use."""
+
+    def __init__(self, context: StageContext) -> None:
+        self._context = context
+        self._checkers: dict[str, BatchChecker] = {}
+
+    def split(self, table: DecodedTable, raw_of: Callable[[int], str]) -> tuple[DecodedTable, list[Rejected]]:
+        """Rows that pass the checks, and the others as rejected."""
+        if not self._context.validate:
+            return table, []
+        entity = self._context.entity(table.table_key)
+        checker = self._checkers.setdefault(table.table_key, BatchChecker(entity))
+        violations = checker.check(table.table)
+        if not violations:
+            return table, []
+        keep = np.ones(table.table.num_rows, dtype=bool)
+        rejected = []
+        for v in violations:
+            keep[v.row] = False
+            line, offset = int(table.lines[v.row]), int(table.offsets[v.row])
+            raw, is_edge = raw_of(line), isinstance(entity, EdgeType)
+            rejected.append(Rejected(line, offset, entity.name, v.field, v.rule, v.message, raw, is_edge))
+        return _filtered(table, keep), rejected
+
+
+def locate_rows(
+    context: StageContext, range_: InputRange, wanted: Mapping[str, Int64s]
+) -> dict[str, dict[int, LocatedRow]]:
+    """Line, offset and text of rows by table and ordinal, from a second pass over the range."""
+    checkers = Checkers(context)
+    seen: Counter[str] = Counter()
+    sought = {key: set(ordinals.tolist()) for key, ordinals in wanted.items()}
+    found: dict[str, dict[int, LocatedRow]] = {key: {} for key in wanted}
+    for piece in range_pieces(context, range_):
+        for table in piece.decoded.tables:
+            good, _ = checkers.split(table, piece.raw)
+            first = seen[good.table_key]
+            seen[good.table_key] += len(good.lines)
+            for ordinal in sought.get(good.table_key, set()).intersection(range(first, seen[good.table_key])):
+                line = int(good.lines[ordinal - first])
+                raw = piece.raw(line)
+                found[good.table_key][ordinal] = LocatedRow(line, int(good.offsets[ordinal - first]), raw)
+    return found
+
+
+def _filtered(table: DecodedTable, keep: npt.NDArray[np.bool_]) -> DecodedTable:
+    return DecodedTable(
+        table.table_key, table.table.filter(pa.array(keep)), table.offsets[keep], table.lines[keep], table.explicit_ids
+    )
+
+
+def raw_line(chunk: LineChunk, line: int) -> str:
+    """A line of a chunk as reports show it."""
+    return raw_text(chunk.lines[line - chunk.first_line])

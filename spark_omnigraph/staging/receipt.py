@@ -1,0 +1,120 @@
+"""What a task is told, and what it returns: picklable values."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.manifest.snapshot import no_table
+from spark_omnigraph.records.decode import Rejected
+from spark_omnigraph.records.mode import DecodeOptions, LoadMode
+from spark_omnigraph.storage.staged import StagedFile, TableTarget
+
+REPORT_LIMIT = 1_000_000
+"""Bad rows of one range that are reported in full; further ones are counted only."""
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class StageContext:
+    """What every task of a load needs; picklable. `targets` lists the tables that rows may go to."""
+
+    catalog: Catalog
+    mode: LoadMode
+    decode: DecodeOptions
+    targets: Mapping[str, TableTarget]
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    validate: bool = True
+
+    def entity(self, table_key: str) -> EntityType:
+        """The type whose rows a table holds."""
+        found = self.catalog.table(table_key)
+        if found is None:
+            raise InternalError(f"rows of the unknown table '{table_key}'")
+        return found
+
+    def target(self, table_key: str) -> TableTarget:
+        """Where rows of a type go; NotFoundError when the graph has no table of it."""
+        found = self.targets.get(table_key)
+        if found is None:
+            raise no_table(table_key)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFragment:
+    """One staged file. The first `hits` rows replace stored rows at `removed` (physical addresses).
+
+    `ordinals` gives each row's ordinal, or None when they run from `first_ordinal` without a gap. `lines`, kept for
+    frames alone, gives each row's line, or None when it is the ordinal.
+    """
+
+    file: StagedFile
+    hits: int
+    first_ordinal: int
+    ordinals: bytes | None
+    removed: bytes | None
+    lines: bytes | None = None
+
+    def row_ordinals(self) -> Int64s:
+        if self.ordinals is None:
+            return np.arange(self.first_ordinal, self.first_ordinal + self.file.rows, dtype=np.int64)
+        return np.cumsum(np.frombuffer(zlib.decompress(self.ordinals), dtype=np.int32), dtype=np.int64)
+
+    def row_lines(self) -> Int64s:
+        if self.lines is None:
+            return self.row_ordinals()
+        return np.cumsum(np.frombuffer(zlib.decompress(self.lines), dtype=np.int32), dtype=np.int64)
+
+    def removed_addresses(self) -> npt.NDArray[np.uint64]:
+        if self.removed is None:
+            return np.empty(0, dtype=np.uint64)
+        return np.cumsum(np.frombuffer(zlib.decompress(self.removed), dtype=np.uint64), dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReceipt:
+    """What one task did. `rejected` holds the bad rows (see `unpack_rejected`), `bad` counts all of them per table."""
+
+    index: int
+    lines: int
+    read: Mapping[str, int]
+    bad: Mapping[str, int]
+    per_rule: Mapping[str, int]
+    rejected: bytes
+    staged: Mapping[str, tuple[StagedFragment, ...]]
+    given_ids: frozenset[str]
+
+    @property
+    def bad_total(self) -> int:
+        return sum(self.per_rule.values())
+
+    def unpack_rejected(self) -> list[Rejected]:
+        """Bad rows of the range in line order, at most REPORT_LIMIT."""
+        if not self.rejected:
+            return []
+        loaded: list[Rejected] = pickle.loads(zlib.decompress(self.rejected))
+        return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedRow:
+    """Where a row stands: 0-based line in its range, byte offset in its file, text."""
+
+    line: int
+    offset: int
+    raw: str
+
+
+def packed(values: npt.NDArray[np.int32] | npt.NDArray[np.uint64]) -> bytes:
+    """Whole numbers, small where neighbours are close."""
+    # Differences, which wrap around exactly: of neighbouring rows next to nothing travels.
+    return zlib.compress(np.diff(values, prepend=values.dtype.type(0)).tobytes(), 1)

@@ -1,0 +1,189 @@
+"""One input range → checked rows → staged fragments and a receipt. Runs on an executor; nothing becomes visible.
+
+Rows are numbered per range and table by *ordinal*: their place among the rows that decoding and the checks inside a
+batch accept. Decoding is a function of the input, so a second pass finds the same ordinals: that is how rows found bad
+by questions that need the whole graph are named (`locate_rows`) and left out (`skip`), at no cost while there are none.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.errors import Rule
+from spark_omnigraph.records.decode import DecodedTable, Rejected
+from spark_omnigraph.records.frame import FrameDecoder
+from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
+from spark_omnigraph.staging.pieces import Checkers, Piece, frame_pieces, range_pieces, raw_line, table_key_of
+from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
+from spark_omnigraph.storage.keys import Matches, find_rows
+from spark_omnigraph.storage.lines import InputRange, read_chunks
+from spark_omnigraph.storage.staged import TableTarget
+
+FLUSH_ROWS = 1_000_000
+FLUSH_BYTES = 128 << 20
+
+
+def stage_range(context: StageContext, range_: InputRange, skip: Mapping[str, Int64s] | None = None) -> RangeReceipt:
+    """Decodes, checks and stages one range. With `skip`, stages only those tables, without the given ordinals."""
+    stager = _Stager(context, skip)
+    stager.run(range_pieces(context, range_))
+    stager.reject(_with_text(context, range_, stager.conflicts))
+    return stager.receipt(range_.index)
+
+
+def stage_frame(
+    context: StageContext, decoder: FrameDecoder, batches: Iterable[pa.RecordBatch], index: int
+) -> RangeReceipt:
+    """Decodes, checks and stages a partition of a frame, which is seen once: bad rows get their text at once."""
+    stager = _Stager(context, None, from_frame=True)
+    stager.run(frame_pieces(decoder, batches))
+    stager.reject(stager.conflicts)
+    return stager.receipt(index)
+
+
+class _Stager:
+    """State of one task: rows waiting to be written per table, and the receipt so far.
+
+    Rows that are stored already and may not be are kept apart in `conflicts`: those of a range have no text yet.
+    """
+
+    def __init__(self, context: StageContext, skip: Mapping[str, Int64s] | None, from_frame: bool = False) -> None:
+        self.conflicts: list[Rejected] = []
+        self._context = context
+        self._skip = skip
+        self._from_frame = from_frame
+        self._checkers = Checkers(context)
+        self._waiting: dict[str, list[DecodedTable]] = {}
+        self._next_ordinal: Counter[str] = Counter()
+        self._read: Counter[str] = Counter()
+        self._bad: Counter[str] = Counter()
+        self._per_rule: Counter[str] = Counter()
+        self._rejected: list[Rejected] = []
+        self._staged: dict[str, list[StagedFragment]] = {}
+        self._given_ids: set[str] = set()
+        self._lines = 0
+
+    def run(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            self._lines += piece.lines
+            self._read.update(piece.decoded.read)
+            self.reject(list(piece.decoded.rejected))
+            for table in piece.decoded.tables:
+                good, rejected = self._checkers.split(table, piece.raw)
+                self.reject(rejected)
+                self._add(good)
+        for key in list(self._waiting):
+            self._flush(key)
+
+    def receipt(self, index: int) -> RangeReceipt:
+        ordered = sorted(self._rejected, key=lambda r: r.line)
+        return RangeReceipt(
+            index=index,
+            lines=self._lines,
+            read=dict(self._read),
+            bad=dict(self._bad),
+            per_rule=dict(self._per_rule),
+            rejected=zlib.compress(pickle.dumps(ordered), 1) if ordered else b"",
+            staged={key: tuple(fragments) for key, fragments in self._staged.items()},
+            given_ids=frozenset(self._given_ids),
+        )
+
+    def reject(self, rejected: list[Rejected]) -> None:
+        for row in rejected:
+            self._per_rule[str(row.rule)] += 1
+            self._bad[self._table_of(row)] += 1
+        room = REPORT_LIMIT - len(self._rejected)
+        self._rejected.extend(rejected[:room])
+
+    def _table_of(self, row: Rejected) -> str:
+        if row.record_type is None:
+            return ""
+        return table_key_of(self._context.catalog, row.record_type, row.is_edge) or ""
+
+    def _add(self, table: DecodedTable) -> None:
+        if self._skip is not None and table.table_key not in self._skip:
+            return
+        if not table.table.num_rows:
+            return
+        waiting = self._waiting.setdefault(table.table_key, [])
+        waiting.append(table)
+        if table.explicit_ids:
+            self._given_ids.add(table.table_key)
+        if sum(t.table.num_rows for t in waiting) >= FLUSH_ROWS or sum(t.table.nbytes for t in waiting) >= FLUSH_BYTES:
+            self._flush(table.table_key)
+
+    def _flush(self, key: str) -> None:
+        waiting = self._waiting.pop(key, [])
+        if not waiting:
+            return
+        rows = pa.concat_tables([t.table for t in waiting])
+        first = self._next_ordinal[key]
+        self._next_ordinal[key] += rows.num_rows
+        ordinals = np.arange(first, first + rows.num_rows, dtype=np.int64)
+        target = self._context.target(key)
+        keep = self._kept(key, ordinals)
+        matches = self._matches(key, target, rows, keep)
+        if matches is not None and self._context.mode is LoadMode.APPEND:
+            self._add_conflicts(key, waiting, rows, matches, keep)
+            keep &= ~matches.hit
+            matches = None
+        if not keep.any():
+            return
+        fragment, order = write_fragment(target, rows, ordinals, keep, matches, self._context.storage_options)
+        if self._from_frame:
+            lines = np.concatenate([t.lines for t in waiting])
+            fragment = replace(fragment, lines=packed_lines(lines[order], fragment))
+        self._staged.setdefault(key, []).append(fragment)
+
+    def _kept(self, key: str, ordinals: Int64s) -> npt.NDArray[np.bool_]:
+        if self._skip is None:
+            return np.ones(len(ordinals), dtype=bool)
+        return ~np.isin(ordinals, self._skip[key])
+
+    def _matches(self, key: str, target: TableTarget, rows: pa.Table, keep: npt.NDArray[np.bool_]) -> Matches | None:
+        """Stored rows with the same ids; None when there can be none."""
+        if self._context.mode is LoadMode.OVERWRITE or not target.row_count or not self._context.validate:
+            return None
+        if key not in self._given_ids:
+            return None
+        matches = find_rows(target.open(self._context.storage_options), rows.column("id"))
+        if not matches.hit.any():
+            return None
+        return matches if self._context.mode is LoadMode.APPEND else last_of_each(matches, keep)
+
+    def _add_conflicts(
+        self, key: str, waiting: list[DecodedTable], rows: pa.Table, matches: Matches, keep: npt.NDArray[np.bool_]
+    ) -> None:
+        lines = np.concatenate([t.lines for t in waiting])
+        offsets = np.concatenate([t.offsets for t in waiting])
+        kind, _, name = key.partition(":")
+        ids = rows.column("id")
+        hit = np.flatnonzero(matches.hit & keep).tolist()
+        texts = record_text(self._context.entity(key), rows.take(hit)) if self._from_frame else [""] * len(hit)
+        for i, text in zip(hit, texts, strict=True):
+            message = f"'{ids[i].as_py()}' exists in {name} already; load with mode merge to replace it"
+            self.conflicts.append(
+                Rejected(int(lines[i]), int(offsets[i]), name, "id", Rule.KEY_CONFLICT, message, text, kind == "edge")
+            )
+
+
+def _with_text(context: StageContext, range_: InputRange, conflicts: list[Rejected]) -> list[Rejected]:
+    """The same rows with their raw text, read in a second pass over the range."""
+    if not conflicts:
+        return []
+    by_line = {r.line: r for r in conflicts[:REPORT_LIMIT]}
+    done: list[Rejected] = []
+    for chunk in read_chunks(range_, dict(context.storage_options)):
+        for line in by_line.keys() & set(range(chunk.first_line, chunk.first_line + len(chunk.lines))):
+            done.append(replace(by_line[line], raw=raw_line(chunk, line)))
+    return done + conflicts[REPORT_LIMIT:]
