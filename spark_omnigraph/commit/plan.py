@@ -66,6 +66,11 @@ class PreparedCommit:
     """The name of the write, published with it; refused when it was published before."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to publish: no table advances, and no name is to be remembered."""
+        return not self.writes and self.transaction is None
+
+    @property
     def tables(self) -> frozenset[str]:
         """Keys of all tables written or read."""
         return frozenset(self.reads) | {w.table_key for w in self.writes}

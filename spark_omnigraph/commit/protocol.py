@@ -132,8 +132,10 @@ def commit(
     land, so that its staged files may be removed. Raises ExpectedVersionMismatch or another ConflictError when
     somebody else won (nothing changed), RecoveryRequiredError when the outcome is unknown.
     """
-    if not prepared.writes:
+    if prepared.is_empty:
         raise InternalError("a write without tables was handed to the commit protocol")
+    if not prepared.writes:
+        return _publish_name(store, prepared, abandon)
     lease = Lease(store, prepared.identity.operation_id)
     with lease:
         try:
@@ -152,6 +154,40 @@ def commit(
         version.manifest_version,
         {t.bound.write.table_key: t.version for t in landed},
         version.overtaken + warnings,
+    )
+
+
+def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None]) -> Published:
+    """Publishes the name of a write that changes no table, so that it does not act when it comes again.
+
+    One compare-and-swap of two manifest rows: nothing lands, so there is nothing to arm, to record or to undo.
+    """
+    try:
+        _refuse_schema_change(store)
+        version = publish(store, _publication(prepared, (), None))
+    except RecoveryRequiredError as unknown:
+        abandon()
+        raise StorageError(
+            f"storage: whether the name of this write was recorded is not known ({unknown.__cause__ or unknown}); it "
+            "had nothing else to write, so run it again"
+        ) from unknown
+    except OmnigraphError:
+        abandon()
+        raise
+    store.tidy(prepared.branch)
+    return Published(None, version.parent, version.manifest_version, {}, version.overtaken)
+
+
+def _publication(prepared: PreparedCommit, updates: tuple[TableUpdate, ...], commit_id: str | None) -> Publication:
+    identity = prepared.identity
+    return Publication(
+        prepared.branch,
+        updates,
+        prepared.expectations(),
+        identity.operation_id,
+        commit_id,
+        identity.actor,
+        prepared.transaction,
     )
 
 
@@ -188,11 +224,7 @@ def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callabl
     Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
     a HEAD that is ahead of its pin.
     """
-    if store.has_schema_lock():
-        raise ConflictError(
-            "a schema change is running, or died: writes are refused until it is over. One that died is seen to by a "
-            "read-write open some minutes later, or by recover"
-        )
+    _refuse_schema_change(store)
     if schema_hash() != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
@@ -201,6 +233,14 @@ def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callabl
     check_expectations(snapshot, prepared.expectations())
     ordered = sorted(prepared.writes, key=lambda w: w.table_key)
     return tuple(_bind(store, prepared, write) for write in ordered)
+
+
+def _refuse_schema_change(store: GraphStore) -> None:
+    if store.has_schema_lock():
+        raise ConflictError(
+            "a schema change is running, or died: writes are refused until it is over. One that died is seen to by a "
+            "read-write open some minutes later, or by recover"
+        )
 
 
 def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> BoundWrite:
@@ -300,16 +340,8 @@ def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[Land
 def _publish_or_undo(
     store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease
 ) -> PublishedVersion:
-    identity = armed.prepared.identity
-    publication = Publication(
-        armed.prepared.branch,
-        tuple(_update(store, table, table.bound.write.row_count) for table in landed),
-        armed.prepared.expectations(),
-        identity.operation_id,
-        identity.commit_id,
-        identity.actor,
-        armed.prepared.transaction,
-    )
+    updates = tuple(_update(store, table, table.bound.write.row_count) for table in landed)
+    publication = _publication(armed.prepared, updates, armed.prepared.identity.commit_id)
     try:
         return publish(store, publication)
     except RecoveryRequiredError:

@@ -171,7 +171,7 @@ def check_and_finish(store: GraphStore, request: LoadRequest, staged: StagedLoad
         raise
     reach(CrashPoint.CHECKED)
     prepared = prepare(request, checked)
-    if request.options.dry_run or not prepared.writes:
+    if request.options.dry_run or prepared.is_empty:
         _discard(store, checked.staged, kept)
         return _report(request, checked, None, clock)
     if kept is None:
@@ -339,6 +339,7 @@ def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
     writes = [_table_write(plan, key, staged.tables.get(key), replacing) for key in sorted(keys)]
     advancing = tuple(w for w in writes if w.change.fragments or (w.change.replace_all and w.entry.row_count))
     read = tables_read(plan.contract.catalog, {w.table_key for w in advancing}, replacing)
+    read |= {w.table_key for w in writes if replacing and w not in advancing}  # they must still be empty
     identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.LOAD)
     pins = {key: plan.snapshot.pin(key) for key in sorted(read)}
     schema = plan.contract.schema_hash

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
-from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit import protocol, sidecar
 from spark_omnigraph.commit.lease import Lease, lease_path
+from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.commit.protocol import RULES, Action, Observation, Phase, commit
 from spark_omnigraph.commit.sidecar import sidecar_path
-from spark_omnigraph.errors import ConflictError, DriftError, ExpectedVersionMismatch, RecoveryRequiredError
+from spark_omnigraph.errors import (
+    ConflictError,
+    DriftError,
+    ExpectedVersionMismatch,
+    RecoveryRequiredError,
+    StorageError,
+    TransactionCommittedError,
+)
 from spark_omnigraph.manifest.lineage import head, in_order
-from spark_omnigraph.manifest.rows import sentinel_facts
+from spark_omnigraph.manifest.rows import Transaction, last_transaction, sentinel_facts
 from spark_omnigraph.storage.commit_log import read_commits
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
@@ -128,6 +137,54 @@ def test_a_table_that_was_only_read_must_not_have_moved(store: GraphStore) -> No
     with pytest.raises(ExpectedVersionMismatch, match="node:B"):
         commit(store, late, schema_hash)
     assert ids(store, "node:A") == []
+
+
+def named(reads: dict[str, int]) -> PreparedCommit:
+    """A write that changes no table and has a name."""
+    return replace(prepared(reads=reads, actor="ada"), transaction=Transaction("job", 7))
+
+
+def test_a_name_without_tables_is_published_without_a_commit(store: GraphStore) -> None:
+    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    before, commits = store.snapshot(None), read_commits(store.location, None)
+    published = commit(store, named({"node:B": 2}), schema_hash)
+    assert (published.commit_id, published.manifest_version) == (None, before.version + 1)
+    assert (store.snapshot(None).entries, read_commits(store.location, None)) == (before.entries, commits)
+    assert (leftovers(store), last_transaction(read_rows(store.manifest(None)), "job")) == ([], 7)
+    with pytest.raises(TransactionCommittedError):
+        commit(store, replace(named({}), writes=(staged_write(store, "node:A", ["a"]),)), schema_hash)
+    assert (ids(store, "node:A"), heads_equal_pins(store)) == ([], True)
+    after = commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    assert after.parent == commits[-1].id
+
+
+def test_a_name_is_not_published_when_what_it_looked_at_moved(store: GraphStore) -> None:
+    late = named({"node:B": 1})
+    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    abandoned: list[bool] = []
+    with pytest.raises(ExpectedVersionMismatch, match="node:B"):
+        commit(store, late, schema_hash, lambda: abandoned.append(True))
+    assert (abandoned, last_transaction(read_rows(store.manifest(None)), "job")) == ([True], None)
+
+
+def test_a_name_whose_publish_has_no_known_outcome_is_safe_to_publish_again(
+    store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise RecoveryRequiredError("the outcome of publish X is unknown")
+
+    monkeypatch.setattr(protocol, "publish", lost)
+    abandoned: list[bool] = []
+    with pytest.raises(StorageError, match=r"publish X is unknown\); it had nothing else to write, so run it again"):
+        commit(store, named({}), schema_hash, lambda: abandoned.append(True))
+    assert (abandoned, leftovers(store)) == ([True], [])
+
+
+def test_no_name_is_published_while_the_schema_changes(store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GraphStore, "has_schema_lock", lambda _: True)
+    with pytest.raises(ConflictError, match="a schema change is running, or died"):
+        commit(store, named({}), schema_hash)
+    assert last_transaction(read_rows(store.manifest(None)), "job") is None
 
 
 def test_a_table_neither_written_nor_read_may_move(store: GraphStore) -> None:

@@ -83,6 +83,11 @@ def data_files(graph: Graph) -> int:
     return len(list(Path(graph.uri).glob("**/data/*.lance")))
 
 
+def table_files(graph: Graph) -> set[Path]:
+    """Data files of nodes: a publish makes one of the manifest too."""
+    return set(Path(graph.uri).glob("nodes/**/data/*.lance"))
+
+
 def test_bad_rows_are_left_out_of_the_staged_files(graph: Graph) -> None:
     write(graph, "node:Person", people(("a", "1"), ("b", "2")))
     report = write(
@@ -228,3 +233,59 @@ def test_a_named_write_is_committed_once(graph: Graph) -> None:
     _, plan, staged = stage(graph, "node:Person", [people(("c", None))])
     finish_frame_load(graph.store, other, plan, staged)
     assert sorted(mails(graph)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("branch", [None, "dev"])
+@pytest.mark.parametrize(
+    ("mode", "rows", "options"),
+    [
+        ("append", [], {}),
+        ("merge", [], {}),
+        ("overwrite", [], {}),
+        ("append", [(None, "1")], {"max_bad_rows": 1}),
+        ("append", [("old", "1")], {"max_bad_rows": 1}),
+    ],
+    ids=["append", "merge", "overwrite", "bad rows alone", "stored rows alone"],
+)
+def test_a_named_write_without_effect_does_not_act_when_it_comes_again(
+    graph: Graph, mode: str, rows: list[tuple[str | None, str | None]], options: dict[str, object], branch: str | None
+) -> None:
+    if mode == "append":
+        write(graph, "node:Person", people(("old", "0")))
+    if branch is not None:
+        graph.create_branch(branch)
+    commits, files = graph.commits(branch=branch), table_files(graph)
+    request, plan, staged = stage(graph, "node:Person", [people(*rows)], mode, branch, **options)
+    named = replace(request, transaction=Transaction("job", 4))
+    report = finish_frame_load(graph.store, named, plan, staged)
+    assert report.commit is None
+    assert report.manifest_version == graph.snapshot(branch=branch).version
+    assert (graph.commits(branch=branch), table_files(graph)) == (commits, files)
+    request, plan, staged = stage(graph, "node:Person", [people(("new", "2"))], branch=branch)
+    with pytest.raises(TransactionCommittedError, match=r"transaction 4 of 'job' .* \(the last is 4\)"):
+        finish_frame_load(graph.store, replace(request, transaction=Transaction("job", 4)), plan, staged)
+    assert table_files(graph) == files
+    later = replace(request, transaction=Transaction("job", 5))
+    _, plan, staged = stage(graph, "node:Person", [people(("new", "2"))], branch=branch)
+    assert finish_frame_load(graph.store, later, plan, staged).commit is not None
+
+
+def test_a_named_overwrite_with_nothing_sees_rows_that_came_meanwhile(graph: Graph) -> None:
+    request, plan, staged = stage(graph, "node:Person", [people()], mode="overwrite")
+    write(graph, "node:Person", people(("b", "1")))
+    with pytest.raises(ConflictError, match="stale view of 'node:Person'"):
+        finish_frame_load(graph.store, replace(request, transaction=Transaction("job", 1)), plan, staged)
+    assert mails(graph) == {"b": "1"}
+    finish_frame_load(
+        graph.store,
+        replace(request, transaction=Transaction("job", 1)),
+        *stage(graph, "node:Person", [people()], mode="overwrite")[1:],
+    )
+    assert mails(graph) == {}
+
+
+def test_a_dry_run_keeps_no_name(graph: Graph) -> None:
+    before = graph.snapshot()
+    request, plan, staged = stage(graph, "node:Person", [people()], dry_run=True)
+    finish_frame_load(graph.store, replace(request, transaction=Transaction("job", 1)), plan, staged)
+    assert graph.snapshot() == before
