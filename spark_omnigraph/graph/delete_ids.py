@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ REPLANS = 5
 """Attempts while other writers move the tables: which rows are meant does not depend on what they did."""
 
 Ids = Mapping[str, pa.Array]
-"""Ids to delete by table key; repeats count once."""
+"""Ids to delete by table key, texts in any layout of Arrow; repeats count once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,10 @@ class DeleteReport:
 def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     """Deletes rows by id in one commit. Ids that are not stored are counted, not refused.
 
-    BadRequestError for a null id, NotFoundError for a type or branch that does not exist, ConflictError after bounded
-    attempts, TransactionCommittedError for a named write that was committed before.
+    BadRequestError for a null id and for ids that are no texts, NotFoundError for a type or branch that does not exist,
+    ConflictError after bounded attempts, TransactionCommittedError for a named write that was committed before.
     """
-    for key, ids in request.ids.items():
-        if ids.null_count:
-            raise BadRequestError(f"{ids.null_count} ids of '{key}' to delete are null; filter them out first")
+    request = replace(request, ids={key: _texts(key, ids) for key, ids in request.ids.items()})
     if request.branch is not None and request.branch not in store.branch_names():
         raise NotFoundError(f"branch '{request.branch}' not found; create it first")
     attempt = 1
@@ -78,6 +76,18 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
                 await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
 
 
+def _texts(key: str, ids: pa.Array) -> pa.Array:
+    """Distinct ids as plain strings, whichever layout of text they came in."""
+    kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if not (is_text or pa.types.is_null(kind)):
+        raise BadRequestError(f"ids of '{key}' to delete must be texts, not {kind}")
+    texts = ids.cast(pa.string())
+    if texts.null_count:
+        raise BadRequestError(f"{texts.null_count} ids of '{key}' to delete are null; filter them out first")
+    return pc.unique(texts)
+
+
 def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     contract = read_contract(store)
     snapshot, rows = store.snapshot_with_rows(request.branch)
@@ -86,13 +96,13 @@ def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     deletion = Deletion(store, contract.catalog, snapshot)
     missing = {}
     for key, ids in sorted(request.ids.items()):
-        distinct = pc.unique(ids)
         entity = _entity(contract, key)
         before = len(deletion.changes().get(key, ()))
-        deletion.ids(entity, distinct)
-        missing[key] = len(distinct) - (len(deletion.changes().get(key, ())) - before)
+        deletion.ids(entity, ids)
+        missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
     changes = deletion.changes()
-    published = _commit(store, request, contract, snapshot, deletion) if changes else None
+    acts = bool(changes) or request.transaction is not None
+    published = _commit(store, request, contract, snapshot, deletion) if acts else None
     return DeleteReport(
         branch=display(request.branch),
         commit=published.commit_id if published is not None else None,

@@ -57,7 +57,7 @@ def plan_frame(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> F
     entity = catalog.table(table_key)
     if entity is None:
         kind, _, name = table_key.partition(":")
-        raise BadRequestError(f"the graph has no {kind} type '{name}'{_nearest(name, _names(catalog, kind))}")
+        raise BadRequestError(f"the graph has no {kind} type '{name}'{nearest(name, _names(catalog, kind))}")
     return FramePlan(table_key, tuple(_sources(catalog, entity, columns)))
 
 
@@ -69,7 +69,7 @@ def _check_envelope(columns: pa.Schema) -> None:
     for field in columns:
         if field.name not in ENVELOPE:
             raise BadRequestError(
-                f"a frame of records has no column '{field.name}'{_nearest(field.name, ENVELOPE)} (it has "
+                f"a frame of records has no column '{field.name}'{nearest(field.name, ENVELOPE)} (it has "
                 f"{', '.join(ENVELOPE)}); for rows of one type name it with the option 'node' or 'edge'"
             )
         if not (_is_text(field.type) or pa.types.is_null(field.type)):
@@ -96,7 +96,7 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[t
             )
         sources.append((name, source))
     for name in left:
-        raise BadRequestError(f"'{entity.name}' has no column '{name}'{_nearest(name, physical_schema(entity).names)}")
+        raise BadRequestError(f"'{entity.name}' has no column '{name}'{nearest(name, physical_schema(entity).names)}")
     return sources
 
 
@@ -134,7 +134,8 @@ def _shown(prop: Property) -> str:
     return f"[{prop.type.scalar}]" if prop.type.is_list else str(prop.type.scalar)
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def nearest(name: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?` for the nearest known name; empty when none is near."""
     near = get_close_matches(name, known, 1)
     return f"; did you mean '{near[0]}'?" if near else ""
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError, TransactionCommittedError
+from spark_omnigraph.errors import TransactionCommittedError
 from spark_omnigraph.graph.contract import read_catalog
-from spark_omnigraph.graph.delete_ids import DeleteRequest, delete_ids
+from spark_omnigraph.graph.delete_frame import DELETE_COLUMNS, FrameIds, check_delete_columns, delete_frame, frame_ids
+from spark_omnigraph.graph.delete_ids import DeleteRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.write_options import WriteOptions, current_query
@@ -26,8 +27,7 @@ _LOG = logging.getLogger(__name__)
 class Ids(WriterCommitMessage):
     """Distinct ids of one task; in a stream also the id of the query."""
 
-    ids: list[str]
-    nulls: int
+    part: FrameIds
     query: str | None = None
 
 
@@ -39,26 +39,16 @@ class _Deleter:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Collects the ids of one partition."""
-        found: set[str] = set()
-        nulls = 0
-        for batch in iterator:
-            ids = batch.column("id")
-            nulls += ids.null_count
-            found.update(pc.unique(ids.drop_null()).to_pylist())
-        return Ids(sorted(found), nulls, current_query())
+        with coded():
+            return Ids(frame_ids(iterator, self.write_options.table_key), current_query())
 
     def delete(self, messages: list[WriterCommitMessage | None], transaction: Transaction | None) -> None:
         """Deletes the ids of all tasks in one commit."""
-        told = [message for message in messages if isinstance(message, Ids)]
-        table_key, request = self.write_options.table_key, self.write_options.request
-        assert table_key is not None
-        nulls = sum(message.nulls for message in told)
-        if nulls:
-            raise BadRequestError(f"{nulls} rows of the frame to delete have no id; filter them out first")
-        ids = pa.array([one for message in told for one in message.ids], pa.string())
+        request = self.write_options.request
         store = GraphStore.open(self.write_options.uri, self.write_options.storage or None)
+        parts = [message.part for message in messages if isinstance(message, Ids)]
         try:
-            report = delete_ids(store, DeleteRequest({table_key: ids}, request.branch, request.actor, transaction))
+            report = delete_frame(store, parts, DeleteRequest({}, request.branch, request.actor, transaction))
         except TransactionCommittedError as again:
             _LOG.warning(again.message)
             return
@@ -87,13 +77,7 @@ class DeletingStreamWriter(_Deleter, DataSourceStreamArrowWriter):
 
 
 def check_delete(options: WriteOptions, schema: StructType) -> None:
-    """Refuses, before any task runs, a frame without ids and options that mean nothing here."""
-    if options.table_key is None:
-        raise BadRequestError("loadMode 'delete' takes ids of one type: name it with the option 'node' or 'edge'")
-    catalog = read_catalog(GraphStore.open(options.uri, options.storage or None))
-    if catalog.table(options.table_key) is None:
-        raise NotFoundError(f"{options.table_key.replace(':', ' type ', 1)} is not in the schema")
-    fields = {field.name: field.dataType for field in schema.fields}
-    if not isinstance(fields.get("id"), StringType):
-        found = f"is {fields['id'].simpleString()}" if "id" in fields else "is missing"
-        raise BadRequestError(f"loadMode 'delete' needs a string column 'id', which {found}; other columns are ignored")
+    """Refuses, before any task runs, a frame without ids and types that the graph lacks."""
+    store = GraphStore.open(options.uri, options.storage or None)
+    telling = StructType([field for field in schema.fields if field.name in DELETE_COLUMNS])
+    check_delete_columns(read_catalog(store), options.table_key, to_arrow_schema(telling, timezone="UTC"))

@@ -18,7 +18,7 @@ from spark_omnigraph.spark.options import canonical, did_you_mean, graph_uri, sp
 WRITE_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph; what `save(uri)` and `start(uri)` set",
     "node": "name of a node type",
-    "edge": "name of an edge type; without either the frame holds records of any types (see below)",
+    "edge": "name of an edge type; without either the frame holds records, or ids to delete, of any types (see below)",
     "branch": "default `main`; it must exist",
     "loadMode": "`append`, `merge`, `overwrite`, `delete`; default from Spark's mode",
     "actor": "name for the commit log",

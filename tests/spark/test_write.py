@@ -205,8 +205,25 @@ def test_rows_go_by_id_and_nodes_take_their_edges_along(spark: SparkSession, gra
         save(spark.createDataFrame([(None,), ("b",)], "id string"), graph, node="Person", loadMode="delete")
     with pytest.raises(BadRequestError, match="needs a string column 'id', which is missing"):
         save(spark.createDataFrame([("b",)], "name string"), graph, node="Person", loadMode="delete")
-    with pytest.raises(BadRequestError, match="takes ids of one type"):
+    with pytest.raises(BadRequestError, match="takes ids of one type, named by"):
         save(frame, graph, loadMode="delete")
     with pytest.raises(BadRequestError, match="contradict each other"):
         save(frame, graph, "overwrite", node="Person", loadMode="delete")
     assert graph.count("node:Person") == 2
+
+
+def test_ids_of_many_types_go_in_one_commit(spark: SparkSession, graph: Graph) -> None:
+    records: list[dict[str, object]] = [{"type": "Person", "data": {"name": name}} for name in "abc"]
+    records += [{"type": "Mail", "data": {"address": name}} for name in "ab"]
+    records += [{"edge": "Knows", "from": "b", "to": "c", "data": {"id": f"k{i}"}} for i in (1, 2)]
+    graph.load([json.dumps(record) for record in records])
+    commits = len(graph.commits())
+    gone = [("Person", None, "a", 1.5), ("Mail", None, "b", None), (None, "Knows", "k1", 2.5), ("Mail", None, "b", 0.0)]
+    frame = spark.createDataFrame(gone, "type string, edge string, id string, other double")
+    save(frame, graph, loadMode="delete", actor="eve")
+    assert {key: [r["id"] for r in rows(graph, key)] for key in ("Person", "Mail", "Knows")} == {
+        "Person": ["b", "c"],
+        "Mail": ["a"],
+        "Knows": ["k2"],
+    }
+    assert (len(graph.commits()), graph.commits()[-1].actor) == (commits + 1, "eve")

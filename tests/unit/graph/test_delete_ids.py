@@ -92,6 +92,49 @@ def test_a_named_deletion_comes_once(graph: Graph) -> None:
     assert "a" in ids(graph)
 
 
+def test_a_named_deletion_without_effect_comes_once_too(graph: Graph) -> None:
+    request = DeleteRequest({"node:Person": pa.array(["nobody"])}, transaction=Transaction("job", 1))
+    commits = graph.commits()
+    report = delete_ids(graph.store, request)
+    assert (report.commit, report.manifest_version) == (None, graph.snapshot().version)
+    graph.load(['{"type": "Person", "data": {"name": "nobody"}}'])
+    with pytest.raises(TransactionCommittedError):
+        delete_ids(graph.store, request)
+    assert "nobody" in ids(graph)
+    assert graph.commits()[:-1] == commits
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array(["a", "b"], pa.large_string()),
+        pa.array(["a", "b"], pa.string_view()),
+        pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b"]).dictionary_encode()]),
+    ],
+    ids=["dictionary", "large", "view", "chunks"],
+)
+def test_ids_in_any_layout_of_text_are_taken(graph: Graph, wanted: pa.Array) -> None:
+    report = delete_ids(graph.store, DeleteRequest({"node:Person": wanted}))
+    assert (report.deleted["node:Person"], report.missing) == (2, {"node:Person": 0})
+    assert ids(graph) == {"c", "x", "y", "e6"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (pa.array([1, 2]), "ids of 'node:Person' to delete must be texts, not int64"),
+        (pa.array([1, 2]).dictionary_encode(), "must be texts, not int64"),
+        (pa.array([b"a"]), "must be texts, not binary"),
+        (pa.array(["a", None]).dictionary_encode(), "1 ids of 'node:Person' to delete are null"),
+        (pa.nulls(2), "2 ids of 'node:Person' to delete are null"),
+    ],
+)
+def test_ids_that_are_no_texts_are_refused_by_type(graph: Graph, wanted: pa.Array, text: str) -> None:
+    with pytest.raises(BadRequestError, match=text):
+        delete_ids(graph.store, DeleteRequest({"node:Person": wanted}))
+
+
 @pytest.mark.parametrize("wanted", ["abc", ["a", 1], ["\ud800"]], ids=["one text", "a number", "half a letter"])
 def test_ids_that_are_no_list_of_texts_are_refused(graph: Graph, wanted: object) -> None:
     before = graph.snapshot()
