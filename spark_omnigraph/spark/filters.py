@@ -1,7 +1,8 @@
 """Filters that users write as Lance SQL: what is refused before Lance sees it, and how instants become exact.
 
 Lance stops reading a predicate at `;`, ignores comments, takes "double quotes" for texts, and compares a DateTime with
-a `timestamp` in nanoseconds, which overflows outside the years 1678 to 2261. None of that may pass in silence.
+a `timestamp` in nanoseconds, which overflows outside the years 1678 to 2261. Words that are values, such as `null`, are
+never columns for it, and a name that is no column's is one's in another case. None of that may pass in silence.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from spark_omnigraph.catalog.types import EdgeType, EntityType, Scalar
+from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.instants import instant_micros, parse_instant
 from spark_omnigraph.spark.literals import date64
@@ -28,6 +29,10 @@ _TOKEN = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
+
+
+_VALUES = ("null", "true", "false", "current_date", "current_time", "current_timestamp")
+"""Words that Lance SQL takes for values, also where a column is called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ def checked_sql(text: str, entity: EntityType, now: datetime) -> str:
     tokens = [_Token(m.lastgroup or "", m.group()) for m in _TOKEN.finditer(text)]
     for token in tokens:
         _refuse_misread(token, entity)
+    _refuse_ambiguous([token for token in tokens if token.kind != "space"], entity)
     return "".join(_rewritten(tokens, now))
 
 
@@ -67,11 +73,44 @@ def _refuse_misread(token: _Token, entity: EntityType) -> None:
         raise BadRequestError(f"the filter has an unclosed {token.text}")
     if token.kind == "other" and token.text == ";":
         raise BadRequestError("';' does not belong in a filter")
-    if token.kind == "double" and token.text[1:-1].lower() in _column_names(entity):
+    if token.kind == "double" and token.text[1:-1].lower() in {name.lower() for name in entity.columns}:
         name = token.text[1:-1]
         raise BadRequestError(f"\"{name}\" is a text in a filter; write the column as `{name}`, the text as '{name}'")
     if token.kind in ("word", "quoted") and token.text.strip("`").lower() in _blob_names(entity):
         raise BadRequestError(f"'{token.text}' is a Blob; blobs cannot be filtered")
+
+
+def _refuse_ambiguous(tokens: list[_Token], entity: EntityType) -> None:
+    """Words that might mean a column, and that Lance takes for something else or for one column of several."""
+    by_folded: dict[str, list[str]] = {}
+    for name in entity.columns:
+        by_folded.setdefault(name.lower(), []).append(name)
+    for place, token in enumerate(tokens):
+        named = by_folded.get(token.text.lower(), []) if token.kind == "word" else []
+        if named and token.is_word(*_VALUES) and not _follows_is(tokens, place):
+            raise BadRequestError(
+                f"'{token.text}' is a value in a filter, and a column of '{entity.name}'; write the column as"
+                f" `{named[0]}`{_instead(token)}"
+            )
+        # A word before a text is a type, as in date '2020-01-31', and before a bracket a function.
+        following = tokens[place + 1] if place + 1 < len(tokens) else token
+        is_column = following.kind != "text" and following.text != "("
+        if len(named) > 1 and token.text not in named and is_column:
+            written = " or ".join(f"`{name}`" for name in named)
+            raise BadRequestError(f"'{token.text}' may be one of several columns; write {written}")
+
+
+def _follows_is(tokens: list[_Token], place: int) -> bool:
+    """True after `IS` and `IS NOT`, where only a value can stand."""
+    before = [token.text.lower() for token in tokens[max(0, place - 2) : place]]
+    return before[-1:] == ["is"] or before == ["is", "not"]
+
+
+def _instead(token: _Token) -> str:
+    """Ways to mean the value all the same."""
+    if token.is_word("true", "false"):
+        return f", and the value after IS: `b IS {token.text}`"
+    return ", and ask for the value with IS NULL" if token.is_word("null") else ""
 
 
 def _rewritten(tokens: list[_Token], now: datetime) -> Iterator[str]:
@@ -118,11 +157,6 @@ def _instant_literal(quoted: str) -> str:
     if rest:
         raise BadRequestError(f"timestamp {quoted} is finer than a millisecond; DateTime columns keep milliseconds")
     return date64(millis)
-
-
-def _column_names(entity: EntityType) -> set[str]:
-    leading = {"id", "src", "dst"} if isinstance(entity, EdgeType) else {"id"}
-    return leading | {p.name.lower() for p in entity.properties}
 
 
 def _blob_names(entity: EntityType) -> set[str]:

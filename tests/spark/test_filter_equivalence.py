@@ -1,105 +1,99 @@
-"""A condition given as an option keeps the rows that Spark's own filter keeps."""
+"""A predicate given as an option keeps the rows that Spark's own filter keeps."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from datetime import date, datetime
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.api import read_nodes
-from tests.unit.spark.graph_types import things
-from tests.unit.spark.test_where import near
+from spark_omnigraph.spark.plan import plan_read
+from spark_omnigraph.spark.reader import GraphReader
+from spark_omnigraph.spark.where import where_json
+from tests.spark.graphs import new_graph, publish
+from tests.spark.predicates import LANCE, SCHEMA, SPARK, Leaf, Tree, conditions, odd_rows, trees
 
-COLUMNS = ["id", "s", "d", "ts", "f32", "f64", "i32", "i64", "u32", "u64"]
-COMPARE: dict[str, Callable[[Column, Column], Column]] = {
-    "=": lambda c, v: c == v,
-    "!=": lambda c, v: c != v,
-    "<": lambda c, v: c < v,
-    "<=": lambda c, v: c <= v,
-    ">": lambda c, v: c > v,
-    ">=": lambda c, v: c >= v,
-    "starts with": lambda c, v: c.startswith(v),
-    "ends with": lambda c, v: c.endswith(v),
-    "contains": lambda c, v: c.contains(v),
-}
+PREDICATES = 150
+THROUGH_SPARK = 3
+"""Spark has no part in what an option keeps: most predicates are given to its reader here, without a job each."""
 
 
-def spark_condition(column: str, operator: str, value: object) -> Column:
-    if operator in ("is null", "is not null"):
-        return sf.col(column).isNull() if operator == "is null" else sf.col(column).isNotNull()
-    if column in ("nums", "times"):
-        return sf.array_contains(sf.col(column), literal(value))
-    if operator in ("in", "not in"):
-        assert isinstance(value, list)
-        found = sf.col(column).isin(*map(literal, value))
-        return found if operator == "in" else ~found
-    return COMPARE[operator](sf.col(column), literal(value))
+@dataclass(frozen=True)
+class Odd:
+    """Graphs of the same rows: one without indexes, one with indexes that half of the rows are in."""
+
+    bare: str
+    indexed: str
 
 
-def literal(value: object) -> Column:
-    """`lit` goes through Java's old calendar, which has no proleptic years, and 64 signed bits."""
-    if isinstance(value, datetime):
-        return sf.expr(f"timestamp '{value.isoformat()}'")
-    if isinstance(value, date):
-        return sf.expr(f"date '{value.isoformat()}'")
-    return sf.expr(f"{value}BD") if isinstance(value, int) and not isinstance(value, bool) else sf.lit(value)
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Odd:
+    roots = []
+    for is_indexed in (False, True):
+        store = new_graph(tmp_path_factory.mktemp("graphs") / "g", SCHEMA)
+        publish(store, {"node:Odd": odd_rows(60, Random(1))})
+        if is_indexed:
+            built = Graph.open(store.root).ensure_indices()
+            assert len(built) == 1 + SCHEMA.count("@index")  # ids have one too
+        publish(store, {"node:Odd": odd_rows(60, Random(2), 60)})
+        roots.append(store.root)
+    return Odd(*roots)
 
 
-def conditions() -> st.SearchStrategy[tuple[str, str, object]]:
-    def of(column: str) -> st.SearchStrategy[tuple[str, str, object]]:
-        values = near(column)
-        plain = st.tuples(st.just(column), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), values)
-        lists = st.tuples(st.just(column), st.sampled_from(["in", "not in"]), st.lists(values, min_size=1, max_size=3))
-        if column in ("id", "s"):
-            return plain | lists | nothing | st.tuples(st.just(column), st.sampled_from(list(COMPARE)[-3:]), values)
-        return plain | lists | nothing
-
-    nulls = st.sampled_from([*COLUMNS, "b", "nums", "v"])
-    nothing = st.tuples(nulls, st.sampled_from(["is null", "is not null"]), st.none())
-    inside = st.tuples(st.just("nums"), st.just("contains"), st.integers(1, 6))
-    return st.sampled_from(COLUMNS).flatmap(of) | inside
+def kept(root: str, option: str, text: str) -> set[str]:
+    """What the source's reader returns for an option."""
+    given = {"path": root, "node": "Odd", "columns": "id", option: text}
+    reader = GraphReader(plan_read(given))
+    return {i for p in reader.partitions() for batch in reader.read(p) for i in batch.column("id").to_pylist()}
 
 
-def test_option_equals_spark_filter(spark: SparkSession, graph: str, remote: bool) -> None:
-    # A call over Connect costs several times that of a classic session; the predicates are made by the same code.
-    @settings(max_examples=6 if remote else 40, deadline=None, derandomize=True)
-    @given(st.lists(conditions(), min_size=1, max_size=2))
-    def same_rows(terms: list[tuple[str, str, object]]) -> None:
-        whole = read_nodes(spark, graph, "Thing")
-        for column, operator, value in terms:
-            whole = whole.filter(spark_condition(column, operator, value))
-        expected = {r["id"] for r in whole.select("id").collect()}
-        found = {r["id"] for r in read_nodes(spark, graph, "Thing", columns=["id"], where=terms).collect()}
-        assert found == expected
-        assert expected <= set(things()["id"])
-
-    same_rows()
+def kept_by_spark(spark: SparkSession, odd: Odd, predicates: Sequence[Tree]) -> list[set[str]]:
+    """What Spark's filter keeps for each predicate, found in one job."""
+    holds = ", ".join(f"coalesce({predicate.text(SPARK)}, false)" for predicate in predicates)
+    rows = read_nodes(spark, odd.bare, "Odd").selectExpr("id", f"array({holds}) as holds").collect()
+    assert len(rows) == 120
+    return [{row["id"] for row in rows if row["holds"][n]} for n in range(len(predicates))]
 
 
-@pytest.mark.parametrize(
-    "terms", [[("select", ">", 1)], [("nAme", "=", 2), ("name", "!=", "n3")], [("_x", "is null", None)]]
-)
-def test_columns_of_any_spelling(spark: SparkSession, tmp_path: Path, terms: list[tuple[str, str, object]]) -> None:
-    names = ["select", "order", "nAme", "_x", "null"]
-    graph = Graph.init(tmp_path / "g", f"node Odd {{ name: String @key {' '.join(f'{n}: I32?' for n in names)} }}")
-    rows = [{"name": f"n{n}", **{name: (n + i) % 4 or None for i, name in enumerate(names)}} for n in range(5)]
-    graph.load([json.dumps({"type": "Odd", "data": row}) for row in rows])
-    spark.conf.set("spark.sql.caseSensitive", "true")  # else Spark takes nAme and name for one
-    try:
-        whole = read_nodes(spark, graph.uri, "Odd")
-        assert sorted(whole.columns) == sorted(["id", "name", *names])
-        for column, operator, value in terms:
-            whole = whole.filter(spark_condition(f"`{column}`", operator, value))
-        found = read_nodes(spark, graph.uri, "Odd", where=terms).collect()
-        assert sorted(found) == sorted(whole.collect())
-        assert found
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
+@pytest.fixture(scope="module", autouse=True)
+def told_apart(spark: SparkSession) -> Iterator[None]:
+    """Case tells `nAme` from `name`. Interpreted, since compiling hundreds of predicates takes longer than they do."""
+    conf = {"spark.sql.caseSensitive": "true", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    conf["spark.sql.codegen.wholeStage"] = "false"
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    yield
+    for key in conf:
+        spark.conf.unset(key)
+
+
+def test_conditions_keep_what_sparks_filters_keep(spark: SparkSession, odd: Odd) -> None:
+    made = list(islice(conditions(Random(3), exact=False), PREDICATES))
+    wanted = kept_by_spark(spark, odd, [Tree("and", tuple(map(Leaf, terms))) for terms in made])
+    check(odd, "where", [where_json(terms) for terms in made], wanted)
+    for terms, want in list(zip(made, wanted))[:THROUGH_SPARK]:
+        assert {
+            row["id"] for row in read_nodes(spark, odd.indexed, "Odd", columns=["id"], where=terms).collect()
+        } == want
+
+
+def test_filters_keep_what_sparks_filters_keep(spark: SparkSession, odd: Odd) -> None:
+    made = list(islice(trees(Random(4)), PREDICATES))
+    wanted = kept_by_spark(spark, odd, made)
+    check(odd, "filter", [tree.text(LANCE) for tree in made], wanted)
+    for tree, want in list(zip(made, wanted))[:THROUGH_SPARK]:
+        found = read_nodes(spark, odd.indexed, "Odd", columns=["id"], where=tree.text(LANCE)).collect()
+        assert {row["id"] for row in found} == want
+
+
+def check(odd: Odd, option: str, texts: Sequence[str], wanted: Sequence[set[str]]) -> None:
+    assert len({frozenset(rows) for rows in wanted}) > PREDICATES / 2, "the predicates tell few rows apart"
+    for root in (odd.bare, odd.indexed):
+        found = {text: kept(root, option, text) for text in texts}
+        wrong = {text: rows ^ found[text] for text, rows in zip(texts, wanted) if rows != found[text]}
+        assert wrong == {}

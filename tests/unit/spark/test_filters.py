@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.filters import filter_sql
 from spark_omnigraph.spark.where import Term
 from spark_omnigraph.storage.scan import PinnedTable, Scan, check_filter, read_batches
-from tests.unit.spark.graph_types import THING, stored_things, things, utc, write_table
+from tests.unit.spark.graph_types import THING, prop, stored_things, things, utc, write_table
 
 NOW = utc(2020, 1, 1, 5)
 
@@ -81,6 +83,53 @@ def test_misreadings_are_refused(table: PinnedTable, text: str, message: str) ->
         kept(table, text)
     assert message in caught.value.message
     assert ".rs:" not in caught.value.message
+
+
+_NAMES = ["null", "tRue", "false", "current_date", "current_time", "current_timestamp", "date", "now", "name", "nAme"]
+ODD = NodeType("Odd", 1, tuple(prop(name, Scalar.I32) for name in sorted(_NAMES)))
+_ROWS = {name: [(n + place) % 5 if (n + place) % 6 else None for n in range(7)] for place, name in enumerate(_NAMES)}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> PinnedTable:
+    columns = {name: pa.array(_ROWS[name], pa.int32()) for name in sorted(_NAMES)}
+    stored = pa.table({"id": [str(n) for n in range(7)], **columns})
+    return write_table(tmp_path_factory.mktemp("odd") / "t", stored)
+
+
+def odd_rows(odd: PinnedTable, text: str) -> list[int]:
+    where = filter_sql(text, (), ODD, NOW)
+    assert where is not None
+    check_filter(odd, where)
+    return [int(i) for batch in read_batches(Scan(odd, ("id",), where)) for i in batch.column(0).to_pylist()]
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("form", ["{} = 3", "3 = {}", "{} is null", "not ({} = 3)", "{} in (1, 2) or id = '1'"])
+def test_a_word_that_is_a_value_and_a_column_is_never_the_value(odd: PinnedTable, name: str, form: str) -> None:
+    quoted = odd_rows(odd, form.format(f"`{name}`"))
+    is_value = name.lower() not in ("date", "now", "name")
+    if is_value:
+        with pytest.raises(BadRequestError, match=f"write the column as `{name}`"):
+            odd_rows(odd, form.format(name))
+    else:
+        assert odd_rows(odd, form.format(name)) == quoted
+    if form == "{} = 3":
+        assert quoted == [n for n, value in enumerate(_ROWS[name]) if value == 3]
+
+
+def test_values_are_values_after_is(odd: PinnedTable) -> None:
+    assert odd_rows(odd, "`date` is null") == [n for n, value in enumerate(_ROWS["date"]) if value is None]
+    assert odd_rows(odd, "`null` IS NOT NULL") == [n for n, value in enumerate(_ROWS["null"]) if value is not None]
+    assert odd_rows(odd, "(`null` = 3) is true") == [n for n, value in enumerate(_ROWS["null"]) if value == 3]
+    with pytest.raises(BadRequestError, match=r"after IS: `b IS true`"):
+        odd_rows(odd, "(`null` = 3) = true")
+
+
+def test_a_name_in_another_case_is_refused_when_two_columns_have_it(odd: PinnedTable) -> None:
+    assert odd_rows(odd, "nAme = 3") == odd_rows(odd, "`nAme` = 3") != odd_rows(odd, "name = 3")
+    with pytest.raises(BadRequestError, match="'NAME' may be one of several columns; write `nAme` or `name`"):
+        odd_rows(odd, "NAME = 3")
 
 
 def test_a_predicate_that_fails_on_a_value_is_the_callers_error(table: PinnedTable) -> None:
