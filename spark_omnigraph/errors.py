@@ -20,6 +20,7 @@
     │   ├── WriterBusyError        a live lease covers the tables
     │   ├── MergeConflictsError    two branches changed the same rows differently
     │   ├── AlreadyInitializedError                                         exit 3
+    │   ├── BranchExistsError      a branch of this name, or one in its way  exit 3
     │   ├── SchemaFilesError       the schema files contradict each other   exit 3
     │   └── DriftError             another program committed past the manifest: repair  exit 5
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
@@ -33,8 +34,9 @@ serves; `to_dict()` is its JSON body. Facts are attributes, and every error surv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from typing import ClassVar
 
@@ -73,6 +75,16 @@ class Rule(TextEnum):
     KEY_CONFLICT = "key_conflict"
     ENDPOINT = "endpoint"
     CARDINALITY = "cardinality"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What a message about an unknown name ends with: `; did you mean 'x'?`, or nothing where no known name is near.
+
+    >>> "no type 'Flim'" + nearest("Flim", ["Film", "Person"])
+    "no type 'Flim'; did you mean 'Film'?"
+    """
+    near = get_close_matches(word, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 RAW_LIMIT = 2048
@@ -340,14 +352,26 @@ class AlreadyInitializedError(ConflictError):
 
     kind = "already_initialized"
     exit_code = 3
-    way_out = "use the graph that is there, or replace it with `--force`"
+    way_out = "use the graph that is there, or replace it: `--force`, in Python `force=True`"
 
     def __init__(self, uri: str) -> None:
-        super().__init__(f"graph already initialized at '{uri}'; pass --force to overwrite")
+        super().__init__(
+            f"graph already initialized at '{uri}'; use it, or replace it with its data: --force, in Python force=True"
+        )
         self.uri = uri
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.uri,)
+
+
+class BranchExistsError(ConflictError):
+    """A branch has the name of the one to make, or one of the two names is a path prefix of the other. Running again
+    does not help, so the exit code is that of a refusal.
+    """
+
+    kind = "branch_exists"
+    exit_code = 3
+    way_out = "use the branch that is there, or choose another name"
 
 
 class SchemaFilesError(ConflictError):
@@ -357,6 +381,7 @@ class SchemaFilesError(ConflictError):
 
     kind = "schema_files"
     exit_code = 3
+    way_out = "put back the schema file that the message names, from a copy or from a backup of the graph"
 
 
 class DriftError(ConflictError):
@@ -366,6 +391,7 @@ class DriftError(ConflictError):
 
     kind = "drift"
     exit_code = 5
+    way_out = "run `repair`: it says what the other program did and how to go on"
 
 
 @dataclass(frozen=True, slots=True)

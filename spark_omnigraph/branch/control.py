@@ -6,7 +6,7 @@ import re
 
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed
-from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
 from spark_omnigraph.storage.commits import drop_branch
 from spark_omnigraph.storage.faults import CommitFailed
@@ -53,28 +53,39 @@ def list_branches(store: GraphStore) -> list[str]:
 def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
     """Creates a branch that shows what its base shows now; tables are not touched. Returns the checked name.
 
-    ConflictError when it exists or collides with another name as a path prefix, NotFoundError for a missing base.
+    BranchExistsError when it exists or collides with another name as a path prefix, NotFoundError for a missing base.
     """
+    branch = _new_name(name)
+    with claimed(store, branch_claim(branch)):
+        check_new_branch(store, branch, base)
+        _create(store, branch, parse_branch(base))
+    return branch
+
+
+def check_new_branch(store: GraphStore, name: str, base: str | None = None) -> str:
+    """The checked name of a branch that could be created now. Raises what `create_branch` does."""
+    branch = _new_name(name)
+    store.require_branch(parse_branch(base))
+    _refuse_collision(branch, store.branch_names())
+    return branch
+
+
+def _new_name(name: str) -> str:
     branch = parse_branch(name)
     if branch is None:
         raise BadRequestError("branch 'main' exists always and cannot be created")
-    parent = parse_branch(base)
-    with claimed(store, branch_claim(branch)):
-        names = store.branch_names()
-        if parent is not None and parent not in names:
-            raise NotFoundError(f"branch '{base}' not found in '{store.root}'")
-        _refuse_collision(branch, names)
-        _create(store, branch, parent)
     return branch
 
 
 def _refuse_collision(branch: str, names: set[str]) -> None:
     if branch in names:
-        raise ConflictError(f"branch '{branch}' exists already")
+        raise BranchExistsError(f"branch '{branch}' exists already")
     for other in names:
         # Lance nests the folders of branches, so one name inside another would share a folder.
         if other.startswith(f"{branch}/") or branch.startswith(f"{other}/"):
-            raise ConflictError(f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other")
+            raise BranchExistsError(
+                f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other"
+            )
 
 
 def _create(store: GraphStore, branch: str, parent: str | None) -> None:

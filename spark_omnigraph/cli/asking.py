@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.querying import query_text
+from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.result_text import lines_of, write_parquet
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.engine.result import QueryResult
@@ -23,7 +24,7 @@ def query(job: Job) -> Outcome:
     past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
     result = graph.query(text, config.name or None, config.params, **past)
     _write(job, result)
-    job.log.info("%s: %s rows", result.name, f"{result.row_count:,}")
+    job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
     return Outcome(
         branch=result.branch,
         manifest_version=result.manifest_version,

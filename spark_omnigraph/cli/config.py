@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ import msgspec
 import yaml
 
 from spark_omnigraph.cli.options import COMMON, CONFIG, PAST, Option, Shape
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.errors import UsageError, nearest
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields
 
 Given = Mapping[str, list[str]]
@@ -118,12 +117,6 @@ def salvage(request: Request, arguments: Given) -> JobConfig:
     source = Source("", arguments)
     found = {option.key: value for option in options if (value := _value(option, [source], [])) is not None}
     return msgspec.convert({"verb": request.verb, **found}, JobConfig)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` when a known word is close, else nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def _listed(problems: Sequence[str]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_omnigraph.cli.demo import run_demo
-from spark_omnigraph.cli.reporting import speaker
+from spark_omnigraph.cli.reporting import counted, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.lang.pg import compile_schema
 
@@ -17,7 +17,8 @@ def init(job: Job) -> Outcome:
     config = job.config
     schema = read_schema(config.schema)
     catalog = compile_schema(schema)
-    job.log.info("schema: %d node and %d edge types", len(catalog.nodes), len(catalog.edges))
+    nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
+    job.log.info("schema: %s and %s", nodes, edges)
     if config.dry_run:
         job.log.info("dry run: nothing was written")
         return Outcome()
@@ -32,7 +33,7 @@ def create_branch(job: Job) -> Outcome:
     config = job.config
     graph = Graph.open(config.graph, storage_options=job.host.storage_options(config))
     if config.dry_run:
-        _check_branch(graph.branches(), config.name, config.base)
+        graph.create_branch(config.name, base=config.base, dry_run=True)
         job.log.info("dry run: nothing was written")
     else:
         graph.create_branch(config.name, base=config.base)
@@ -54,10 +55,3 @@ def read_schema(path: str) -> str:
         raise UsageError(f"--schema: cannot read '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"--schema: '{path}' is not UTF-8 text") from error
-
-
-def _check_branch(branches: list[str], name: str, base: str) -> None:
-    if base not in branches:
-        raise NotFoundError(f"branch '{base}' not found")
-    if name in branches:
-        raise BadRequestError(f"branch '{name}' exists already")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.cli.creating import read_schema
 from spark_omnigraph.cli.querying import file_text
+from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
@@ -43,6 +44,9 @@ def _say(job: Job, report: LintReport) -> None:
         if result.error is not None:
             job.log.error("query '%s': %s", result.name, result.error)
     job.log.info(
-        "%s: %d queries, %d errors, %d warnings",
-        report.query_path, len(report.results), report.errors, report.warnings,
-    )  # fmt: skip
+        "%s: %s, %s, %s",
+        report.query_path,
+        counted(len(report.results), "query", "queries"),
+        counted(report.errors, "error"),
+        counted(report.warnings, "warning"),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from spark_omnigraph.cli.reporting import Progress, log_bad_rows
+from spark_omnigraph.cli.reporting import Progress, counted, log_bad_rows
 from spark_omnigraph.cli.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.graph.executor import Executor, LocalExecutor
@@ -19,7 +19,7 @@ def ingest(job: Job) -> Outcome:
     storage = job.host.storage_options(config)
     inputs = list_inputs(config.input, storage)
     input_bytes = sum(file.size for file in inputs)
-    job.log.info("input: %d file%s, %s bytes", len(inputs), "" if len(inputs) == 1 else "s", f"{input_bytes:,}")
+    job.log.info("input: %s, %s", counted(len(inputs), "file"), counted(input_bytes, "byte"))
     graph = Graph.open(config.graph, storage_options=storage)
     executor = job.host.executor(config, input_bytes)
     report = graph.ingest(

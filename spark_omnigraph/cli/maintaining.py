@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.reporting import say_table
+from spark_omnigraph.cli.reporting import counted, say_table
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.graph.cleanup import CleanupReport
@@ -120,7 +120,7 @@ def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
     else:
         job.log.info("nothing to clean up")
     if report.younger:
-        job.log.info("%s younger objects were left", f"{report.younger:,}")
+        job.log.info("left because they are younger: %s", counted(report.younger, "object"))
     for kept in report.kept:
         job.log.info("left: %s: %s", kept.what, kept.why)
     if not confirm:

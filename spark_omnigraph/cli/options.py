@@ -171,7 +171,7 @@ LOADING = (
 
 VERSION = Option("version", "read this manifest version", values.positive, "N")
 SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
-AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", metavar="TIME")
+AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", values.instant, "TIME")
 PAST = (VERSION, SNAPSHOT, AS_OF)
 """Options that name a state of the past; at most one of them can be meant."""
 

@@ -7,10 +7,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from spark_omnigraph.cli.config import nearest
 from spark_omnigraph.cli.options import Option, Shape
 from spark_omnigraph.cli.verb import Verb
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.errors import UsageError, nearest
 
 PROGRAM = "spark-omnigraph"
 EXIT_CODES = (
@@ -39,7 +38,7 @@ def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, lis
     seconds = [name.partition(" ")[2] for name in verbs if name.startswith(f"{argv[0]} ")]
     if seconds:
         raise UsageError(f"'{argv[0]}' needs one of {', '.join(seconds)} after it")
-    raise UsageError(f"unknown verb '{argv[0]}'{nearest(argv[0], verbs)} Verbs: {', '.join(verbs)}")
+    raise UsageError(f"unknown verb '{argv[0]}'{nearest(argv[0], verbs)} (verbs: {', '.join(verbs)})")
 
 
 def split_arguments(verb: Verb, argv: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:

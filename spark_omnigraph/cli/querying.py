@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.errors import BadRequestError, UsageError
 from spark_omnigraph.graph.handle import Graph
@@ -52,7 +53,8 @@ def file_text(path: str) -> str:
 
 
 def _say(job: Job, result: MutationResult) -> None:
-    job.log.info("%s: %s nodes and %s edges affected", result.query, result.affected_nodes, result.affected_edges)
+    nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
+    job.log.info("%s: %s and %s affected", result.query, nodes, edges)
     if job.config.dry_run:
         job.log.info("dry run: nothing was written")
     elif result.commit is None:

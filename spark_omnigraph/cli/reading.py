@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.reporting import say_table, speaker
+from spark_omnigraph.cli.reporting import counted, say_table, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.graph.changes import DiffFilter
 from spark_omnigraph.graph.handle import Graph, Where
@@ -46,7 +46,7 @@ def diff(job: Job) -> Outcome:
     found = graph.diff(_state(config.before), _state(config.after), only=only)
     _write_lines(job, (json.dumps(change.to_dict(), ensure_ascii=False) for change in found.changes))
     stats = found.stats()
-    counts = ", ".join(f"{stats[name]:,} {name}" for name in ("inserts", "updates", "deletes"))
+    counts = ", ".join(f"{name} {stats[name]:,}" for name in ("inserts", "updates", "deletes"))
     job.log.info("from manifest version %s to %s: %s", found.from_version, found.to_version, counts)
     return Outcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
 
@@ -55,7 +55,7 @@ def export(job: Job) -> Outcome:
     """The graph as JSON lines, in the form that `ingest` reads."""
     config = job.config
     count = _write_lines(job, _at(job).export(types=list(config.types) or None))
-    job.log.info("exported %s records", f"{count:,}")
+    job.log.info("exported %s", counted(count, "record"))
     return Outcome(result={"records": count, "output": config.output})
 
 

@@ -126,7 +126,7 @@ class Progress:
 def log_bad_rows(log: logging.Logger, summary: BadRowSummary) -> None:
     """Says how many rows are bad, why, and shows the first ones with their place."""
     rules = ", ".join(f"{rule} {count:,}" for rule, count in sorted(summary.per_rule.items(), key=lambda kv: -kv[1]))
-    log.warning("%s bad row%s: %s", f"{summary.total:,}", "" if summary.total == 1 else "s", rules)
+    log.warning("%s: %s", counted(summary.total, "bad row"), rules)
     say = speaker(log)
     for row in summary.sample[:SHOWN_BAD_ROWS]:
         where = ".".join(part for part in (row.record_type, row.field) if part)
@@ -137,6 +137,11 @@ def log_bad_rows(log: logging.Logger, summary: BadRowSummary) -> None:
         say(f"  all of them are in {summary.report}")
     elif hidden > 0:
         say(f"  and {hidden:,} more; --bad-rows PATH writes all of them")
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def standard_error() -> TextIO:

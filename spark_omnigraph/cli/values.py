@@ -8,6 +8,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.history import time_micros
+
 Parser = Callable[[str], object]
 
 _SECRET = re.compile(
@@ -98,6 +101,15 @@ def duration(value: str) -> timedelta:
         return timedelta(**{_UNITS[unit.lower()]: float(number)})
     except OverflowError as error:
         raise ValueError(f"'{value}' is too long") from error
+
+
+def instant(value: str) -> str:
+    """A time in ISO 8601, as the library reads it."""
+    try:
+        time_micros(value)
+    except BadRequestError as error:
+        raise ValueError(error.message) from None
+    return value
 
 
 def one_of(*choices: str) -> Parser:

@@ -104,7 +104,9 @@ def _lay_out(store: GraphStore, catalog: Catalog) -> None:
 
 def _purge(store: GraphStore) -> None:
     if pending(store):
-        raise ConflictError(f"a write on '{store.root}' is pending; a forced init would destroy it")
+        raise ConflictError(
+            f"a write on '{store.root}' is pending, and a forced init would destroy it: wait for it, or run recover"
+        )
     for name in _SCHEMA_FILES:
         store.objects.delete(name)
     for folder in _FOLDERS:

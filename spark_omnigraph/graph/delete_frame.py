@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, NotFoundError, nearest
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, Ids, delete_ids
-from spark_omnigraph.records.frame import nearest
 from spark_omnigraph.storage.graph_store import GraphStore
 
 _KINDS = {"node": "type", "edge": "edge"}

@@ -62,8 +62,7 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     ConflictError after bounded attempts, TransactionCommittedError for a named write that was committed before.
     """
     request = replace(request, ids={key: _texts(key, ids) for key, ids in request.ids.items()})
-    if request.branch is not None and request.branch not in store.branch_names():
-        raise NotFoundError(f"branch '{request.branch}' not found; create it first")
+    store.require_branch(request.branch, "; create it first")
     attempt = 1
     with staging(store):
         while True:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
-from spark_omnigraph.branch.control import create_branch, display, list_branches, parse_branch
+from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
@@ -112,8 +112,7 @@ class Graph:
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
         store = GraphStore.open(uri, storage_options)
         name = parse_branch(branch)
-        if name is not None and name not in store.branch_names():
-            raise NotFoundError(f"branch '{branch}' not found in '{store.root}'")
+        store.require_branch(name)
         recovered: tuple[Recovered, ...] = ()
         if mode == "rw":
             store.objects.probe(RECOVERY)
@@ -307,8 +306,13 @@ class Graph:
         """`main`, then the other branches by name."""
         return list_branches(self.store)
 
-    def create_branch(self, name: str, base: str = "main") -> str:
-        """Creates a branch that shows what `base` shows now."""
+    def create_branch(self, name: str, base: str = "main", *, dry_run: bool = False) -> str:
+        """Creates a branch that shows what `base` shows now; a dry run only checks that it can.
+
+        Raises BranchExistsError, NotFoundError for a missing base.
+        """
+        if dry_run:
+            return check_new_branch(self.store, name, base)
         self._require_writable()
         return create_branch(self.store, name, base)
 
@@ -405,8 +409,7 @@ class Graph:
 
     def _existing_branch(self, branch: str | None) -> str | None:
         name = parse_branch(branch if branch is not None else self.branch)
-        if name is not None and name not in self.store.branch_names():
-            raise NotFoundError(f"branch '{name}' not found in '{self.store.root}'")
+        self.store.require_branch(name, "; create it first")
         return name
 
     def _target_branch(self, branch: str | None, base: str | None, dry_run: bool) -> tuple[str | None, bool]:
@@ -415,10 +418,11 @@ class Graph:
         A dry run creates none: it is checked against the base, which the new branch would show.
         """
         name = parse_branch(branch if branch is not None else self.branch)
+        if base is None:
+            self.store.require_branch(name, "; create it first, or name a base to create it from")
+            return name, False
         if name is None or name in self.store.branch_names():
             return name, False
-        if base is None:
-            raise NotFoundError(f"branch '{name}' not found; name a base branch to create it from")
         if dry_run:
             return parse_branch(base), False
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.branch.control import display, parse_branch
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -46,31 +46,36 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
 def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
     """Commits that a branch sees, oldest first."""
     name = parse_branch(branch)
-    _require_branch(store, name)
+    store.require_branch(name)
     return in_order(read_commits(store.location, name))
 
 
 def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
     """A commit by id, looked for on this branch first, then on every other."""
-    _require_branch(store, branch)
+    store.require_branch(branch)
     others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
     for name in (branch, *others):
         found = find_commit(store.location, name, commit_id)
         if found is not None:
             return found
-    raise NotFoundError(f"commit '{commit_id}' not found")
+    newest = in_order(read_commits(store.location, branch))[-1:]
+    example = f"; the newest of '{display(branch)}' is {newest[0].id}" if newest else ""
+    raise NotFoundError(f"commit '{commit_id}' not found on any branch of '{store.root}'{example}")
 
 
 def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
-    _require_branch(store, branch)
-    moment = _micros(as_of)
-    earlier = [c for c in read_commits(store.location, branch) if c.created_at <= moment]
+    store.require_branch(branch)
+    moment = time_micros(as_of)
+    commits = in_order(read_commits(store.location, branch))
+    earlier = [c for c in commits if c.created_at <= moment]
     if not earlier:
-        raise NotFoundError(f"no commit at or before {as_of}")
-    return in_order(earlier)[-1]
+        first = f"; the first is of {_iso(commits[0].created_at)}" if commits else ""
+        raise NotFoundError(f"branch '{display(branch)}' of '{store.root}' has no commit at or before {as_of}{first}")
+    return earlier[-1]
 
 
-def _micros(moment: datetime | str) -> int:
+def time_micros(moment: datetime | str) -> int:
+    """Microseconds since the epoch of a time; BadRequestError for a text that is none."""
     try:
         parsed = datetime.fromisoformat(moment.replace("Z", "+00:00")) if isinstance(moment, str) else moment
     except ValueError as error:
@@ -80,6 +85,5 @@ def _micros(moment: datetime | str) -> int:
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
-def _require_branch(store: GraphStore, branch: str | None) -> None:
-    if branch is not None and branch not in store.branch_names():
-        raise NotFoundError(f"branch '{branch}' not found in '{store.root}'")
+def _iso(micros: int) -> str:
+    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).isoformat(timespec="seconds")

@@ -152,7 +152,10 @@ def refuse_pending(store: GraphStore) -> None:
             f"a {sidecar.writer_kind} ({sidecar.operation_id}) is running; repair waits for no writer: try again later"
         )
     if store.has_schema_lock():
-        raise ConflictError("a schema change is running (or died): repair is refused until it is over")
+        raise ConflictError(
+            "a schema change is running, or died: repair is refused until it is over. One that died is seen to by a "
+            "read-write open some minutes later, or by recover"
+        )
 
 
 def _drifts(store: GraphStore, snapshot: Snapshot) -> tuple[Drift, ...]:

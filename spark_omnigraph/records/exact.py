@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.errors import Rule, nearest
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
 from spark_omnigraph.records.mode import UnknownFields
@@ -177,5 +176,4 @@ def _endpoint(value: object, member: str, node: NodeType, key: Sequence[tuple[st
 
 @lru_cache(maxsize=1024)
 def _nearest(name: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(name, known, 1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    return nearest(name, known)

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import msgspec
 import numpy as np
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
-from spark_omnigraph.errors import RAW_LIMIT, BadRequestError, Rule
+from spark_omnigraph.errors import RAW_LIMIT, BadRequestError, Rule, nearest
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
@@ -132,12 +131,6 @@ def _shown(prop: Property) -> str:
     if prop.type.is_vector:
         return f"Vector({prop.type.dimension})"
     return f"[{prop.type.scalar}]" if prop.type.is_list else str(prop.type.scalar)
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known name; empty when none is near."""
-    near = get_close_matches(name, known, 1)
-    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 class FrameDecoder:

@@ -139,8 +139,7 @@ def _check_combination(text: Mapping[str, str]) -> None:
         others = ("node", "edge", "table", "aggregate", *_TABLE_ONLY)
         _refuse_with(text, "query", others, "a query says itself what is read")
         return _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
-    for name in ("queryName", "params"):
-        _refuse_with(text, name, (name,), "it belongs to the option 'query'")
+    _refuse_alone(text, ("queryName", "params"), "'query'")
     return _check_table(text)
 
 
@@ -148,8 +147,7 @@ def _check_table(text: Mapping[str, str]) -> None:
     is_feed = text.get("table", "").strip().lower() == MetaTable.CHANGES.value
     _at_most_one(text, ("node", "edge") if is_feed else ("node", "edge", "table"))
     if not is_feed:
-        for name in ("startingVersion", "endingVersion", "maxCommitsPerTrigger"):
-            _refuse_with(text, name, (name,), "it belongs to the change feed: option 'table' with 'changes'")
+        _refuse_alone(text, ("startingVersion", "endingVersion", "maxCommitsPerTrigger"), "'table' with 'changes'")
     _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
     if "table" in text:
         _refuse_with(text, "table", ("aggregate", *_TABLE_ONLY), "use Spark's own select, filter and limit")
@@ -172,6 +170,12 @@ def _at_most_one(text: Mapping[str, str], names: tuple[str, ...]) -> None:
     found = [name for name in names if name in text]
     if len(found) > 1:
         raise BadRequestError(f"options '{found[0]}' and '{found[1]}' contradict each other; give one of them")
+
+
+def _refuse_alone(text: Mapping[str, str], names: tuple[str, ...], owner: str) -> None:
+    for name in names:
+        if name in text:
+            raise BadRequestError(f"option '{name}' belongs to the option {owner}, which is missing")
 
 
 def _refuse_with(text: Mapping[str, str], name: str, others: tuple[str, ...], reason: str) -> None:

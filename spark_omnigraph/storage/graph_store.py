@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import lance
 from lance import LanceDataset
 
-from spark_omnigraph.errors import NotFoundError, StorageError
+from spark_omnigraph.errors import NotFoundError, StorageError, nearest
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry, reduce_rows
 from spark_omnigraph.storage.commits import compact
@@ -33,6 +33,8 @@ from spark_omnigraph.storage.uri import Location, locate
 
 TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""
+_NAMED = 10
+"""Branches that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,11 @@ class GraphStore:
         """Store of an existing graph; NotFoundError when no graph is there."""
         location = locate(uri, storage_options)
         if location.is_local and not os.path.isdir(location.root):
-            raise NotFoundError(f"no graph at '{location.root}': the folder does not exist")
+            why = "it is a file, not a folder" if os.path.exists(location.root) else "there is no such folder"
+            raise NotFoundError(f"no graph at '{location.root}': {why}")
         store = cls(location, Objects(location))
         if store.objects.get(SCHEMA_SOURCE) is None:
-            raise NotFoundError(f"no graph at '{location.root}': {SCHEMA_SOURCE} is missing (run init first)")
+            raise NotFoundError(f"no graph at '{location.root}': no {SCHEMA_SOURCE} is there; init makes a graph")
         return store
 
     @property
@@ -90,15 +93,17 @@ class GraphStore:
 
     def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
         """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there."""
-        if branch is not None and branch not in self.branch_names():
-            raise NotFoundError(f"branch '{branch}' not found in '{self.root}'")
+        self.require_branch(branch)
         newest = self.open_dataset(branch_path(MANIFEST, branch))
         if self._reader.is_another(newest):
             self.reads.forget()
         if version is None or version == newest.version:
             return newest
         if version > newest.version or version < 1:
-            raise NotFoundError(f"manifest version {version} not found: newest is {newest.version}")
+            raise NotFoundError(
+                f"manifest version {version} not found on branch '{branch or 'main'}' of '{self.root}': "
+                f"there are 1 to {newest.version}"
+            )
         return self.open_dataset(branch_path(MANIFEST, branch), version)
 
     def snapshot(self, branch: str | None, version: int | None = None) -> Snapshot:
@@ -133,6 +138,19 @@ class GraphStore:
     def branch_names(self) -> set[str]:
         """All Lance branches of the manifest, internal ones too; main is not among them."""
         return set(self.branch_refs())
+
+    def require_branch(self, branch: str | None, way_out: str = "") -> None:
+        """NotFoundError, with the names that there are, for a branch that does not exist; None is main."""
+        if branch is None:
+            return
+        names = self.branch_names()
+        if branch not in names:
+            known = ["main", *sorted(n for n in names if n.lstrip("/") != SCHEMA_APPLY_LOCK)]
+            more = f", and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+            raise NotFoundError(
+                f"branch '{branch}' not found in '{self.root}'{nearest(branch, known)} "
+                f"(branches: {', '.join(known[:_NAMED])}{more}){way_out}"
+            )
 
     def branch_refs(self) -> dict[str, BranchRef]:
         """Where each branch of the manifest comes from."""

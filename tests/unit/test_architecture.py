@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,15 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "manager", "mis
 
 def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def source_files() -> list[Path]:
+    """Files of the repository; in a copy without its history, all that stand in visible folders."""
+    if not (ROOT / ".git").exists():
+        visible = (path for path in ROOT.iterdir() if not path.name.startswith("."))
+        return [f for path in visible for f in (path.rglob("*") if path.is_dir() else [path]) if f.is_file()]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    return [path for name in listed.split(b"\0") if name and (path := ROOT / name.decode()).is_file()]
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -120,3 +130,12 @@ def test_documents_link_to_files_that_exist() -> None:
             if "://" not in target and not (path.parent / target).exists():
                 broken.append(f"{shown(path)} -> {target}")
     assert broken == []
+
+
+def test_no_file_has_marks_of_an_unfinished_merge() -> None:
+    """Also where no program reads it: documents, configuration, data of tests."""
+    mark = re.compile(rb"^(?:<{7}|={7}$|>{7})", re.MULTILINE)
+    files = source_files()
+    assert {ROOT / "README.md", ROOT / "conf" / "ingest.yaml", Path(__file__)} <= set(files)
+    contents = ((path, path.read_bytes()) for path in files)
+    assert [shown(path) for path, data in contents if b"\0" not in data and mark.search(data)] == []

@@ -39,7 +39,7 @@ def check_read(catalog: Catalog, query: Query) -> TypedRead:
     body = query.body
     if isinstance(body, tuple):
         check_mutation(catalog, query)
-        message = "mutation query cannot be typechecked with read-query API"
+        message = f"mutation query cannot be typechecked with read-query API: run '{query.name.text}' with mutate"
         raise type_error(query.source, query.name.region, message)
     params = declared_params(query)
     scope = Scope(query.source, catalog, params)

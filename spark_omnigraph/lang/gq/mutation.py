@@ -83,7 +83,9 @@ def check_mutation(catalog: Catalog, query: Query) -> TypedMutation:
 def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
     """A mutation with all names resolved, which may still change a key; otherwise as `check_mutation`."""
     if not isinstance(query.body, tuple):
-        raise request_error("mutation execution called on a read query; use query instead")
+        raise request_error(
+            f"mutation execution called on a read query; use query instead ('{query.name.text}' changes nothing)"
+        )
     params = declared_params(query)
     scope = Scope(query.source, catalog, params)
     statements = tuple(_statement(scope, statement) for statement in query.body)

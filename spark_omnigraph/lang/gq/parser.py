@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import QueryParseError
+from spark_omnigraph.errors import QueryParseError, nearest
 from spark_omnigraph.lang.gq.ast import (
     Delete,
     Insert,
@@ -54,13 +54,18 @@ def pick_query(file: QueryFile, name: str | None) -> Query:
     """The query of that name, or the only one. BadRequestError when there is none, or the choice is open."""
     if name is None and len(file.queries) == 1:
         return file.queries[0]
-    known = ", ".join(q.name.text for q in file.queries) or "none"
+    names = [query.name.text for query in file.queries]
+    known = ", ".join(names) or "none"
     if name is None:
-        count = "multiple queries" if file.queries else "no query"
-        raise request_error(f"query file contains {count}; pass --name (queries: {known})")
+        if not file.queries:
+            raise request_error("query file contains no query; one begins with: query NAME() {")
+        raise request_error(
+            "query file contains multiple queries; choose one by its name with --name, name= in Python, or the option "
+            f"queryName in Spark (queries: {known})"
+        )
     found = next((q for q in file.queries if q.name.text == name), None)
     if found is None:
-        raise request_error(f"query '{name}' not found (queries: {known})")
+        raise request_error(f"query '{name}' not found{nearest(name, names)} (queries: {known})")
     return found
 
 

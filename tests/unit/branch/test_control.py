@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, NotFoundError
+from spark_omnigraph import BadRequestError, BranchExistsError, ConflictError, Graph, LoadOptions, NotFoundError
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.storage.layout import RECOVERY
@@ -53,6 +53,48 @@ BAD_NAMES = [
 def test_names_that_lance_or_the_layout_cannot_hold_are_refused(name: str) -> None:
     with pytest.raises(BadRequestError):
         parse_branch(name)
+
+
+def test_a_dry_run_finds_what_a_creation_would(graph: Graph) -> None:
+    assert graph.create_branch("draft", dry_run=True) == "draft"
+    assert graph.branches() == ["main"]
+    graph.create_branch("draft")
+    for name, base, error in [
+        ("draft", "main", BranchExistsError),
+        ("draft/2", "main", BranchExistsError),
+        ("new", "drafts", NotFoundError),
+        ("main", "main", BadRequestError),
+    ]:
+        for dry_run in (True, False):
+            with pytest.raises(error):
+                graph.create_branch(name, base, dry_run=dry_run)
+
+
+def test_an_existing_name_is_a_refusal_for_schedulers(graph: Graph) -> None:
+    """Exit code 4 says "run again", which would never help."""
+    graph.create_branch("draft")
+    with pytest.raises(ConflictError, match="branch 'draft' exists already") as caught:
+        graph.create_branch("draft")
+    assert (caught.value.exit_code, caught.value.kind, caught.value.code) == (3, "branch_exists", "conflict")
+
+
+def test_a_missing_branch_names_those_there_are(graph: Graph) -> None:
+    graph.create_branch("review")
+    where = f"in '{graph.uri}'"
+    with pytest.raises(NotFoundError) as caught:
+        Graph.open(graph.uri, branch="reveiw")
+    assert caught.value.message == (
+        f"branch 'reveiw' not found {where}; did you mean 'review'? (branches: main, review)"
+    )
+    with pytest.raises(NotFoundError) as caught:
+        graph.load([], branch="x")
+    assert caught.value.message == (
+        f"branch 'x' not found {where} (branches: main, review); create it first, or name a base to create it from"
+    )
+    for number in range(10):
+        graph.create_branch(f"b{number}")
+    with pytest.raises(NotFoundError, match=r"\(branches: main, b0, .*b8, and 2 more\)"):
+        graph.commits(branch="x")
 
 
 def test_the_schema_lock_is_an_internal_name() -> None:

@@ -20,6 +20,7 @@ TEXT = """query by_year($year: I32) {
     order { title }
 }
 query all() { match { $f: Film } return { $f.title } order { $f.title } }
+query add($title: String) { insert Film { title: $title } }
 """
 TWICE = "query q() { match { $f: Film } return { $f.title $f.title } }"
 FILMS = [
@@ -89,6 +90,8 @@ def test_files_appear_whole(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_text_on_the_command_line_reads_the_past(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "query n() { match { $f: Film } return { count($f) as n } }"
+    assert main(["query", "--graph", "graph", "-e", text]) == 0
+    assert "n: 1 row\n" in capsys.readouterr().err
     assert run(capsys, "-e", text, "--format", "jsonl")[1] == ['{"n": 3}']
     assert run(capsys, "-e", text, "--format", "jsonl", "--version", "1")[1] == ['{"n": 0}']
 
@@ -107,6 +110,8 @@ def test_the_plan_is_shown_and_nothing_is_read(folder: Path, capsys: pytest.Capt
         ((), 2, "--file FILE or as -e TEXT"),
         (("--file", "films.gq", "-e", "x"), 2, "not both"),
         (("--file", "films.gq"), 3, "multiple queries"),
+        (("--file", "films.gq", "--name", "add"), 3, "run 'add' with mutate"),
+        (("--file", "films.gq", "--name", "all", "--as-of", "yesterday"), 2, "--as-of: 'yesterday' is not a time"),
         (("--file", "films.gq", "--name", "none"), 3, "query 'none' not found"),
         (("--file", "films.gq", "--name", "by_year"), 3, "parameter 'year' not provided"),
         (("--file", "films.gq", "--name", "all", "--format", "parquet"), 2, "--output"),

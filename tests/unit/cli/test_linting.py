@@ -43,7 +43,7 @@ def test_against_a_schema_file(folder: Path, capsys: pytest.CaptureFixture[str])
     assert (code, body["status"], body["graph"], body["branch"]) == (0, "done", None, None)
     assert result(body)["schema_source"] == {"kind": "file", "path": "films.pg"}
     assert result(body)["status"] == "ok"
-    assert "films.gq: 1 queries, 0 errors, 0 warnings" in said
+    assert "films.gq: 1 query, 0 errors, 0 warnings" in said
 
 
 def test_against_the_schema_of_a_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

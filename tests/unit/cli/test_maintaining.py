@@ -139,7 +139,7 @@ def test_cleanup_looks_first_and_removes_when_told(
     size = path.stat().st_size
     code, body, err = run(capsys, "cleanup", "--graph", graph.uri, "--older-than", "40d")
     assert (code, body["dry_run"], body["result"]["objects"], body["result"]["younger"]) == (0, True, 0, 1)
-    assert "1 younger objects were left" in err
+    assert "left because they are younger: 1 object\n" in err
     report = tmp_path / "removed.jsonl"
     for argv, deleted in ((["--confirm", "--dry-run"], False), (["--confirm"], True)):
         code, body, err = run(capsys, "cleanup", "--graph", graph.uri, "--report", str(report), *argv)

@@ -62,7 +62,7 @@ def test_nothing_matched(graph: Graph, capsys: pytest.CaptureFixture[str]) -> No
         (["--name", "add", "--params", '{"name": "Heat", "year": 1700}'], 3, "constraint", "1700 < min 1888"),
         (["--name", "add", "--params", '{"name": 7}'], 3, "param", "expected string"),
         (["--name", "nowhere"], 3, "bad_request", "nowhere"),
-        ([], 3, "bad_request", "pass --name"),
+        ([], 3, "bad_request", "by its name with --name"),
         (["--name", "all"], 3, "bad_request", "use query instead"),
         (["--name", "add", "--params", "[1]"], 2, "usage", "must be a JSON object"),
         (["--name", "add", "--params", "{"], 2, "usage", "is not JSON"),

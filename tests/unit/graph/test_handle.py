@@ -79,3 +79,29 @@ def test_a_branch_without_a_name_is_refused_and_not_taken_for_the_own_one(graph:
         graph.at(branch="")
     with pytest.raises(BadRequestError, match="branch name cannot be empty"):
         graph.count("node:Lamp", branch="")
+
+
+def test_what_is_no_graph_is_called_what_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "films.jsonl"
+    file.write_text("{}")
+    for root, why in [
+        (file, "it is a file, not a folder"),
+        (tmp_path / "gone", "there is no such folder"),
+        (tmp_path, "no _schema.pg is there; init makes a graph"),
+    ]:
+        with pytest.raises(NotFoundError) as caught:
+            Graph.open(root)
+        assert caught.value.message == f"no graph at '{root}': {why}"
+
+
+def test_states_that_are_not_there_say_which_are(graph: Graph) -> None:
+    graph.load([lamp("b")])
+    newest = graph.commits()[-1]
+    with pytest.raises(
+        NotFoundError, match=rf"commit 'abc' not found on any branch of .*; the newest .* is {newest.id}"
+    ):
+        graph.count("node:Lamp", snapshot="abc")
+    with pytest.raises(NotFoundError, match=r"version 99 not found on branch 'main' of .*: there are 1 to \d+$"):
+        graph.count("node:Lamp", version=99)
+    with pytest.raises(NotFoundError, match=r"no commit at or before 1999-01-01; the first is of 20\d\d-\d\d-\d\dT"):
+        graph.count("node:Lamp", as_of="1999-01-01")

@@ -75,6 +75,11 @@ def test_secrets_are_not_printed() -> None:
         ({"path": "/g", "node": "P", "aggregate": "sum"}, "the only aggregate is 'count'"),
         ({"path": "/g", "node": "P", "aggregate": "count", "limit": "1"}, "does not go with 'aggregate'"),
         ({"path": "/g", "aggregate": "count", "filter": "a"}, "name the type that is filtered"),
+        (
+            {"path": "/g", "node": "P", "params": "{}"},
+            "option 'params' belongs to the option 'query', which is missing",
+        ),
+        ({"path": "/g", "node": "P", "endingVersion": "3"}, "belongs to the option 'table' with 'changes'"),
         ({"path": "/g", "aggregate": "count", "table": "tables"}, "does not go with 'table'"),
     ],
 )

@@ -426,8 +426,18 @@ def test_picking_a_query() -> None:
     ("text", "name", "said"),
     [
         (TWO, "c", "query 'c' not found (queries: a, b)"),
-        (TWO, None, "query file contains multiple queries; pass --name (queries: a, b)"),
-        ("", None, "query file contains no query; pass --name (queries: none)"),
+        (
+            TWO,
+            None,
+            "query file contains multiple queries; choose one by its name with --name, name= in Python, or the option "
+            "queryName in Spark (queries: a, b)",
+        ),
+        (
+            TWO.replace("b()", "by_age()"),
+            "byage",
+            "query 'byage' not found; did you mean 'by_age'? (queries: a, by_age)",
+        ),
+        ("", None, "query file contains no query; one begins with: query NAME() {"),
         ("", "a", "query 'a' not found (queries: none)"),
     ],
 )
