@@ -111,6 +111,7 @@ class GraphMachine(RuleBasedStateMachine):
         self.pending: dict[str, Pending] = {}
         self.commits: dict[str, State] = {}
         self.created = 0
+        self._reader = Graph.open(self._folder / "g", mode="r")
         self._compared: dict[str, tuple[int, State]] = {}
 
     def teardown(self) -> None:
@@ -163,6 +164,7 @@ class GraphMachine(RuleBasedStateMachine):
         pending = self.pending.get(branch)
         shown = self.shown[branch]
         if applied(shown) == shown and "delete" in text:
+            assert self.graph.mutate(text, branch=branch).commit is None
             return  # nothing is to be done, so what is pending stands in nobody's way
         refusals: list[type[OmnigraphError]] = [RecoveryRequiredError] if pending is not None else []
         self._write(branch, lambda: self.graph.mutate(text, branch=branch).commit, refusals, applied)
@@ -263,7 +265,7 @@ class GraphMachine(RuleBasedStateMachine):
 
     @invariant()
     def readers_see_the_model(self) -> None:
-        reader = Graph.open(self.graph.uri, mode="r")
+        reader = self._reader
         for branch, state in self.shown.items():
             snapshot = reader.snapshot(branch=branch)
             if self._compared.get(branch) != (snapshot.version, state):  # a published version never changes
@@ -296,6 +298,7 @@ NO_SHRINKING = [phase for phase in Phase if phase is not Phase.shrink]
 """To shrink what fails takes minutes; the printed blob replays it, and then Hypothesis may shrink it."""
 
 
+@pytest.mark.timeout(900)
 class TestShort(GraphMachine.TestCase):
     settings = settings(
         max_examples=50,
