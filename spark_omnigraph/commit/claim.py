@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 
 from spark_omnigraph.errors import StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -104,7 +105,7 @@ def _take(store: GraphStore, path: str, wait: float) -> bytes:
                 if _is_abandoned(found) and store.objects.swap(path, found, content):
                     return content
         if time.monotonic() >= deadline:
-            raise WriterBusyError(f"another process holds {path} for longer than {wait:g} s; try again later")
+            raise WriterBusyError(f"another process holds {path} for longer than {wait:g} s; {_until(found)}")
         time.sleep(_POLL)
 
 
@@ -121,10 +122,22 @@ def _all_or_nothing(store: GraphStore, path: str, content: bytes) -> Iterator[No
 
 
 def _is_abandoned(content: bytes) -> bool:
+    return time.time() > _end(content)
+
+
+def _end(content: bytes) -> float:
+    """From when on the owner counts as dead, in seconds since the epoch; at once for what is no claim."""
     try:
-        return time.time() > float(json.loads(content)["expires_at"]) + SKEW
+        return float(json.loads(content)["expires_at"]) + SKEW
     except (ValueError, KeyError, TypeError):
-        return True
+        return 0.0
+
+
+def _until(content: bytes | None) -> str:
+    if content is None:
+        return "try again"
+    end = datetime.fromtimestamp(_end(content), timezone.utc)
+    return f"it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
 
 
 def _release(store: GraphStore, path: str, content: bytes) -> None:

@@ -67,7 +67,7 @@ def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, bra
     """
     snapshot, rows = store.snapshot_with_rows(branch)
     newest = current_head(store, branch, snapshot.version, rows)
-    if newest is None or not _is_ours(sidecar):
+    if newest is None or not sidecar.is_ours:
         return Ending(kind, snapshot.version, sidecar.operation_id, newest, ACTOR)
     return Ending(kind, snapshot.version, newest, None, ACTOR, is_new=False)
 
@@ -87,7 +87,7 @@ def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
         if found is not None:
             return found
         version = facts.base  # what stood before the publish that this version shows
-    kind = RecoveryKind.ROLLED_BACK if _is_ours(sidecar) else RecoveryKind.ROLLED_FORWARD
+    kind = RecoveryKind.ROLLED_BACK if sidecar.is_ours else RecoveryKind.ROLLED_FORWARD
     return without_publish(store, sidecar, kind, sidecar.branch)
 
 
@@ -97,11 +97,6 @@ def _is_before(sidecar: Sidecar, shown: Snapshot) -> bool:
         return all(shown.pin(pin.table_key) <= pin.expected for pin in sidecar.pins)
     added = any(shown.pin(each.table_key) for each in sidecar.registrations)
     return not added and all(shown.pin(each.table_key) for each in sidecar.tombstones)
-
-
-def _is_ours(sidecar: Sidecar) -> bool:
-    """Whether this library wrote the sidecar: no other engine records the schema hash."""
-    return sidecar.schema_hash is not None
 
 
 def _ending(sidecar: Sidecar, facts: PublishFacts) -> Ending | None:

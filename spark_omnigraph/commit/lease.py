@@ -195,7 +195,7 @@ def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wa
         if time.monotonic() >= deadline:
             raise WriterBusyError(
                 f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds "
-                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; {_until(store, blocker)}"
+                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; {until(store, blocker)}"
             )
         time.sleep(pause)
         pause = min(pause * 1.5, _POLL_MAX)
@@ -207,7 +207,8 @@ def lease_end(store: GraphStore, sidecar: Sidecar) -> float:
     return (lease.expires_at if lease is not None else sidecar.started_at / 1e6 + TERM) + SKEW
 
 
-def _until(store: GraphStore, sidecar: Sidecar) -> str:
+def until(store: GraphStore, sidecar: Sidecar) -> str:
+    """Until when to wait for a writer that is alive, in words for a message."""
     end = datetime.fromtimestamp(lease_end(store, sidecar), timezone.utc)
     return f"unless it says that it is alive, it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
 
@@ -248,7 +249,7 @@ def is_live(store: GraphStore, sidecar: Sidecar) -> bool:
     lease = read_lease(store, sidecar.operation_id)
     if lease is not None:
         return lease.is_live(time.time())
-    if sidecar.commit_id is None and time.time() < sidecar.started_at / 1e6 + TERM + SKEW:
+    if not sidecar.is_ours and time.time() < sidecar.started_at / 1e6 + TERM + SKEW:
         return True
     return store.objects.get(sidecar_path(sidecar.name)) is None
 

@@ -44,7 +44,7 @@ from spark_omnigraph.errors import (
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import reduce_rows
-from spark_omnigraph.storage.commit_log import append_commit
+from spark_omnigraph.storage.commit_log import append_commit, complete_commit
 from spark_omnigraph.storage.commits import (
     CONTENT_KEY,
     FENCE_KEY,
@@ -146,7 +146,7 @@ def commit(
         landed = _land_all(store, armed, lease)
         version = _publish_or_undo(store, armed, landed, lease)
         reach(CrashPoint.PUBLISHED)
-        warnings = record(store, armed, version) or _clean(store, armed, lease, version)
+        warnings = record(store, armed, version, lease) or _clean(store, armed, lease, version)
     store.tidy(prepared.branch)
     return Published(
         prepared.identity.commit_id,
@@ -207,6 +207,8 @@ def _take_turn(
         armed = arm(store, prepared, bound, lease)
         try:
             other = covering(store, prepared.branch, prepared.tables, other_than=own)
+            if other is None:
+                _refuse_moved(store, armed)
         except OmnigraphError:
             _act(RULES[Phase.ARM, Observation.UNKNOWN], store, armed, (), lease)
             raise
@@ -216,6 +218,16 @@ def _take_turn(
         _act(RULES[Phase.ARM, Observation.LOST], store, armed, (), lease)
         time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 6)))
     raise WriterBusyError(f"other writers kept getting in the way of {sorted(prepared.tables)}; try again later")
+
+
+def _refuse_moved(store: GraphStore, armed: ArmedCommit) -> None:
+    """Looks at HEAD again where Lance would land a change on a newer one too, as it does with indexes and compactions.
+
+    Whoever armed, published and cleaned up since this write was bound is seen neither by a sidecar nor by Lance.
+    """
+    for bound in armed.bound:
+        if bound.write.change.tolerates and newest_version(bound.dataset) != bound.write.entry.version:
+            raise _loss(store, armed, bound)
 
 
 def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> tuple[BoundWrite, ...]:
@@ -355,7 +367,7 @@ def _publish_or_undo(
         raise
 
 
-def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion) -> tuple[str, ...]:
+def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion, lease: Lease) -> tuple[str, ...]:
     """Adds the commit row; maintenance has none. A failure leaves the sidecar and becomes a warning."""
     identity = armed.prepared.identity
     if identity.commit_id is None:
@@ -369,8 +381,10 @@ def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion) -> 
         time.time_ns() // 1000,
         identity.actor,
     )
+    # Whoever took this write for dead has added the row.
+    add = complete_commit if lease.may_be_taken() else append_commit
     try:
-        append_commit(store.location, row)
+        add(store.location, row)
     except (CommitFailed, StorageError) as failure:
         return (f"published, but the commit row could not be written ({failure}); recovery completes it",)
     reach(CrashPoint.RECORDED)

@@ -36,18 +36,18 @@ from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
 from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
-from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError, StorageError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
     RecoveryAudit,
-    append_recovery,
+    audit_recovery,
     complete_commit,
-    has_recovery,
 )
 from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
+from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 
@@ -340,22 +340,24 @@ class _Recovery:
             merged = sidecar.merge_source if kind is RecoveryKind.ROLLED_FORWARD else None
             version = ending.manifest_version
             row = Commit(ending.commit_id, branch, version, ending.parent, merged, _now(), ending.actor)
-            complete_commit(location, row)
+            try:
+                complete_commit(location, row)
+            except CommitFailed as failure:
+                raise StorageError(f"storage: commit {row.id} could not be recorded: {failure}") from failure
         reach(CrashPoint.RECOVERY_RECORDED)
-        if not has_recovery(location, sidecar.operation_id):
-            tables = [
-                {"table_key": o.table_key, "from_version": o.from_version, "to_version": o.to_version} for o in outcomes
-            ]
-            audit = RecoveryAudit(
-                ending.commit_id,
-                kind.value,
-                sidecar.actor,
-                sidecar.operation_id,
-                sidecar.writer_kind,
-                json.dumps(tables, separators=(",", ":")),
-                _now(),
-            )
-            append_recovery(location, audit)
+        tables = [
+            {"table_key": o.table_key, "from_version": o.from_version, "to_version": o.to_version} for o in outcomes
+        ]
+        audit = RecoveryAudit(
+            ending.commit_id,
+            kind.value,
+            sidecar.actor,
+            sidecar.operation_id,
+            sidecar.writer_kind,
+            json.dumps(tables, separators=(",", ":")),
+            _now(),
+        )
+        audit_recovery(location, audit)
         reach(CrashPoint.RECOVERY_AUDITED)
         sidecars.disarm(self._store, sidecar.name)
         self._store.objects.delete(lease_path(sidecar.operation_id))

@@ -81,6 +81,11 @@ class Sidecar:
         return frozenset(pin.table_key for pin in self.pins) | schema
 
     @property
+    def is_ours(self) -> bool:
+        """Whether this library wrote it: no other engine records the schema hash."""
+        return self.schema_hash is not None
+
+    @property
     def is_schema_change(self) -> bool:
         return self.writer_kind == "SchemaApply" or bool(self.registrations or self.tombstones)
 

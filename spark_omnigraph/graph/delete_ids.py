@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.catalog.types import EntityType
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import await_turn, staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
@@ -100,6 +101,7 @@ def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
         deletion.ids(entity, ids)
         missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
     changes = deletion.changes()
+    reach(CrashPoint.CHECKED)
     acts = bool(changes) or request.transaction is not None
     published = _commit(store, request, contract, snapshot, deletion) if acts else None
     return DeleteReport(
@@ -125,6 +127,7 @@ def _commit(
     changes = deletion.changes()
     if any(snapshot.entry(key).branch != snapshot.branch for key in changes):
         fork_tables(store, snapshot, changes)
+        reach(CrashPoint.FORKED)
     writes = tuple(
         TableWrite(
             snapshot.entry(key),

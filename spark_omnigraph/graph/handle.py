@@ -320,7 +320,7 @@ class Graph:
         """Builds the indexes that the schema asks for and that are missing, and extends those that do not cover all
         rows; their names as `table.column`. Tables that the branch shares with another one are that one's to index.
         """
-        self._require_writable()
+        self.refresh()
         return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
 
     def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> OptimizeReport:
@@ -328,7 +328,7 @@ class Graph:
         row changes, and there is no commit. A dry run counts files.
         """
         if not dry_run:
-            self._require_writable()
+            self.refresh()
         return optimize(self.store, parse_branch(branch or self.branch), dry_run=dry_run)
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.commit.fence import is_ours_above
-from spark_omnigraph.commit.lease import interrupted, is_live
+from spark_omnigraph.commit.lease import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.settle import settle
 from spark_omnigraph.commit.sidecar import pending
@@ -149,7 +149,8 @@ def refuse_pending(store: GraphStore) -> None:
         if not is_live(store, sidecar):
             raise interrupted(store, sidecar)
         raise WriterBusyError(
-            f"a {sidecar.writer_kind} ({sidecar.operation_id}) is running; repair waits for no writer: try again later"
+            f"a {sidecar.writer_kind} ({sidecar.operation_id}) is running, and repair waits for no writer; "
+            f"{until(store, sidecar)}"
         )
     if store.has_schema_lock():
         raise ConflictError(

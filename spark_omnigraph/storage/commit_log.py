@@ -10,7 +10,7 @@ from lance import LanceDataset
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.storage.commits import append_log_rows, create_dataset
+from spark_omnigraph.storage.commits import append_log_rows, append_strict, create_dataset
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, RECOVERIES, branch_path
 from spark_omnigraph.storage.objects import Objects
@@ -44,6 +44,7 @@ RECOVERY_SCHEMA = pa.schema(
         pa.field("created_at", pa.timestamp("us"), nullable=False),
     ]
 )
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +128,32 @@ def read_recoveries(location: Location) -> list[RecoveryAudit]:
     return sorted(rows, key=lambda r: (r.created_at, r.operation_id))
 
 
-def has_recovery(location: Location, operation_id: str) -> bool:
-    """Whether a write was recovered already."""
-    return any(row.operation_id == operation_id for row in read_recoveries(location))
-
-
-def append_recovery(location: Location, audit: RecoveryAudit) -> None:
-    """Adds an audit row; the dataset is created on the first one."""
+def audit_recovery(location: Location, audit: RecoveryAudit) -> None:
+    """Adds an audit row unless its write has one, also when two recoveries of it meet here. The dataset is created on
+    the first one.
+    """
     values = dict(zip(RECOVERY_SCHEMA.names, astuple(audit), strict=True))
     rows = pa.Table.from_pydict({k: [v] for k, v in values.items()}, schema=RECOVERY_SCHEMA)
     if not _has_recoveries(location):
         try:
             create_dataset(location.join(RECOVERIES), RECOVERY_SCHEMA, None, location.options)
-        except CommitFailed:
+        except CommitFailed as failed:
             if not _has_recoveries(location):
-                raise
-    append_log_rows(open_log(location, RECOVERIES, None), rows)
+                raise StorageError(f"storage: recoveries cannot be recorded: {failed}") from failed
+    failure: CommitFailed | None = None
+    for _ in range(_ATTEMPTS):
+        log = open_log(location, RECOVERIES, None)
+        with reading("read the recoveries"):
+            found = log.to_table(columns=["operation_id"]).column(0).to_pylist()
+        if audit.operation_id in found:
+            return
+        try:
+            append_strict(log, rows)
+        except CommitFailed as failed:
+            failure = failed  # somebody else added a row, or ours is there and its answer was lost: look again
+        else:
+            return
+    raise StorageError(f"storage: the recovery of {audit.operation_id} could not be recorded: {failure}")
 
 
 def _has_recoveries(location: Location) -> bool:

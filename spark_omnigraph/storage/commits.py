@@ -6,6 +6,7 @@ in `faults.CommitFailed`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -53,6 +54,11 @@ class TableChange:
     def versions(self) -> int:
         """How many versions its commit makes: a compaction first reserves ids for its fragments."""
         return 2 if self.rewrites else 1
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether Lance may land it on a version newer than the one it was made for."""
+        return bool(self.rewrites or self.segments)
 
 
 def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
@@ -228,6 +234,14 @@ def append_log_rows(dataset: LanceDataset, rows: pa.Table) -> int:
         return int(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).version)
 
 
+def append_strict(dataset: LanceDataset, rows: pa.Table) -> int:
+    """Appends rows only to the version that was opened, or raises CommitFailed: what it lacks it still lacks then."""
+    with committing(f"append {dataset.uri}"):
+        new = lance.fragment.write_fragments(rows, dataset, mode="append")
+    change = TableChange(tuple(json.dumps(fragment.to_json()) for fragment in new))
+    return int(commit_strict(dataset, prepare_change(dataset, change, {})).version)
+
+
 def compact(dataset: LanceDataset) -> None:
     """Merges the small fragments that commits of a row or two leave; the content and older versions stay.
 
@@ -266,6 +280,7 @@ __all__ = [
     "Outcome",
     "TableChange",
     "append_log_rows",
+    "append_strict",
     "at_version",
     "bump",
     "commit_compaction",

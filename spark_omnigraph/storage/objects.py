@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import StorageError
@@ -112,6 +112,8 @@ class Objects:
             found = obstore.list_with_delimiter(self._store, folder)["objects"]
         except _ABSENT:
             return []
+        except InvalidPathError:
+            return _list_files(self.location.join(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         return sorted(meta["path"].rsplit("/", 1)[-1] for meta in found)
@@ -174,6 +176,11 @@ class Objects:
         """
         name = f"{folder}/x_probe_{uuid.uuid4().hex}"
         try:
+            if self.location.is_local:
+                # First, since create-if-absent is made of links here and would fail without a reason to go by.
+                self.put(name, b"0")
+                _probe_links(self.location.join(name))
+                self.delete(name)
             # A lost answer makes the client ask again, and then it meets its own object.
             made = self.create(name, b"1") or self.get(name) == b"1"
             if not made or self.create(name, b"2"):
@@ -181,8 +188,6 @@ class Objects:
                     f"storage: {self.location.root} ignores conditional puts (If-None-Match); two writers would "
                     "overwrite each other silently. Use a store that supports them."
                 )
-            if self.location.is_local:
-                _probe_links(self.location.join(name))
         finally:
             with suppress(StorageError):  # the store's own fault matters more than an object that stays
                 self.delete(name)
@@ -208,6 +213,15 @@ def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bo
     allow_http = options.get("allow_http", options.get("aws_allow_http", "")).lower() in ("1", "true")
     config.pop("aws_allow_http", None)
     return config, ({"allow_http": True} if allow_http else {})
+
+
+def _list_files(folder: str) -> list[str]:
+    """Names in a local folder in which some stand that are no text, or have control characters: no program that wrote
+    to the graph made those, and none can ask for them.
+    """
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.is_file()]
+    return sorted(name for name in names if name.isprintable())
 
 
 def _swap_file(path: str, expected: bytes, content: bytes) -> bool:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -22,7 +23,7 @@ from spark_omnigraph import Graph, OmnigraphError
 from spark_omnigraph.commit import lease
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.settle import settle_all
-from spark_omnigraph.graph import load as load_module
+from spark_omnigraph.graph import delete_ids, frame_load, load
 from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
@@ -67,7 +68,9 @@ class Actor:
         return self._process.poll() is None and self._pending == 0
 
     def start(self, root: Path, work: str, point: CrashPoint, **options: Json) -> None:
-        """Begins some work that stops at a point."""
+        """Begins some work that stops at a point. Options: `replan` lets a load plan again; its `clock` is off by so
+        many seconds; it `sleeps` for so many before it goes on.
+        """
         assert self._process.stdin is not None
         request = {"root": str(root), "work": work, "point": point.value, **options}
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -121,8 +124,20 @@ class Actor:
 # The process itself.
 
 
+class Clock:
+    """The clock of this process, which may be wrong, or find after a stop that its machine slept."""
+
+    def __init__(self) -> None:
+        self._real = time.time
+        self.off_by = 0.0
+
+    def time(self) -> float:
+        return self._real() + self.off_by
+
+
 def _work(request: Json) -> Json:
-    load_module.REPLANS = 5 if request.get("replan") else 1
+    for module in (load, frame_load, delete_ids):
+        module.REPLANS = 5 if request.get("replan") else 1
     with refused_first_publish() if request["point"].startswith("undo_") else nullcontext():
         return _answer(request)
 
@@ -137,6 +152,8 @@ def _answer(request: Json) -> Json:
         graph = Graph.open(root)
         if work == "index":
             return {"outcome": "returned", "built": graph.ensure_indices(), "commit": None}
+        if work == "optimize":
+            return {"outcome": "returned", "left": [t.left for t in graph.optimize().tables.values()], "commit": None}
         report = run(graph, WRITERS[work])
         return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
     except OmnigraphError as error:
@@ -171,12 +188,17 @@ def main() -> None:
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 
+    clock = Clock()
+    time.time = clock.time
+
     def stand_still() -> None:
         say({"stopping": True})
         os.kill(os.getpid(), signal.SIGSTOP)
+        clock.off_by += request.get("sleeps", 0.0)
 
     for line in sys.stdin:
         request = json.loads(line)
+        clock.off_by = request.get("clock", 0.0)
         point = CrashPoint(request["point"])
         if point is CrashPoint.HEARTBEAT:
             say(_heartbeat_stops(stand_still, request))

@@ -23,6 +23,7 @@ from tests.crash.matrix import (
     INDEX_ROWS,
     KILLED_AT,
     KILLED_WRITERS,
+    OPTIMIZE_ROWS,
     PAGE,
     RECOVERY_POINTS,
     UNDO_ROWS,
@@ -31,12 +32,23 @@ from tests.crash.matrix import (
     cases,
     check_after_crash,
     check_after_index_crash,
+    check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
     render,
 )
 from tests.crash.victim import kill_at
-from tests.crash.worlds import BEFORE, WRITERS, assert_whole, make_graph, person, refused_first_publish, run, state
+from tests.crash.worlds import (
+    BEFORE,
+    WRITERS,
+    assert_whole,
+    make_graph,
+    make_untidy,
+    person,
+    refused_first_publish,
+    run,
+    state,
+)
 
 
 @pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
@@ -61,6 +73,14 @@ def test_a_build_of_indexes_that_stops(tmp_path: Path, row: Row) -> None:
     with stop_at(row.point), pytest.raises(Crashed):
         graph.ensure_indices()
     check_after_index_crash(tmp_path / "g", row)
+
+
+@pytest.mark.parametrize("row", OPTIMIZE_ROWS, ids=lambda row: row.point.value)
+def test_a_compaction_that_stops(tmp_path: Path, row: Row) -> None:
+    graph = make_untidy(tmp_path / "g")
+    with stop_at(row.point), pytest.raises(Crashed):
+        graph.optimize()
+    check_after_optimize_crash(tmp_path / "g", row)
 
 
 def kill(root: Path, name: str, row: Row) -> None:
@@ -89,6 +109,14 @@ def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: R
     check_after_index_crash(tmp_path / "g", row)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("row", OPTIMIZE_ROWS, ids=lambda row: row.point.value)
+def test_a_process_that_is_killed_while_it_compacts(tmp_path: Path, row: Row) -> None:
+    make_untidy(tmp_path / "g")
+    kill_at(tmp_path / "g", "optimize", row.point)
+    check_after_optimize_crash(tmp_path / "g", row)
+
+
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)
 @pytest.mark.parametrize("died_at", DIED_AT, ids=lambda p: p.value)
 def test_a_recovery_that_stops_is_recovered(tmp_path: Path, died_at: CrashPoint, point: CrashPoint) -> None:
@@ -115,6 +143,29 @@ def test_a_writer_heals_what_only_lacks_its_publish_and_refuses_what_must_be_und
         graph.load([person("e", 5)])
     assert [r.kind.value for r in graph.recover()] == ["RolledBack"]
     graph.load([person("e", 5)])
+    assert_whole(graph)
+
+
+HEALERS: dict[str, Callable[[Graph], object]] = {
+    "load": lambda graph: graph.load([person("d", 4)]),
+    "mutate": lambda graph: graph.mutate('query q() { insert Person { name: "d", age: 4 } }'),
+    "delete": lambda graph: graph.delete("node:Person", ["d"]),
+    "frame": lambda graph: run(graph, WRITERS["frame"]),
+    "ensure_indices": lambda graph: graph.ensure_indices(),
+    "optimize": lambda graph: graph.optimize(),
+    "refresh": lambda graph: graph.refresh(),
+}
+
+
+@pytest.mark.parametrize("name", list(HEALERS))
+def test_every_writer_heals_at_its_entry(tmp_path: Path, name: str) -> None:
+    graph = make_graph(tmp_path / "g")
+    with stop_at(CrashPoint.LANDED_ALL), pytest.raises(Crashed):
+        run(graph, WRITERS["append"])
+    expire_leases(graph)
+    HEALERS[name](graph)
+    assert state(graph) >= WRITERS["append"].after - ({"Person:a=1"} if name == "frame" else set())
+    assert [r.kind for r in graph.recoveries()] == ["RolledForward"]
     assert_whole(graph)
 
 

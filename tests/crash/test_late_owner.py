@@ -14,9 +14,11 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint
+from spark_omnigraph.storage.commit_log import open_log
+from spark_omnigraph.storage.layout import COMMITS
 from tests.crash.actor import Actor
 from tests.crash.matrix import FINISHED_AFTER, RECOVERY_POINTS, VISIBLE_AFTER, expire_leases
-from tests.crash.worlds import BEFORE, WRITERS, assert_whole, knows, make_graph, person, state
+from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, assert_whole, knows, make_graph, make_untidy, person, state
 from tests.support.cases import Json
 
 OWNER_POINTS = [
@@ -27,6 +29,15 @@ OWNER_POINTS = [
     CrashPoint.HEARTBEAT,
     CrashPoint.PUBLISHED,
     CrashPoint.RECORDED,
+    CrashPoint.DISARMED,
+]
+OPTIMIZE_POINTS = [
+    CrashPoint.BOUND,
+    CrashPoint.LEASED,
+    CrashPoint.ARMED,
+    CrashPoint.LANDED_ALL,
+    CrashPoint.HEARTBEAT,
+    CrashPoint.PUBLISHED,
     CrashPoint.DISARMED,
 ]
 UNDO_POINTS = [CrashPoint.UNDO_STARTED, CrashPoint.UNDO_RESTORED, CrashPoint.UNDO_PUBLISHED]
@@ -134,6 +145,85 @@ def test_a_late_builder_of_indexes(tmp_path: Path, owner: Actor, late_round: int
     answer = owner.resume()
     assert answer["outcome"] in REFUSED | {"returned"}, answer
     check(root, BEFORE | LATER, answer)
+
+
+@pytest.mark.parametrize("point", OPTIMIZE_POINTS, ids=ids)
+def test_a_late_compaction(tmp_path: Path, owner: Actor, late_round: int, point: CrashPoint) -> None:
+    """Lance would land one on the versions of others as well, where those leave its files alone."""
+    root = tmp_path / "g"
+    graph = make_untidy(root)
+    owner.start(root, "optimize", point)
+    assert owner.stopped()
+    give_up(graph)
+    write_later(root)
+    answer = owner.resume()
+    begins_anew = point in (CrashPoint.BOUND, CrashPoint.LEASED) or point in VISIBLE_AFTER
+    assert answer["outcome"] == "returned" if begins_anew else answer["outcome"] in REFUSED, answer
+    check(root, UNTIDY | LATER, answer)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.PUBLISHED, CrashPoint.RECORDED], ids=ids)
+@pytest.mark.parametrize("name", ["merge", "index"])
+def test_an_owner_whose_machine_slept_knows_that_it_may_be_late(
+    tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, name: str, point: CrashPoint
+) -> None:
+    """Its commit is recorded once, and it leaves the sidecar to a recovery that has fenced its tables already."""
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    graph = make_graph(root)
+    owner.start(root, name, point, sleeps=300.0)
+    if not owner.stopped():
+        assert (name, point) == ("index", CrashPoint.RECORDED), "maintenance has no commit"
+        return
+    give_up(graph)
+    recoverer.start(root, "recover", CrashPoint.RECOVERY_RECORDED)
+    assert recoverer.stopped()
+    answer = owner.resume()
+    assert answer["outcome"] == "returned", answer
+    if name == "merge":
+        assert "took this write for dead" in " ".join(answer["warnings"])
+    rows = open_log(graph.store.location, COMMITS, None).to_table()["graph_commit_id"].to_pylist()
+    assert len(set(rows)) == len(rows), "no commit has two rows"
+    assert recoverer.resume()["outcome"] == "returned"
+    check(root, writer.after if name == "merge" else BEFORE, answer)
+
+
+MINUTE = 60.0
+
+
+@pytest.mark.parametrize(("owns", "opens"), [(-MINUTE, 0.0), (0.0, MINUTE), (MINUTE, 0.0), (0.0, -MINUTE)])
+def test_clocks_that_differ_by_a_minute_take_no_live_writer_for_dead(
+    tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, owns: float, opens: float
+) -> None:
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    make_graph(root)
+    owner.start(root, "merge", CrashPoint.LANDED_ALL, clock=owns)
+    assert owner.stopped()
+    recoverer.start(root, "recover", CrashPoint.HEARTBEAT, clock=opens)
+    assert not recoverer.stopped()
+    assert recoverer.answer() == {"outcome": "returned", "recovered": []}
+    answer = owner.resume()
+    assert (answer["outcome"], answer["warnings"]) == ("returned", [])
+    check(root, writer.after, answer)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.ARMED, CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL], ids=ids)
+@pytest.mark.parametrize(("owns", "opens"), [(-3 * MINUTE, 0.0), (0.0, 3 * MINUTE)], ids=["behind", "ahead"])
+def test_clocks_that_differ_by_more_cost_a_write_and_no_data(
+    tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, owns: float, opens: float, point: CrashPoint
+) -> None:
+    """A live writer is recovered too soon; nothing is given up for dead here but by these clocks."""
+    root, writer = tmp_path / "g", WRITERS["merge"]
+    make_graph(root)
+    owner.start(root, "merge", point, clock=owns)
+    assert owner.stopped()
+    recoverer.start(root, "recover", CrashPoint.HEARTBEAT, clock=opens)
+    assert not recoverer.stopped()
+    done = point is CrashPoint.LANDED_ALL
+    kinds = ["RolledForward" if done else "RolledBack"]
+    assert recoverer.answer() == {"outcome": "returned", "recovered": kinds}
+    answer = owner.resume()
+    assert answer["outcome"] in REFUSED, answer
+    check(root, writer.after if done else BEFORE, answer)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=ids)

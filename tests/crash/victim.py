@@ -1,6 +1,6 @@
 """A process that writes and is killed at a named point: `python -m tests.crash.victim ROOT WRITER POINT [OPTIONS]`.
 
-Storage options are JSON; the writer `index` builds the indexes.
+Storage options are JSON; the writer `index` builds the indexes, and `optimize` compacts.
 """
 
 from __future__ import annotations
@@ -36,5 +36,7 @@ if __name__ == "__main__":
     with stop_at(CrashPoint(point), kill_process):
         if writer == "index":
             graph.ensure_indices()
+        elif writer == "optimize":
+            graph.optimize()
         else:
             run(graph, WRITERS[writer])

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
+
+import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
+from spark_omnigraph.graph.delete_ids import DeleteReport
+from spark_omnigraph.graph.frame_load import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate import MutationResult
+from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 
 SCHEMA = """
@@ -83,22 +94,73 @@ WRITERS = {
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:c-a"}),
         ),
         Writer("delete", "mutate", ('query q() { delete Person where name = "a" }',), frozenset({"Person:b=2"})),
+        Writer("delete by id", "delete", ("a",), frozenset({"Person:b=2"})),
+        Writer(
+            "frame",
+            "frame",
+            (person("a", 9), person("c", 3), knows("b", "a", "k")),
+            frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k"}),
+        ),
     )
 }
 
+UNTIDY = BEFORE | {"Person:x=1", "Knows:kx"}
+"""What a graph shows whose tables consist of two files each."""
+PLAIN = LoadOptions(build_indexes=False, on_duplicate="error")
 
-def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = None) -> Graph:
-    """The state that `BEFORE` describes, with a branch `draft` that shows the same."""
-    graph = Graph.init(root, SCHEMA, storage_options=storage_options)
-    graph.load([person("a", 1), person("b", 2), knows("a", "b", "k")], options=LoadOptions(build_indexes=False))
+
+@cache
+def _template() -> Path:
+    """The graph that `make_graph` copies: making one costs more than most writes."""
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-crash-"))
+    atexit.register(shutil.rmtree, folder)
+    _fill(Graph.init(folder / "g", SCHEMA))
+    return folder / "g"
+
+
+def _fill(graph: Graph) -> Graph:
+    graph.load([person("a", 1), person("b", 2), knows("a", "b", "k")], options=PLAIN)
     graph.create_branch("draft")
     return graph
 
 
-def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult:
+def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = None) -> Graph:
+    """The state that `BEFORE` describes, with a branch `draft` that shows the same."""
+    if isinstance(root, str):
+        return _fill(Graph.init(root, SCHEMA, storage_options=storage_options))
+    shutil.copytree(_template(), root)
+    return Graph.open(root)
+
+
+def make_untidy(root: Path | str, storage_options: Mapping[str, str] | None = None) -> Graph:
+    """The same with whole indexes and two files in each table: the state `UNTIDY`."""
+    graph = make_graph(root, storage_options)
+    graph.load([person("x", 1), knows("x", "x", "kx")], options=PLAIN)
+    graph.ensure_indices()
+    return graph
+
+
+def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult | DeleteReport:
     if writer.mode == "mutate":
         return graph.mutate(" ".join(writer.lines), branch=writer.branch)
-    return graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=LoadOptions(build_indexes=False))
+    if writer.mode == "delete":
+        return graph.delete("node:Person", writer.lines, branch=writer.branch)
+    if writer.mode == "frame":
+        return _write_frame(graph, writer)
+    return graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=PLAIN)
+
+
+def _write_frame(graph: Graph, writer: Writer) -> LoadReport:
+    """A merge of a frame of records, without Spark: one task stages it."""
+    records = [json.loads(line) for line in writer.lines]
+    texts = {name: pa.array([r.get(name) for r in records], pa.string()) for name in ("type", "edge", "from", "to")}
+    frame = pa.table({**texts, "data": [json.dumps(record["data"]) for record in records]})
+    request = frame_request(writer.branch, LoadMode.MERGE, None, PLAIN)
+    plan = plan_frame_load(graph.store, request, None)
+    columns = plan_frame(graph.catalog(), None, frame.schema)
+    decoder = FrameDecoder(plan.context.catalog, plan.context.decode, columns)
+    receipt = stage_frame(plan.context, decoder, frame.to_batches(), 0)
+    return finish_frame_load(graph.store, request, plan, [staged_part(plan.context, receipt)])
 
 
 @contextmanager
@@ -132,7 +194,7 @@ def state(graph: Graph, branch: str | None = None) -> frozenset[str]:
 def assert_whole(graph: Graph) -> None:
     """No sidecar or lease is left, and HEAD is the published version of every table on every branch."""
     left = [n for n in graph.store.objects.list("__recovery") if n.endswith((".json", ".lease"))]
-    assert left == []
+    assert left == [], left
     for branch in graph.branches():
         for entry in graph.snapshot(branch=branch).entries.values():
             if entry.branch == (None if branch == "main" else branch):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, OmnigraphError
-from tests.crash.worlds import BEFORE, WRITERS, assert_whole, make_graph, person, run, state
+from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, assert_whole, make_graph, make_untidy, person, run, state
 from tests.faults.local import Faults, When, injected
 
 STEP = 5
@@ -94,9 +94,6 @@ def test_each_call_fails_once(tmp_path: Path, world: Path, name: str, when: When
     every(world, tmp_path, name, when, slice(None))
 
 
-UNTIDY = BEFORE | {"Person:x=1", "Knows:x-x"}
-
-
 def maintain(root: Path, faults: Faults) -> str:
     with injected(faults):
         try:
@@ -131,9 +128,7 @@ def maintenance(world: Path, folder: Path, when: When, numbers: slice) -> None:
 @pytest.fixture(scope="session")
 def untidy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same graph with two files in each table."""
-    graph = make_graph(tmp_path_factory.mktemp("untidy") / "g")
-    graph.mutate('query q() { insert Person { name: "x", age: 1 } insert Knows { from: "x", to: "x" } }')
-    return Path(graph.uri)
+    return Path(make_untidy(tmp_path_factory.mktemp("untidy") / "g").uri)
 
 
 @pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)

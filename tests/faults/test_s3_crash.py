@@ -9,6 +9,7 @@ from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
+    OPTIMIZE_ROWS,
     RECOVERY_POINTS,
     S3_KILLED_AT,
     S3_POINTS,
@@ -18,10 +19,11 @@ from tests.crash.matrix import (
     cases,
     check_after_crash,
     check_after_index_crash,
+    check_after_optimize_crash,
     check_stopped_recovery,
 )
 from tests.crash.victim import kill_at
-from tests.crash.worlds import WRITERS, make_graph, run
+from tests.crash.worlds import WRITERS, make_graph, make_untidy, run
 from tests.support.object_store import S3Server
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(300)]
@@ -74,6 +76,19 @@ def test_a_build_of_indexes_that_stops(s3: S3Server, uri: str, row: Row, killed:
         with stop_at(row.point), pytest.raises(Crashed):
             graph.ensure_indices()
     check_after_index_crash(uri, row, s3.storage_options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize("row", OPTIMIZE_ROWS, ids=lambda row: row.point.value)
+def test_a_compaction_that_stops(s3: S3Server, uri: str, row: Row, killed: bool) -> None:
+    graph = make_untidy(uri, s3.storage_options)
+    if killed:
+        kill_at(uri, "optimize", row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            graph.optimize()
+    check_after_optimize_crash(uri, row, s3.storage_options)
 
 
 @pytest.mark.long

@@ -14,7 +14,9 @@ from lance.fragment import write_fragments
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.cli.program import main
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW, lease_path
+from tests.crash.matrix import expire_leases
 from tests.support.graph_files import pins
 
 FILM = "node:Film"
@@ -63,6 +65,23 @@ def test_a_dry_run_of_recover_tells_running_writes_from_interrupted_ones(
     code, body, err = run(capsys, "recover", "--graph", graph.uri, "--dry-run")
     assert (code, body["result"]) == (0, [{**row, "alive_until": "2100-01-01T00:00:00+00:00", "state": "running"}])
     assert "running" in err
+
+
+def test_commits_of_recoveries_are_shown_by_their_actor(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, point in (("Ran", CrashPoint.LANDED_ALL), ("Ikiru", CrashPoint.ARMED), ("Solaris", CrashPoint.LEASED)):
+        with stop_at(point), pytest.raises(Crashed):
+            graph.load([json.dumps({"type": "Film", "data": {"name": name}})], actor="ada")
+        expire_leases(graph)
+        code, body, _ = run(capsys, "recover", "--graph", graph.uri)
+        assert code == 0
+        kinds = [row["kind"] for row in body["result"]]
+        assert kinds == {"Ran": ["RolledForward"], "Ikiru": ["RolledBack"], "Solaris": []}[name]
+    code, body, err = run(capsys, "commits", "--graph", graph.uri, "--filter", "actor=omnigraph:recovery")
+    shown = [commit["id"] for commit in body["result"]]
+    assert (code, shown) == (0, [audit.commit_id for audit in reversed(graph.recoveries())])
+    assert (len(shown), err.count("omnigraph:recovery")) == (2, 2)
+    code, body, _ = run(capsys, "commits", "--graph", graph.uri)
+    assert len(body["result"]) == 5
 
 
 def test_repair_of_a_whole_graph(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.lease import SKEW, TERM, Lease, LeaseFacts, await_turn, lease_path, read_lease
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -70,10 +72,25 @@ def test_a_writer_whose_lease_ran_out_needs_recovery(store: GraphStore) -> None:
         await_turn(store, None, TABLES, wait=0)
 
 
-def test_a_sidecar_without_a_lease_needs_recovery(store: GraphStore) -> None:
-    sidecar.arm(store, prepared(staged_write(store, "node:A", ["dead"])))
+@pytest.mark.parametrize("maintenance", [False, True])
+def test_a_sidecar_without_a_lease_needs_recovery(store: GraphStore, maintenance: bool) -> None:
+    """At once, whoever of this library wrote it: only other engines have no leases."""
+    write = prepared(staged_write(store, "node:A", ["dead"]))
+    if maintenance:
+        write = replace(write, identity=replace(write.identity, commit_id=None))
+    sidecar.arm(store, write)
     with pytest.raises(RecoveryRequiredError):
         await_turn(store, None, TABLES, wait=0)
+
+
+def test_a_claim_that_is_kept_says_until_when(store: GraphStore) -> None:
+    with (
+        claimed(store, "step"),
+        pytest.raises(WriterBusyError, match=r"x_claim~step.claim .* counts as dead from 20\d\d-.* UTC on"),
+        claimed(store, "step", wait=0),
+    ):
+        pass
+    assert leftovers(store) == []
 
 
 def test_opening_leaves_live_writers_alone(tmp_path: Path) -> None:

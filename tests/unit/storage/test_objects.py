@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_omnigraph import Graph
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import locate
@@ -41,6 +42,15 @@ def test_listing_is_flat_sorted_and_empty_for_a_missing_folder(objects: Objects)
     assert objects.has_prefix("none") is False
 
 
+def test_files_whose_names_no_store_allows_are_no_objects(objects: Objects, tmp_path: Path) -> None:
+    """As another program may leave them on a disk."""
+    objects.put("f/a.json", b"1")
+    for name in (b"\xff\xfe.json", b"two\nlines.json"):
+        (tmp_path / "f" / os.fsdecode(name)).write_bytes(b"not json")
+    (tmp_path / "f" / "folder.json").mkdir()
+    assert objects.list("f") == ["a.json"]
+
+
 def test_purge_removes_everything_below(objects: Objects) -> None:
     objects.put("f/a", b"")
     objects.put("f/s/b", b"")
@@ -65,6 +75,20 @@ def test_a_file_system_without_hard_links_is_refused(
     with pytest.raises(StorageError, match="no atomic link"):
         objects.probe("__recovery")
     assert objects.list("__recovery") == []
+
+
+def test_a_graph_on_a_file_system_without_hard_links_is_refused_at_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Graph.init(tmp_path / "g", "node A { k: String @key }").uri
+
+    def no_link(source: str, target: str) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_link)
+    with pytest.raises(StorageError, match=r"no atomic link and rename .Operation not permitted.*Use a local disk"):
+        Graph.open(root)
+    assert Graph.open(root, mode="r").count("node:A") == 0
 
 
 def test_a_store_that_ignores_create_if_absent_is_refused(tmp_path: Path) -> None:
