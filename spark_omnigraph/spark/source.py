@@ -12,11 +12,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, OmnigraphError
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.feed import FeedPlan, FeedReader, is_feed, plan_feed, plan_feed_frame
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.reader import GraphReader
+from spark_omnigraph.spark.refused_stream import RefusedStream
 from spark_omnigraph.spark.writer import plan_stream_write, plan_write
 
 try:
@@ -53,11 +54,13 @@ class OmnigraphDataSource(DataSource):
             return GraphReader(plan.for_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """The change feed as a stream, of one type or of all."""
-        with coded():
+        """The change feed as a stream, of one type or of all. One that cannot be is refused when it starts."""
+        try:
             if FeedStream is None:
                 raise BadRequestError(f"streams of changes need Spark 4.2, this is {pyspark.__version__}: read batches")
             return FeedStream(plan_feed(self.options).for_schema(schema))
+        except OmnigraphError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Writer for a frame; options and columns are checked here, before its tasks run."""

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import lance
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.api import is_remote, register
-from spark_omnigraph.spark.errors import typed_errors
+from spark_omnigraph.spark.errors import translate, typed_errors
 
 SCHEMA = """
 node Lamp { tag: String @key  watt: I32?  made: Date? }
@@ -144,6 +145,18 @@ def test_versions_that_are_gone_are_said_by_frames_and_streams(spark: SparkSessi
         stream(spark, g.uri, tmp_path, "gone")
     (rows,) = stream(spark, g.uri, tmp_path / "again", "later", startingVersion=newest)
     assert [row["_change_type"] for row in rows] == ["update_preimage", "update_postimage"]
+
+
+def test_a_stream_that_cannot_be_says_so_and_nothing_else(spark: SparkSession, graph: Graph, tmp_path: Path) -> None:
+    register(spark)
+    rows = spark.readStream.format("omnigraph").option("node", "Lamp").load(graph.uri).writeStream.format("noop")
+    query = rows.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+    with pytest.raises(PySparkException) as caught:
+        query.awaitTermination(60)
+    assert "UnboundLocalError" not in str(caught.value)
+    found = translate(caught.value)
+    assert type(found) is BadRequestError
+    assert found.message == "only the change feed can be read as a stream: add .option('table', 'changes')"
 
 
 def test_a_stream_from_now_on(spark: SparkSession, tmp_path: Path) -> None:

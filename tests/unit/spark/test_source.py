@@ -1,9 +1,17 @@
-"""The data source under the oldest Spark that is allowed."""
+"""The data source under the oldest Spark that is allowed, and streams that cannot be."""
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_omnigraph.spark.errors import CodedError
+from spark_omnigraph.spark.source import OmnigraphDataSource
 
 PROGRAM = """
 import pyspark.sql.streaming.datasource as bounded
@@ -11,10 +19,35 @@ del bounded.SupportsTriggerAvailableNow  # came with 4.2
 from spark_omnigraph.spark.source import OmnigraphDataSource
 source = OmnigraphDataSource({"path": "/nowhere", "table": "changes"})
 try:
-    source.streamReader(None)
+    source.streamReader(None).initialOffset()
 except Exception as error:
     print(error)
 """
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"node": "Lamp"}, "only the change feed can be read as a stream: add .option('table', 'changes')"),
+        ({"table": "changes", "endingVersion": "3"}, "option 'endingVersion' does not go with a stream"),
+        ({"table": "changes", "nodes": "Lamp"}, "unknown option 'nodes'. Did you mean 'node'?"),
+    ],
+)
+def test_a_stream_that_cannot_be_says_so_at_every_first_question(options: dict[str, str], text: str) -> None:
+    reader = OmnigraphDataSource({"path": "/nowhere", **options}).streamReader(StructType([StructField("table", StringType(), False)]))
+    found = pickle.loads(pickle.dumps(reader))
+    questions = (
+        found.initialOffset,
+        lambda: found.latestOffset({"version": 1}, None),
+        found.latestOffset,
+        lambda: found.partitions({"version": 1}, {"version": 2}),
+        lambda: found.read(InputPartition(None)),
+    )
+    for ask in questions:
+        with pytest.raises(CodedError) as caught:
+            ask()
+        assert str(caught.value).startswith(f"OMNIGRAPH_BAD_REQUEST: {text}")
+    found.stop()
 
 
 def test_without_bounded_streams_only_the_stream_of_changes_is_refused() -> None:
