@@ -17,6 +17,7 @@ from spark_omnigraph.graph.delete_frame import DELETE_COLUMNS, FrameIds, check_d
 from spark_omnigraph.graph.delete_ids import DeleteRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.write_options import WriteOptions, current_query
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -31,7 +32,7 @@ class Ids(WriterCommitMessage):
     query: str | None = None
 
 
-class _Deleter:
+class _Deleter(Portable):
     """What batch and stream share. Holds only picklable values."""
 
     def __init__(self, options: WriteOptions) -> None:

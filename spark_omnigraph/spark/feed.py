@@ -27,6 +27,7 @@ from spark_omnigraph.graph.feed import (
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
+from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_target, check_user_schema, frame_schema, to_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -117,7 +118,7 @@ def plan_feed(given: Mapping[str, str]) -> FeedPlan:
     return FeedPlan(options, StructType(fields))
 
 
-class FeedReader(DataSourceReader):
+class FeedReader(Portable, DataSourceReader):
     """The feed of a range of versions, both ends included; by default all of them."""
 
     def __init__(self, plan: FeedPlan) -> None:

@@ -14,12 +14,13 @@ from spark_omnigraph.graph.feed import check_start
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.feed import FeedPartition, FeedPlan
+from spark_omnigraph.spark.portable import Portable
 
 VERSION = "version"
 """Key of a stream's offset: the manifest version up to which changes were read."""
 
 
-class FeedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FeedStream(Portable, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The feed as a stream. An offset is a manifest version; a batch ends at a commit, so no commit is ever split."""
 
     def __init__(self, plan: FeedPlan) -> None:

@@ -13,6 +13,7 @@ from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.query import QueryTask
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.plan import CountTask, ReadPlan
+from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_target, to_frame
 from spark_omnigraph.storage.scan import FragmentSize, Scan, count_rows, fragment_sizes, read_batches
 
@@ -34,7 +35,7 @@ class FragmentGroup(InputPartition):
     ids: tuple[int, ...] | None = None
 
 
-class GraphReader(DataSourceReader):
+class GraphReader(Portable, DataSourceReader):
     """Reads a plan. What it holds is pinned and picklable, so each task opens its dataset once, at that version."""
 
     def __init__(self, plan: ReadPlan) -> None:

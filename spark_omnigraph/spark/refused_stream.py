@@ -10,9 +10,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.portable import Portable
 
 
-class RefusedStream(DataSourceStreamReader):
+class RefusedStream(Portable, DataSourceStreamReader):
     """Raises its error at the first question.
 
     Where `streamReader` itself raises, PySpark goes on to stop a reader that it does not have, and what the user sees

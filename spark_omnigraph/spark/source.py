@@ -16,6 +16,7 @@ from spark_omnigraph.errors import BadRequestError, OmnigraphError
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.feed import FeedPlan, FeedReader, is_feed, plan_feed, plan_feed_frame
 from spark_omnigraph.spark.plan import ReadPlan, plan_read
+from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.reader import GraphReader
 from spark_omnigraph.spark.refused_stream import RefusedStream
 from spark_omnigraph.spark.writer import plan_stream_write, plan_write
@@ -26,7 +27,7 @@ except ImportError:  # Spark 4.1: batches and writes work there all the same
     FeedStream = None  # type: ignore[assignment, misc]  # there is no class to stand in
 
 
-class OmnigraphDataSource(DataSource):
+class OmnigraphDataSource(Portable, DataSource):
     """Nodes, edges and the log of a graph as DataFrames; a `load()` is one snapshot, however often it is used.
 
     Filters are options and never pushed by Spark, which mixes up the pushed filters of two scans of one `load()`.

@@ -27,6 +27,7 @@ from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frame import FrameDecoder, FramePlan, plan_frame
 from spark_omnigraph.spark.deleter import DeletingStreamWriter, DeletingWriter, check_delete
 from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.write_options import WriteOptions, current_query, parse_write_options
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -42,7 +43,7 @@ class Staged(WriterCommitMessage):
     query: str | None = None
 
 
-class GraphWriter(DataSourceArrowWriter):
+class GraphWriter(Portable, DataSourceArrowWriter):
     """Stages in tasks and commits in the driver's worker. Holds only picklable values: Spark copies it to each."""
 
     def __init__(self, options: WriteOptions, plan: LoadPlan, frame: FramePlan, stage: str) -> None:
@@ -112,7 +113,7 @@ def _parts(messages: list[WriterCommitMessage | None]) -> list[StagedPart]:
     return [message.part for message in messages if isinstance(message, Staged)]
 
 
-class GraphStreamWriter(DataSourceStreamArrowWriter):
+class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
     """One graph commit for each micro-batch. Tasks plan their batch themselves: Spark makes one writer for a query.
 
     Spark hands the id of a batch to `commit`, but that of the query only to tasks, which send it along.

@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from spark_omnigraph.errors import BadRequestError, InputError, NotFoundError
@@ -28,7 +29,7 @@ def rows(plan: ReadPlan, user_schema: StructType | None = None) -> list[dict[str
     reader = GraphReader(plan if user_schema is None else plan.for_schema(user_schema))
     found = []
     for partition in reader.partitions():
-        shipped, part = pickle.loads(pickle.dumps((reader, partition)))
+        shipped, part = pickle.loads(cloudpickle.dumps((reader, partition)))  # as Spark does
         for batch in shipped.read(part):
             assert batch.schema.equals(arrow_target(reader.plan.frame))
             found += batch.to_pylist()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -34,8 +35,10 @@ except Exception as error:
     ],
 )
 def test_a_stream_that_cannot_be_says_so_at_every_first_question(options: dict[str, str], text: str) -> None:
-    reader = OmnigraphDataSource({"path": "/nowhere", **options}).streamReader(StructType([StructField("table", StringType(), False)]))
-    found = pickle.loads(pickle.dumps(reader))
+    reader = OmnigraphDataSource({"path": "/nowhere", **options}).streamReader(
+        StructType([StructField("table", StringType(), False)])
+    )
+    found = pickle.loads(cloudpickle.dumps(reader))
     questions = (
         found.initialOffset,
         lambda: found.latestOffset({"version": 1}, None),

@@ -1,0 +1,44 @@
+"""What Spark carries to its workers: one whose Python lacks a package says which one, where, and the way out.
+
+Spark unpickles a reader or a writer before any code of ours runs there. So they travel as bytes with a function that
+opens them; Spark's pickler takes it along by value, and it names nothing of this package.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import sys
+from collections.abc import Callable
+
+from pyspark import cloudpickle
+
+from spark_omnigraph.spark.errors import encode, missing_package
+
+_MODULE, _HOST, _PYTHON = "{module}", "{host}", "{python}"
+
+
+class Portable:
+    """Mixed into classes whose instances Spark carries; what they hold must be picklable."""
+
+    def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
+        return _opener(), (cloudpickle.dumps((type(self), self.__dict__)),)
+
+
+def _opener() -> Callable[[bytes], object]:
+    text = encode(missing_package(_MODULE, _HOST, _PYTHON))
+    names = _MODULE, _HOST, _PYTHON
+
+    def open_here(packed: bytes) -> object:
+        try:
+            kind, state = pickle.loads(packed)
+        except ModuleNotFoundError as error:
+            said = text
+            for name, value in zip(names, (error.name or str(error), socket.gethostname(), sys.executable)):
+                said = said.replace(name, value)
+            raise RuntimeError(said) from error
+        found = object.__new__(kind)
+        found.__dict__.update(state)
+        return found
+
+    return open_here

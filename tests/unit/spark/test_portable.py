@@ -1,0 +1,81 @@
+"""Readers and writers on their way to workers, with and without the packages they need there."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import socket
+import subprocess
+import sys
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import datasource
+
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.spark.errors import translate
+from spark_omnigraph.spark.portable import Portable
+from spark_omnigraph.spark.source import OmnigraphDataSource
+
+OPEN_WITHOUT = """
+import base64, pickle, sys
+
+class Gate:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+sys.meta_path.insert(0, Gate())
+from pyspark import cloudpickle
+pickle.loads(base64.b64decode(sys.argv[2]))
+"""
+
+
+class Held(Portable):
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def test_what_is_carried_arrives_as_it_was() -> None:
+    found = pickle.loads(cloudpickle.dumps(Held({"a": [1]})))
+    assert (type(found), found.value) == (Held, {"a": [1]})
+
+    class Local(Held):  # known by value alone, as classes of a notebook are
+        pass
+
+    again = pickle.loads(cloudpickle.dumps(pickle.loads(cloudpickle.dumps(Local(7)))))
+    assert (type(again).__name__, again.value) == ("Local", 7)
+
+
+@pytest.mark.parametrize("package", ["spark_omnigraph", "lance"])
+def test_a_worker_without_a_package_names_it_the_host_the_python_and_the_way_out(package: str) -> None:
+    source = OmnigraphDataSource({"path": "/g", "node": "Lamp"})
+    packed = base64.b64encode(cloudpickle.dumps((source, "beside"))).decode()
+    ended = subprocess.run(
+        [sys.executable, "-c", OPEN_WITHOUT, package, packed],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={k: v for k, v in os.environ.items() if not k.startswith("COV")},
+    )
+    found = translate(PySparkException(ended.stderr))
+    assert type(found) is UsageError, ended.stderr
+    assert found.message == (
+        f"Python package '{package}' is missing on {socket.gethostname()} ({sys.executable}): "
+        "install spark-omnigraph[spark] into the Python that the executors run (PYSPARK_PYTHON), "
+        "or ship an environment that has it (--archives environment.tar.gz#environment)"
+    )
+
+
+def test_everything_that_spark_carries_is_portable() -> None:
+    bases = [c for name, c in vars(datasource).items() if name.startswith("DataSource")]
+    ours = {c for base in bases for c in _below(base) if c.__module__.startswith("spark_omnigraph")}
+    assert {"OmnigraphDataSource", "GraphReader", "GraphWriter", "DeletingStreamWriter"} < {c.__name__ for c in ours}
+    assert {c.__name__ for c in ours if not issubclass(c, Portable)} == set()
+
+
+def _below(base: type) -> set[type]:
+    return set(base.__subclasses__()).union(*(_below(child) for child in base.__subclasses__()))
