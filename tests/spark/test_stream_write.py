@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,13 @@ def test_each_batch_is_one_commit_and_a_lost_checkpoint_repeats_none(spark: Spar
     pour(spark, source, graph, tmp_path / "two", loadMode="merge", txnAppId="sensors")  # a new checkpoint
     assert readings(graph) == {"a": 10, "b": 2, "c": 3, "d": 4}
     assert (len(graph.commits()), graph.count("edge:Near")) == (4, 1)
+    (tmp_path / "two" / "commits" / "2").unlink()  # what a driver leaves that dies before it notes the end of a batch
+    (tmp_path / "two" / "commits" / ".2.crc").unlink(missing_ok=True)
+    pour(spark, source, graph, tmp_path / "two", loadMode="merge", txnAppId="sensors")
+    assert len(graph.commits()) == 4
+    # No batch that came again left what it had staged.
+    paths = (item.path for item in graph.cleanup(timedelta(0)).items)
+    assert [path for path in paths if path.startswith(("nodes/", "edges/"))] == []
 
 
 def test_bad_rows_stop_the_stream_as_ours(spark: SparkSession, tmp_path: Path) -> None:

@@ -81,6 +81,8 @@ def test_times_are_whole_milliseconds_cut_towards_the_past(zone: str | None) -> 
         ("f64", [0.1, float("nan"), float("inf")], pa.float64(), [1, 2]),
         ("f64", [2**53, 2**53 + 1], pa.int64(), [1]),
         ("v", [[1, 2], None, [1], [1, None], [1, float("nan")]], pa.list_(pa.float32()), [2, 3, 4]),
+        ("v", [[1.0, 1e39], [1.0, 2.0]], pa.list_(pa.float64()), [0]),
+        ("v", [[1, 2], [1, 2, 3], None], pa.list_(pa.int32()), [1]),
         ("us", [[1, None], [], None, [1, -1]], pa.list_(pa.int64()), [3]),
     ],
 )
@@ -98,6 +100,22 @@ def test_values_that_do_not_fit_are_bad_rows(
     if name != "f32":
         assert stored == [values[i] for i in good]
     assert [v is None for v in stored] == [values[i] is None for i in good]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64()), pa.large_list(pa.float64())], ids=str)
+def test_vectors_of_floats_and_doubles_are_measured_row_by_row(kind: pa.DataType) -> None:
+    given = [[9.0], [1.5, 2.0], None, [1.0, 2.0, 3.0], [], [0.5, -1.0], [1.0, None], None]
+    vectors = pa.array(given, kind).slice(1)  # Arrow hands on parts of longer arrays
+    chunk = things(v=vectors)
+    assert [(r.line, r.rule, r.message) for r in chunk.rejected] == [
+        (102, Rule.VECTOR_LENGTH, "vector property 'v' expects 2 dimensions, got 3"),
+        (103, Rule.VECTOR_LENGTH, "vector property 'v' expects 2 dimensions, got 0"),
+        (105, Rule.WRONG_TYPE, "vector property 'v' expects numbers, got null"),
+    ]
+    stored = chunk.tables[0].table.column("v")
+    assert (stored.type.list_size, stored.type.value_type) == (2, pa.float32())
+    assert stored.to_pylist() == [[1.5, 2.0], None, [0.5, -1.0], None]
+    assert (column(chunk, "id"), chunk.tables[0].lines.tolist()) == (["t0", "t1", "t4", "t6"], [100, 101, 104, 106])
 
 
 def test_bad_rows_say_what_records_say() -> None:

@@ -1,0 +1,186 @@
+"""Writers as Spark drives them: attempts that it forgets, and batches that it repeats. No session is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_omnigraph import Graph
+from spark_omnigraph.spark import deleter, writer
+from spark_omnigraph.spark.writer import plan_stream_write, plan_write
+
+SCHEMA = """
+node Mail { address: String @key  size: I32?  body: Blob? }
+edge Reply: Mail -> Mail
+"""
+QUERY = "9f1c"
+"""Id of the query whose tasks these are."""
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    g = Graph.init(tmp_path / "g", SCHEMA)
+    g.load([json.dumps({"type": "Mail", "data": {"address": name, "size": 0}}) for name in "ab"])
+    g.create_branch("dev")
+    return g
+
+
+@pytest.fixture(autouse=True)
+def _in_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (writer, deleter):
+        monkeypatch.setattr(module, "current_query", lambda: QUERY)
+
+
+def mails(*names: str, size: int = 1, body: bytes = b"") -> pa.Table:
+    columns = {"address": pa.array(names, pa.string()), "size": pa.array([size] * len(names), pa.int32())}
+    return pa.table(columns | ({"body": pa.array([body] * len(names))} if body else {}))
+
+
+def records(*names: str) -> pa.Table:
+    """Mails and an answer to each of them, as records."""
+    rows: list[dict[str, str | None]] = []
+    for name in names:
+        rows.append({"type": "Mail", "edge": None, "from": None, "to": None, "data": json.dumps({"address": name})})
+        rows.append({"type": None, "edge": "Reply", "from": name, "to": "a", "data": None})
+    return pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in ("type", "edge", "from", "to", "data")]))
+
+
+def sizes(graph: Graph, branch: str = "main") -> dict[str, int | None]:
+    found = (json.loads(line)["data"] for line in graph.export(types=["Mail"], branch=branch))
+    return {row["address"]: row.get("size") for row in found}
+
+
+def files(graph: Graph) -> set[Path]:
+    """Data files of tables, blobs included."""
+    root = Path(graph.uri)
+    return {
+        p for p in root.glob("*/**/data/**/*") if p.is_file() and p.relative_to(root).parts[0] in ("nodes", "edges")
+    }
+
+
+def residue(graph: Graph) -> set[Path]:
+    """Files of tables that nothing names."""
+    found = (item.path for item in graph.cleanup(timedelta(0)).items)
+    return {Path(graph.uri, path) for path in found if path.startswith(("nodes/", "edges/")) and "/data/" in path}
+
+
+def attempt(planned: DataSourceArrowWriter, table: pa.Table) -> WriterCommitMessage:
+    """One attempt at a partition: the writer and its message travel through pickles, as between Spark's processes."""
+    there = cloudpickle.loads(cloudpickle.dumps(planned))
+    batches: Iterator[pa.RecordBatch] = iter(table.to_batches(max_chunksize=2))
+    message: WriterCommitMessage = cloudpickle.loads(cloudpickle.dumps(there.write(batches)))
+    return message
+
+
+def planned(graph: Graph, table: pa.Table, **options: str) -> DataSourceArrowWriter:
+    return plan_write({"path": graph.uri, **options}, from_arrow_schema(table.schema), overwrite=False)
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("append", {"a": 0, "b": 0, "c": 1, "d": 1, "e": 1}),
+        ("merge", {"a": 7, "b": 0, "c": 1, "d": 1, "e": 1}),
+        ("overwrite", {"c": 1, "d": 1, "e": 1}),
+    ],
+)
+def test_of_two_attempts_at_a_partition_the_one_that_spark_names_counts(
+    graph: Graph, mode: str, expected: dict[str, int], winner: int
+) -> None:
+    first = mails("a", size=7) if mode == "merge" else mails()
+    write = planned(graph, first, node="Mail", loadMode=mode)
+    before = files(graph)
+    rows = pa.concat_tables([first, mails("c", "d", "e")])
+    attempts, others = [], []
+    for _ in range(2):
+        known = files(graph)
+        attempts.append(attempt(write, rows))
+        others.append(files(graph) - known)
+    write.commit([attempt(write, mails()), attempts[winner]])
+    assert sizes(graph) == expected
+    assert graph.count("node:Mail") == len(expected)
+    # What the other attempt staged is named by nothing, hurts nobody, and goes with the next clean-up.
+    lost = others[1 - winner]
+    assert (len(lost), lost & files(graph), others[winner] <= files(graph), residue(graph)) == (1, lost, True, lost)
+    graph.cleanup(timedelta(0), confirm=True)
+    assert not lost & files(graph)
+    assert sizes(graph) == expected
+    assert before - files(graph) == set()
+
+
+def test_an_attempt_that_ends_after_the_commit_changes_nothing(graph: Graph) -> None:
+    write = planned(graph, records("c"))
+    message = attempt(write, records("c", "d"))
+    write.commit([message])
+    before, commits = graph.snapshot(), len(graph.commits())
+    late = files(graph)
+    attempt(write, records("c", "d"))
+    assert (graph.snapshot(), sizes(graph).keys()) == (before, {"a", "b", "c", "d"})
+    assert residue(graph) == files(graph) - late != set()
+    # A commit whose answer was lost, so that Spark's `abort` follows, is not taken back.
+    write.abort([message])
+    assert (len(graph.commits()), graph.count("edge:Reply")) == (commits, 2)
+
+
+STREAMS: list[tuple[dict[str, str], Callable[[str], pa.Table]]] = [
+    ({"node": "Mail"}, mails),
+    ({"node": "Mail", "loadMode": "merge"}, lambda name: mails(name, "a")),
+    ({"node": "Mail", "loadMode": "merge", "branch": "dev"}, lambda name: mails(name, "a")),
+    ({"node": "Mail", "loadMode": "merge"}, lambda name: mails(name, body=b"x" * 100_000)),
+    ({"loadMode": "merge"}, records),
+]
+
+
+@pytest.mark.parametrize(("options", "batch"), STREAMS, ids=["append", "merge", "branch", "blobs", "records"])
+@pytest.mark.parametrize("named", [False, True], ids=["same checkpoint", "new checkpoint"])
+def test_a_batch_that_comes_again_leaves_no_file(
+    graph: Graph,
+    options: dict[str, str],
+    batch: Callable[[str], pa.Table],
+    named: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"path": graph.uri, **options, **({"txnAppId": "mails"} if named else {})}
+    branch = options.get("branch", "main")
+
+    def run(number: int, name: str) -> None:
+        """A batch of two partitions by a query that has just begun, or begun anew."""
+        sink = plan_stream_write(given, from_arrow_schema(batch(name).schema), overwrite=False)
+        sink.commit([attempt(sink, batch(name)), attempt(sink, batch(name).slice(0, 0))], number)
+
+    run(0, "c")
+    run(1, "d")
+    stored, before, commits = sizes(graph, branch), files(graph), graph.commits(branch=branch)
+    assert {"c", "d"} <= stored.keys()
+    if named:  # with the checkpoint the query has lost its id; the name is the application's
+        monkeypatch.setattr(writer, "current_query", lambda: "another")
+    for number, name in ((0, "c"), (1, "d")):
+        run(number, name)
+        assert (files(graph), graph.commits(branch=branch)) == (before, commits)
+    assert (sizes(graph, branch), residue(graph)) == (stored, set())
+    assert not list(Path(graph.uri, "__recovery").glob("*"))
+    run(2, "e")
+    assert sizes(graph, branch).keys() - stored.keys() == {"e"}
+
+
+def test_a_deletion_that_comes_again_leaves_rows_that_came_later(graph: Graph) -> None:
+    ids = pa.table({"id": ["a", "nobody"]})
+    for number in (0, 0, 1):
+        sink = plan_stream_write(
+            {"path": graph.uri, "node": "Mail", "loadMode": "delete"}, from_arrow_schema(ids.schema), overwrite=False
+        )
+        message = attempt(sink, ids)
+        sink.commit([message, attempt(sink, ids.slice(0, 0))], number)
+        if number == 0:
+            graph.load(['{"type": "Mail", "data": {"address": "a", "size": 5}}'], "merge")
+            assert sizes(graph) == {"a": 5, "b": 0}
+    assert sizes(graph) == {"b": 0}
