@@ -65,19 +65,18 @@ class ManifestReader:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
-        self._files: dict[str, frozenset[str]] = {}
+        self._first: dict[str, str] = {}
 
     def is_another(self, dataset: LanceDataset) -> bool:
-        """Whether a newest manifest shares no file with what was looked at before: it was compacted, or the graph was
-        made anew in the same place and versions mean something else now. Notes what it looked at.
+        """Whether a newest manifest begins with another file than before: it was compacted, or the graph was made anew
+        in the same place, and versions mean something else now. Notes what it looked at.
         """
-        names = frozenset(f.path for fragment in dataset.get_fragments() for f in fragment.data_files())
-        known = self._files.get(str(dataset.uri)) or frozenset().union(*self._files.values())
-        another = bool(known) and known.isdisjoint(names)
-        if another:
-            self._files.clear()
-        self._files[str(dataset.uri)] = names
-        return another
+        first = next((file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()), "")
+        own = self._first.get(str(dataset.uri))
+        # A branch that is looked at for the first time begins as the one did that it comes from.
+        known = [own] if own is not None else list(self._first.values())
+        self._first[str(dataset.uri)] = first
+        return bool(known) and first not in known
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:
         """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""
