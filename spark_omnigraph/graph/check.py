@@ -22,7 +22,7 @@ from spark_omnigraph.errors import ConstraintError, InternalError, Rule
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.staged_table import Rows, RowsToCheck
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
-from spark_omnigraph.storage.keys import any_of, scan_columns, scan_where, stored_among
+from spark_omnigraph.storage.keys import any_of, rows_among, scan_columns, scan_where, stored_among
 from spark_omnigraph.storage.staged import TableTarget
 from spark_omnigraph.validate.key_index import KeyIndex
 from spark_omnigraph.validate.probes import (
@@ -176,14 +176,15 @@ class LoadChecker:
         live = np.flatnonzero(~table.dropped)
         new = pa.table({n: one_zero(table.column(n).take(pa.array(live))) for n in names} | {"row": pa.array(live)})
         replaced = _live_ids(table)
-        hits: list[npt.NDArray[np.int64]] = []
+        hits = [pa.table({"row": pa.array([], pa.int64()), "id": pa.array([], pa.string())})]
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
         wanted = any_of(new.select(names).drop_null())
         for batch in scan_where(table.target.open(self._options), ["id", *names], wanted):
-            kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
-            stored = pa.table({n: one_zero(kept.column(n)) for n in names}).group_by(names).aggregate([])
-            hits.append(np.asarray(new.join(stored, keys=names, join_type="inner").column("row"), dtype=np.int64))
-        found = np.unique(np.concatenate(hits)) if hits else np.empty(0, dtype=np.int64)
+            stored = pa.table({n: one_zero(batch.column(n)) for n in names} | {"id": batch.column("id")})
+            hits.append(new.join(stored, keys=names, join_type="inner").select(["row", "id"]))
+        held = pa.concat_tables(hits)
+        kept = held.filter(pc.invert(pc.is_in(held.column("id"), value_set=replaced)))
+        found = np.unique(np.asarray(kept.column("row"), dtype=np.int64))
         return found[np.argsort(table.input_rank[found])] if len(found) else found
 
     def _check_endpoints(
@@ -288,7 +289,7 @@ class LoadChecker:
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return counts
         replaced = _live_ids(table)
-        for batch in scan_columns(table.target.open(self._options), ["id", "src"], "src", sources):
+        for batch in rows_among(table.target.open(self._options), ["id", "src"], ["src"], sources):
             kept = batch.column("src").filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
             place = pc.index_in(kept, value_set=sources).drop_null()
             counts += np.bincount(np.asarray(place), minlength=len(sources))
@@ -298,14 +299,11 @@ class LoadChecker:
         target = self._targets.get(probe.table_key)
         if target is None or not target.row_count:
             return
-        new = self._staged.get(probe.node_key)
-        ids = pa.array([], pa.string())
-        if new is not None:
-            ids = new.column("id").filter(pa.array(~new.dropped)).combine_chunks()
+        index = self._staged_ids(probe.node_key)
         dangling: list[tuple[str, str]] = []
         total = 0
         for batch in scan_columns(target.open(self._options), ["id", probe.column]):
-            lost = batch.filter(pc.invert(pc.is_in(batch.column(probe.column), value_set=ids)))
+            lost = batch if index is None else batch.filter(pa.array(~index.contains(batch.column(probe.column))))
             total += lost.num_rows
             room = _DANGLING_NAMED - len(dangling)
             dangling += list(zip(lost.column(0)[:room].to_pylist(), lost.column(1)[:room].to_pylist(), strict=True))

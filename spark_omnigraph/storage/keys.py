@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,18 @@ from lance import LanceDataset
 from lance.file import LanceFileReader
 
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.index import coverage
 from spark_omnigraph.storage.staged import StagedFile
 
 IN_LIST_LIMIT = 5_000
-"""Keys up to which an IN filter (served by a BTREE where there is one) beats reading the whole key column."""
+"""Keys of one IN filter (served by a BTREE where there is one); so many beat reading the whole key column."""
+_ROWS_A_LOOKUP = 100
+"""Stored rows that are read in the time of one look-up in an index, about."""
+_AT_ONCE = 4
+"""Stored rows a value that are looked through at once where the whole column is read."""
 _SCAN_BATCH = 1 << 19
+_NOTHING = np.empty(0, dtype=np.uint64)
+_NO_ROWS = pa.schema([("id", pa.string()), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())]).empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +40,12 @@ class Matches:
 
 
 def find_rows(dataset: LanceDataset, ids: pa.Array | pa.ChunkedArray) -> Matches:
-    """Stored rows whose `id` is among these (distinct or not); the work grows with the smaller side."""
+    """Stored rows whose `id` is among these (distinct or not). In memory is what is found, and some columns of at most
+    `_AT_ONCE` stored rows a probed id.
+    """
     probe = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    stored = _rows_with_ids(dataset, probe)
+    found = list(rows_among(dataset, ["id", "_rowid", "_rowaddr"], ["id"], probe.unique()))
+    stored = pa.Table.from_batches(found) if found else _NO_ROWS
     place = pc.index_in(probe, value_set=stored.column("id").combine_chunks())
     hit = np.asarray(place.is_valid())
     at = place.drop_null()
@@ -45,37 +56,84 @@ def find_rows(dataset: LanceDataset, ids: pa.Array | pa.ChunkedArray) -> Matches
     )
 
 
-def _rows_with_ids(dataset: LanceDataset, probe: pa.Array) -> pa.Table:
-    wanted = probe.unique()
-    parts: list[pa.Table] = []
-    with reading(f"look up keys in {dataset.uri}"):
-        condition = in_list("id", wanted) if len(wanted) <= IN_LIST_LIMIT else None
-        scanner = dataset.scanner(
-            columns=["id"], filter=condition, with_row_id=True, with_row_address=True, batch_size=_SCAN_BATCH
-        )
-        schema = scanner.projected_schema
-        for batch in scanner.to_batches():
-            keep = pc.is_in(batch.column("id"), value_set=wanted)
-            parts.append(pa.Table.from_batches([batch.filter(keep)]))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
 def stored_among(dataset: LanceDataset, column: str, values: pa.Array) -> pa.Array:
     """Those of the distinct `values` that a string column of a table holds."""
-    found: list[pa.Array] = []
-    for batch in scan_columns(dataset, [column], column, values):
-        found.append(batch.column(column).filter(pc.is_in(batch.column(column), value_set=values)).unique())
+    found = [batch.column(column).unique() for batch in rows_among(dataset, [column], [column], values)]
     return pa.chunked_array(found, type=pa.string()).unique()
 
 
-def scan_columns(
-    dataset: LanceDataset, columns: Sequence[str], key: str | None = None, values: pa.Array | None = None
+def rows_among(
+    dataset: LanceDataset, columns: Sequence[str], keys: Sequence[str], values: pa.Array
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of some columns; when few `values` of a string column `key` are wanted, only rows that have them."""
-    condition = None
-    if key is not None and values is not None and len(values) <= IN_LIST_LIMIT:
-        condition = in_list(key, values)
-    return scan_where(dataset, columns, condition)
+    """Rows of which any of one or two string columns `keys` holds one of the distinct `values`; one that both find may
+    come twice. Columns may name `_rowid` and `_rowaddr`.
+
+    Few values, or a small share of a table with an index, are asked for by filters; otherwise all rows go by.
+    """
+    slices = _slices(dataset, keys, values)
+    with reading(f"look up keys in {dataset.uri}"):
+        for part in slices if slices is not None else [None]:
+            scanner = dataset.scanner(
+                columns=[name for name in columns if not name.startswith("_row")],
+                filter=" OR ".join(in_list(key, part) for key in keys) if part is not None else None,
+                with_row_id="_rowid" in columns,
+                with_row_address="_rowaddr" in columns,
+                batch_size=_SCAN_BATCH,
+            )
+            batches = scanner.to_batches()
+            yield from batches if part is not None else _among(batches, keys, values)
+
+
+def _slices(dataset: LanceDataset, keys: Sequence[str], values: pa.Array) -> list[pa.Array] | None:
+    """The values in parts for IN filters, None where reading the whole columns is less work."""
+    if len(values) <= IN_LIST_LIMIT:
+        return [values]
+    rows = dataset.count_rows()
+    parts = -(-len(values) // IN_LIST_LIMIT)
+    if len(values) * _ROWS_A_LOOKUP > rows:
+        return None
+    # What an index does not cover is read anew for every part.
+    covered = {index.columns[0]: index.rows for index in coverage(dataset) if index.kind.upper() == "BTREE"}
+    if any((rows - covered.get(key, 0)) * parts > rows for key in keys):
+        return None
+    ordered = values.sort()
+    return [ordered.slice(first, IN_LIST_LIMIT) for first in range(0, len(ordered), IN_LIST_LIMIT)]
+
+
+def _among(batches: Iterable[pa.RecordBatch], keys: Sequence[str], values: pa.Array) -> Iterator[pa.RecordBatch]:
+    """The rows of batches that hold one of the values, several batches at a time: Arrow makes its table of the values
+    anew for every call. Those outside of the values' limits, which are often all but a few, go first.
+    """
+    limits = pc.min_max(values)
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        near = batch.filter(_any(_between(batch.column(key), limits["min"], limits["max"]) for key in keys))
+        if near.num_rows:
+            waiting.append(near)
+        if sum(part.num_rows for part in waiting) >= _AT_ONCE * len(values):
+            yield from _exactly(waiting, keys, values)
+            waiting = []
+    yield from _exactly(waiting, keys, values)
+
+
+def _exactly(parts: list[pa.RecordBatch], keys: Sequence[str], values: pa.Array) -> Iterator[pa.RecordBatch]:
+    if parts:
+        rows = pa.Table.from_batches(parts)
+        kept = rows.filter(_any(pc.is_in(rows.column(key), value_set=values) for key in keys))
+        yield from kept.to_batches()
+
+
+def _between(column: pa.Array, low: pa.Scalar, high: pa.Scalar) -> pa.Array:
+    return pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
+
+
+def _any(masks: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
+    return reduce(pc.or_, masks)
+
+
+def scan_columns(dataset: LanceDataset, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of all rows."""
+    return scan_where(dataset, columns, None)
 
 
 def scan_where(dataset: LanceDataset, columns: Sequence[str], condition: str | None) -> Iterator[pa.RecordBatch]:
@@ -94,39 +152,23 @@ class Found:
 
 def rows_where(dataset: LanceDataset, condition: str) -> Found:
     """Stored rows that meet a Lance filter."""
-    return _found(dataset, ["id"], condition, lambda batch: batch)
+    with reading(f"scan {dataset.uri}"):
+        scanner = dataset.scanner(columns=["id"], filter=condition, with_row_address=True, batch_size=_SCAN_BATCH)
+        return _found(list(scanner.to_batches()))
 
 
 def rows_with(dataset: LanceDataset, columns: Sequence[str], values: pa.Array) -> Found:
     """Stored rows of which any of these string columns holds one of the distinct `values`."""
-    few = len(values) <= IN_LIST_LIMIT
-    condition = " OR ".join(in_list(column, values) for column in columns) if few else None
-
-    def matching(batch: pa.RecordBatch) -> pa.RecordBatch:
-        masks = [pc.is_in(batch.column(column), value_set=values) for column in columns]
-        return batch.filter(masks[0] if len(masks) == 1 else pc.or_(masks[0], masks[1]))
-
-    return _found(dataset, list(dict.fromkeys(("id", *columns))), condition, matching)
+    wanted = list(dict.fromkeys(("id", *columns, "_rowaddr")))
+    return _found(list(rows_among(dataset, wanted, columns, values)))
 
 
-def _found(
-    dataset: LanceDataset,
-    columns: Sequence[str],
-    condition: str | None,
-    matching: Callable[[pa.RecordBatch], pa.RecordBatch],
-) -> Found:
-    ids: list[pa.Array] = []
-    addresses: list[npt.NDArray[np.uint64]] = []
-    with reading(f"scan {dataset.uri}"):
-        scanner = dataset.scanner(
-            columns=list(columns), filter=condition, with_row_address=True, batch_size=_SCAN_BATCH
-        )
-        for batch in scanner.to_batches():
-            kept = matching(batch)
-            ids.append(kept.column("id"))
-            addresses.append(np.asarray(kept.column("_rowaddr")).astype(np.uint64))
-    found = np.concatenate(addresses) if addresses else np.empty(0, dtype=np.uint64)
-    return Found(pa.chunked_array(ids, pa.string()).combine_chunks(), found)
+def _found(batches: Sequence[pa.RecordBatch]) -> Found:
+    """Ids and addresses, each row once."""
+    addresses = [np.asarray(batch.column("_rowaddr")).astype(np.uint64) for batch in batches]
+    together, first = np.unique(np.concatenate([_NOTHING, *addresses]), return_index=True)
+    ids = pa.chunked_array([batch.column("id") for batch in batches], pa.string()).combine_chunks()
+    return Found(ids.take(pa.array(first)), together)
 
 
 def any_of(rows: pa.Table) -> str | None:
