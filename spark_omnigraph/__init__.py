@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.executor import LocalExecutor
     from spark_omnigraph.graph.handle import Graph
     from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
-    from spark_omnigraph.graph.mutate import ChangedRows, MutationResult
+    from spark_omnigraph.graph.mutate import MutationResult
+    from spark_omnigraph.graph.mutation_staging import ChangedRows
     from spark_omnigraph.lang.pg import compile_schema
     from spark_omnigraph.manifest.lineage import Commit
     from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
@@ -94,7 +95,8 @@ _HOMES = {
     "graph.executor": ("LocalExecutor",),
     "graph.handle": ("Graph",),
     "graph.load_options": ("LoadOptions", "LoadReport", "TableCounts"),
-    "graph.mutate": ("ChangedRows", "MutationResult"),
+    "graph.mutate": ("MutationResult",),
+    "graph.mutation_staging": ("ChangedRows",),
     "lang.pg": ("compile_schema",),
     "manifest.lineage": ("Commit",),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.history import time_micros
+from spark_omnigraph.storage.uri import has_scheme, plain
 
 Parser = Callable[[str], object]
 
@@ -31,16 +32,23 @@ def text(value: str) -> str:
 
 def local_path(value: str) -> str:
     """A path on this machine."""
-    if "://" in text(value):
+    try:
+        path = plain(text(value))
+    except BadRequestError as error:
+        raise ValueError(error.message) from None
+    if has_scheme(path):
         raise ValueError(f"'{value}' must be a path on this machine")
-    return value
+    return path
 
 
 def existing_file(value: str) -> str:
     """A file on this machine that is there."""
-    if not Path(local_path(value)).is_file():
+    path = local_path(value)
+    if Path(path).is_dir():
+        raise ValueError(f"'{value}' is a folder, not a file")
+    if not Path(path).is_file():
         raise ValueError(f"there is no file '{value}'")
-    return value
+    return path
 
 
 def graph_uri(value: str) -> str:

@@ -26,7 +26,7 @@ from spark_omnigraph.errors import ExpectedVersionMismatch, OmnigraphError
 from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import Contract, current_hash
 from spark_omnigraph.graph.mutation_check import check_pending
-from spark_omnigraph.graph.mutation_staging import StagedTables, stage_pending
+from spark_omnigraph.graph.mutation_staging import ChangedRows, StagedTables, count_pending, stage_pending
 from spark_omnigraph.graph.mutation_statements import Statements
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.mutation import TypedInsert, TypedMutation, TypedStatement, check_mutation
@@ -57,15 +57,6 @@ class MutationRequest:
     @property
     def only_inserts(self) -> bool:
         return all(isinstance(statement, TypedInsert) for statement in self.statements)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRows:
-    """Rows of one table that a mutation added, replaced and took away."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +119,16 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock) -> Mutat
     with clock.phase("check"):
         check_pending(store, snapshot, statements)
     reach(CrashPoint.CHECKED)
-    changed: dict[str, ChangedRows] = {}
+    changed = {key: ChangedRows(deleted=len(gone)) for key, gone in statements.deletion.changes().items()}
     published = None
-    if statements.written and not request.dry_run:
+    if request.dry_run:
+        pending = statements.pending.written()
+        changed |= {key: count_pending(store, snapshot, key, rows) for key, rows in pending.items()}
+    elif statements.written:
         with clock.phase("stage"):
             staged = _stage(store, snapshot, statements)
         reach(CrashPoint.STAGED)
-        changed = {key: ChangedRows(table.inserted, table.updated) for key, table in staged.tables.items()}
-        changed |= {key: ChangedRows(deleted=len(gone)) for key, gone in statements.deletion.changes().items()}
+        changed |= {key: ChangedRows(table.inserted, table.updated) for key, table in staged.tables.items()}
         with clock.phase("commit"):
             prepared = _prepare(request, snapshot, statements, staged)
             published = commit(store, prepared, lambda: current_hash(store), staged.discard)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
 
 import pyarrow as pa
 
@@ -20,6 +22,10 @@ from spark_omnigraph.validate.batch import BatchChecker
 _NAMED = 5
 """Violations that an error spells out."""
 
+Place = Callable[[], str]
+"""Finds which statement a violation belongs to; only those that are spelled out are asked."""
+Said = tuple[str, Place]
+
 
 def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements) -> None:
     """Raises ConstraintError for what the pending rows break, as they are together with the rows that stay stored.
@@ -29,28 +35,28 @@ def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements)
     pending = statements.pending.written()
     if not pending:
         return
-    _refuse([message for rows in pending.values() for message in _of_rows(rows)])
+    _refuse(said for rows in pending.values() for said in _of_rows(rows))
     targets = {key: _target(store, snapshot, key) for key in snapshot.entries}
-    _refuse(list(_unborn(store, targets, statements)))
+    _refuse(_unborn(store, targets, statements))
     tables = {key: PendingTable(rows, _target(store, snapshot, key)) for key, rows in pending.items()}
     # Rows replace stored ones by id, which is what a merge does.
     checker = LoadChecker(statements.catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
     found = checker.run(frozenset(pending)).findings
-    _refuse([message for finding in found for message in _of_finding(finding)])
+    _refuse(said for finding in found for said in _of_finding(finding, pending[finding.table_key]))
 
 
-def _of_rows(rows: PendingRows) -> list[str]:
-    return [violation.message for violation in BatchChecker(rows.entity).check(rows.table())]
+def _of_rows(rows: PendingRows) -> Iterator[Said]:
+    return ((v.message, partial(rows.place_of, v.row)) for v in BatchChecker(rows.entity).check(rows.table()))
 
 
-def _of_finding(finding: Finding) -> Iterator[str]:
-    return (finding.message(i) for i in range(len(finding.rows)))
+def _of_finding(finding: Finding, rows: PendingRows) -> Iterator[Said]:
+    return ((finding.message(i), partial(rows.place_of, int(row))) for i, row in enumerate(finding.rows))
 
 
-def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Statements) -> Iterator[str]:
+def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Statements) -> Iterator[Said]:
     """Ends of edges that only a later statement makes, and that are not stored either."""
     for (column, node_key), ends in sorted(statements.unborn.items()):
-        later = ends & statements.pending.inserted(node_key)
+        later = ends.keys() & statements.pending.inserted(node_key)
         if not later:
             continue
         wanted = pa.array(sorted(later), pa.string())
@@ -60,7 +66,8 @@ def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Stat
             stored = stored_among(target.open(store.storage_options), "id", wanted).to_pylist()
         for end in sorted(later - set(stored)):
             name = node_key.partition(":")[2]
-            yield f"{column} '{end}' not found in {name} (a later statement makes it; put that one first)"
+            message = f"{column} '{end}' not found in {name}, since a later statement makes it: put that one first"
+            yield message, partial(ends.__getitem__, end)
 
 
 def _target(store: GraphStore, snapshot: Snapshot, key: str) -> TableTarget:
@@ -68,8 +75,11 @@ def _target(store: GraphStore, snapshot: Snapshot, key: str) -> TableTarget:
     return TableTarget(key, store.table_uri(entry.location, entry.branch), entry.version, entry.row_count)
 
 
-def _refuse(messages: list[str]) -> None:
-    distinct = list(dict.fromkeys(messages))
+def _refuse(found: Iterable[Said]) -> None:
+    distinct: dict[str, Place] = {}
+    for message, place in found:
+        distinct.setdefault(message, place)
     if distinct:
+        named = [f"{message} ({place()})" for message, place in islice(distinct.items(), _NAMED)]
         more = [f"and {len(distinct) - _NAMED} more"] if len(distinct) > _NAMED else []
-        raise ConstraintError("; ".join(distinct[:_NAMED] + more))
+        raise ConstraintError("; ".join(named + more))

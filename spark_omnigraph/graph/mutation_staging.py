@@ -19,6 +19,15 @@ FILE_ROWS = 1_000_000
 """Rows of one staged file."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """Rows of one table that a mutation added, replaced and took away."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StagedRows:
     """Staged rows of one table: its files, the stored rows they replace, and how many they add and replace."""
@@ -50,6 +59,13 @@ class StagedTables:
     def discard(self) -> None:
         for rows in self.tables.values():
             discard(self._store.objects, rows.target.uri, rows.files)
+
+
+def count_pending(store: GraphStore, snapshot: Snapshot, key: str, pending: PendingRows) -> ChangedRows:
+    """What staging these rows would count, from a look at the stored ids alone."""
+    entry, ids = snapshot.entry(key), pending.table().column("id")
+    replaced = int(find_rows(store.open_table(entry), ids).hit.sum()) if pending.given_ids and entry.row_count else 0
+    return ChangedRows(len(ids) - replaced, replaced)
 
 
 def stage_pending(store: GraphStore, snapshot: Snapshot, key: str, pending: PendingRows) -> StagedRows:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
-from spark_omnigraph.errors import InternalError
+from spark_omnigraph.errors import BadRequestError, ConstraintError, InternalError
 from spark_omnigraph.graph.delete import Deletion
 from spark_omnigraph.graph.mutation_rows import RowMaker, with_values
 from spark_omnigraph.graph.mutation_where import Condition, condition
@@ -22,12 +22,15 @@ from spark_omnigraph.records.values import read_blob
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.rows import rows_in_id_order
 
+_WORDS: Mapping[type, str] = {TypedInsert: "insert", TypedUpdate: "update", TypedDelete: "delete"}
+
 
 class Statements:
     """One run over one snapshot. Nothing is written; `pending` and `deletion` say what is to be.
 
-    `unborn` holds, by edge column and node table, the ends of new edges that no earlier statement had made: those must
-    be stored, since a statement does not see what comes after it.
+    `unborn` holds, by edge column and node table, the ends of new edges that no earlier statement had made, each with
+    the place of the first statement that names it: those must be stored, since a statement does not see what comes
+    after it.
     """
 
     def __init__(self, store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> None:
@@ -36,7 +39,7 @@ class Statements:
         self.deletion = Deletion(store, catalog, snapshot)
         self.affected_nodes = 0
         self.affected_edges = 0
-        self.unborn: dict[tuple[str, str], set[str]] = {}
+        self.unborn: dict[tuple[str, str], dict[str, str]] = {}
         self._store = store
         self._snapshot = snapshot
         self._makers: dict[str, RowMaker] = {}
@@ -53,7 +56,13 @@ class Statements:
         return self.pending.written().keys() | self.deletion.changes().keys()
 
     def run(self, statement: TypedStatement) -> None:
-        """Runs one statement whose parameters are bound."""
+        """Runs one statement whose parameters are bound. What it raises about its values names the statement."""
+        try:
+            self._run(statement)
+        except (BadRequestError, ConstraintError) as error:
+            raise type(error)(f"{error.message} ({place_of(statement)})") from error
+
+    def _run(self, statement: TypedStatement) -> None:
         if isinstance(statement, TypedInsert):
             self._insert(statement)
         elif isinstance(statement, TypedUpdate):
@@ -69,11 +78,12 @@ class Statements:
         if isinstance(entity, EdgeType):
             for column, node in (("src", entity.from_type), ("dst", entity.to_type)):
                 if row[column] not in self.pending.inserted(f"node:{node}"):
-                    self.unborn.setdefault((column, f"node:{node}"), set()).add(str(row[column]))
+                    ends = self.unborn.setdefault((column, f"node:{node}"), {})
+                    ends.setdefault(str(row[column]), place_of(statement))
             self.affected_edges += 1
         else:
             self.affected_nodes += 1
-        self.pending.of(entity).put(row, has_key)
+        self.pending.of(entity).put(row, has_key, place_of(statement))
 
     def _update(self, statement: TypedUpdate) -> None:
         entity, test = statement.entity, condition(statement.entity, statement.where)
@@ -85,7 +95,7 @@ class Statements:
         stored = pending.hidden(self._stored(entity, test))
         rows = pa.concat_tables([stored, pending.matching(test)])
         if rows.num_rows:
-            pending.put_rows(with_values(entity, rows, values), values)
+            pending.put_rows(with_values(entity, rows, values), values, place_of(statement))
         self.affected_nodes += rows.num_rows
 
     def _delete(self, statement: TypedDelete) -> None:
@@ -113,6 +123,11 @@ class Statements:
         if entity.table_key not in self._makers:
             self._makers[entity.table_key] = RowMaker(self.catalog, entity)
         return self._makers[entity.table_key]
+
+
+def place_of(statement: TypedStatement) -> str:
+    """What messages call a statement: `line 3: insert Person`."""
+    return f"line {statement.line}: {_WORDS[type(statement)]} {statement.entity.name}"
 
 
 def _writable(entity: NodeType, rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:

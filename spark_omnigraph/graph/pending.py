@@ -30,18 +30,21 @@ class PendingRows:
         self.inserted: set[str] = set()
         self.updated: set[str] = set()
         self._fresh: dict[str, Row] = {}
+        self._makers: list[tuple[str, pa.Array | pa.ChunkedArray]] = []
         self._rows = self.schema.empty_table()
 
-    def put(self, row: Row, given_id: bool) -> None:
-        """Adds one whole row."""
+    def put(self, row: Row, given_id: bool, place: str) -> None:
+        """Adds one whole row, which the statement at this place made."""
         row_id = str(row["id"])
         self._fresh.pop(row_id, None)
         self._fresh[row_id] = row
         self.inserted.add(row_id)
         self.given_ids |= given_id
+        self._makers.append((place, pa.array([row_id], pa.string())))
 
-    def put_rows(self, rows: pa.Table, changed: Iterable[str]) -> None:
+    def put_rows(self, rows: pa.Table, changed: Iterable[str], place: str) -> None:
         """Adds rows that are stored, or were added before, in a new version with these properties changed."""
+        self._makers.append((place, rows.column("id")))
         self.updated.update(changed)
         self._rows = pa.concat_tables([_without(self.table(), rows.column("id")), rows]).combine_chunks()
         self.given_ids = True
@@ -53,6 +56,12 @@ class PendingRows:
             self._rows = pa.concat_tables([_without(self._rows, new.column("id")), new]).combine_chunks()
             self._fresh = {}
         return self._rows
+
+    def place_of(self, row: int) -> str:
+        """Place of the statement that made a row of `table()` what it is."""
+        row_id = self.table().column("id")[row]
+        makers: Iterable[str] = (place for place, ids in reversed(self._makers) if pc.index(ids, row_id).as_py() >= 0)
+        return next(iter(makers))
 
     def matching(self, condition: Condition) -> pa.Table:
         """The rows that meet a condition."""

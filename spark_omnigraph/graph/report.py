@@ -22,7 +22,7 @@ from spark_omnigraph.records.decode import Rejected
 from spark_omnigraph.staging.receipt import LocatedRow, RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
 from spark_omnigraph.storage.object_file import put_file
-from spark_omnigraph.storage.uri import locate
+from spark_omnigraph.storage.uri import has_scheme, locate, plain
 
 SAMPLE = 20
 """Bad rows kept in the error and the summary; the report has all."""
@@ -47,7 +47,8 @@ def check_report_path(path: str | None, inputs: Iterable[InputFile]) -> None:
     """BadRequestError when a report could not be written, or would replace an input of the load."""
     if path is None:
         return
-    if "://" in path:
+    path = plain(path)
+    if has_scheme(path):
         _check_report_uri(path, inputs)
         return
     target = Path(path).absolute()
@@ -164,6 +165,7 @@ def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] 
     sample: list[BadRow] = []
     if path is None:
         return list(islice(rows, SAMPLE))
+    path = plain(path)
     try:
         if path.startswith("s3://"):
             with TemporaryFile() as out:
@@ -171,7 +173,7 @@ def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] 
                 out.seek(0)
                 put_file(path, out, options or {})
         else:
-            _write_file(rows, Path(path.removeprefix("file://")).absolute(), sample)
+            _write_file(rows, Path(path).absolute(), sample)
     except OSError as error:
         raise StorageError(f"storage: the bad-row report {path} cannot be written: {error}") from error
     return sample

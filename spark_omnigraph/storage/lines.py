@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
-from urllib.parse import unquote
 
 import numpy as np
 import obstore
@@ -29,7 +28,7 @@ from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.globs import fixed_folder, has_magic, matches
 from spark_omnigraph.storage.object_file import open_object, split_s3
 from spark_omnigraph.storage.objects import open_object_store
-from spark_omnigraph.storage.uri import Location, locate
+from spark_omnigraph.storage.uri import PLACES, Location, has_scheme, locate, plain
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -212,13 +211,14 @@ def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
     return cast(BinaryIO, open(file.name, "rb", buffering=0))
 
 
-def _expand(text: str, options: dict[str, str]) -> list[InputFile]:
+def _expand(given: str, options: dict[str, str]) -> list[InputFile]:
+    text = plain(given)
     if text.startswith("s3://"):
         return _expand_s3(text, options)
-    if text.startswith("file://"):
-        text = "/" + unquote(text.removeprefix("file://").partition("/")[2])
-    elif text.startswith("dbfs:/"):
+    if text.startswith("dbfs:/"):
         text = "/dbfs/" + text.removeprefix("dbfs:/").lstrip("/")
+    elif has_scheme(text):
+        raise BadRequestError(f"input '{text}' has an unsupported scheme: input is read {PLACES}, or from a mount")
     path = Path(text)
     if path.is_dir():
         names = [str(p) for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]

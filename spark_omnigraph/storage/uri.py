@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
 
+PLACES = "on a local disk (a path, file://) or on S3 and what speaks its protocol (s3://, s3a://)"
+_S3_SCHEMES = ("s3", "s3a", "s3n")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _FUSE_MOUNTS = ("/Volumes/", "/dbfs/")
 _ENVIRONMENT = (
     ("aws_endpoint", ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")),
@@ -40,25 +44,50 @@ class Location:
         return urlsplit(uri).path.lstrip("/")
 
 
+def plain(uri: str | os.PathLike[str]) -> str:
+    """One spelling for each place: `s3://` for what Hadoop calls `s3a://` or `s3n://`, a path for `file:`.
+
+    Raises BadRequestError for a `file:` URI of another machine. Other texts stay as they are.
+
+    >>> plain("s3a://bucket/g"), plain("file:///srv/a%20b"), plain("file:/srv/g"), plain("g")
+    ('s3://bucket/g', '/srv/a b', '/srv/g', 'g')
+    """
+    text = os.fspath(uri)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme.lower() in _S3_SCHEMES and rest.startswith("//"):
+        return f"s3:{rest}"
+    if colon and scheme.lower() == "file" and rest.startswith("/"):
+        if not rest.startswith("//"):
+            return unquote(rest)
+        host, slash, path = rest[2:].partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise BadRequestError(f"'{text}' names no path of this machine: write file:///… with three slashes")
+        return unquote(f"/{path}")
+    return text
+
+
+def has_scheme(text: str) -> bool:
+    """Whether a text is a URI; `C:` is none, nor is a name with a colon in it."""
+    return _SCHEME.match(text) is not None
+
+
 def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Location:
-    """Location of a graph root given as a path, `file://` or `s3://`.
+    """Location of a graph root given as a path, `file://`, `s3://` or `s3a://`.
 
     Raises BadRequestError for other schemes and for FUSE mounts, which lack the atomic link that a commit needs.
     """
-    text = os.fspath(uri)
+    text = plain(uri)
     if not text.strip():
         raise BadRequestError("graph URI is empty")
     if text.startswith("s3://"):
         return Location(text.rstrip("/"), _s3_options(options or {}))
-    if text.startswith("file://"):
-        text = unquote(urlsplit(text).path)
     if text.startswith("dbfs:") or text.startswith(_FUSE_MOUNTS):
         raise BadRequestError(
             f"'{text}' cannot hold a graph: this mount has no atomic rename or link, and commits would be lost "
             "silently. Use an object store URI (s3://…); JSONL input may stay there."
         )
-    if "://" in text:
-        raise BadRequestError(f"'{text}' has an unsupported scheme: use a local path, file:// or s3://")
+    if has_scheme(text):
+        raise BadRequestError(f"'{text}' has an unsupported scheme: a graph lives {PLACES}")
     return Location(str(Path(text).absolute()).rstrip("/") or "/", dict(options or {}))
 
 

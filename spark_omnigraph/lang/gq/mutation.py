@@ -32,6 +32,7 @@ ENDPOINTS = {"from": "src", "to": "dst"}
 class TypedInsert:
     """A new row. For edges `values` has `src` and `dst` too."""
 
+    line: int
     entity: EntityType
     values: Mapping[str, Operand]
 
@@ -40,6 +41,7 @@ class TypedInsert:
 class TypedUpdate:
     """New values for the nodes that satisfy the predicate, whose column belongs to no variable."""
 
+    line: int
     entity: NodeType
     values: Mapping[str, Operand]
     where: Comparison
@@ -49,11 +51,13 @@ class TypedUpdate:
 class TypedDelete:
     """The rows that satisfy the predicate go; of a node, its edges too."""
 
+    line: int
     entity: EntityType
     where: Comparison
 
 
 TypedStatement = TypedInsert | TypedUpdate | TypedDelete
+"""`line` is where the statement stands in the query text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +105,16 @@ def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
 def _statement(scope: Scope, statement: Statement) -> TypedStatement:
     if not isinstance(statement, Delete):
         _refuse_repeats(scope, statement.assignments)
-    entity = _entity(scope, statement)
+    entity, line = _entity(scope, statement), scope.source.span(statement.type_name.region).line
     if isinstance(statement, Insert):
-        return _insert(scope, statement, entity)
+        return _insert(scope, statement, entity, line)
     if isinstance(statement, Delete):
-        return TypedDelete(entity, _where(scope, entity, statement.where))
+        return TypedDelete(line, entity, _where(scope, entity, statement.where))
     if isinstance(entity, EdgeType):
         message = f"T16: update mutation for edge type `{entity.name}` is not supported"
         raise scope.error(statement.type_name.region, message)
     values = _assignments(scope, entity, statement.assignments)
-    return TypedUpdate(entity, values, _where(scope, entity, statement.where))
+    return TypedUpdate(line, entity, values, _where(scope, entity, statement.where))
 
 
 def _entity(scope: Scope, statement: Statement) -> EntityType:
@@ -122,7 +126,7 @@ def _entity(scope: Scope, statement: Statement) -> EntityType:
     return found
 
 
-def _insert(scope: Scope, statement: Insert, entity: EntityType) -> TypedInsert:
+def _insert(scope: Scope, statement: Insert, entity: EntityType, line: int) -> TypedInsert:
     values = _assignments(scope, entity, statement.assignments)
     region = statement.type_name.region
     if isinstance(entity, EdgeType):
@@ -138,7 +142,7 @@ def _insert(scope: Scope, statement: Insert, entity: EntityType) -> TypedInsert:
             either = "" if source is None else f" or @embed source `{source}`"
             message = f"T12: insert for `{entity.name}` must provide non-nullable property `{prop.name}`{either}"
             raise scope.error(region, message)
-    return TypedInsert(entity, values)
+    return TypedInsert(line, entity, values)
 
 
 def _embed_source(prop: Property) -> str | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,15 @@ def test_storage_option_refuses_what_is_no_pair(text: str) -> None:
         values.storage_option(text)
 
 
+def test_a_local_path_may_be_a_file_uri(tmp_path: Path) -> None:
+    (tmp_path / "a b.pg").touch()
+    assert values.existing_file(f"file://{tmp_path}/a%20b.pg") == f"{tmp_path}/a b.pg"
+    with pytest.raises(ValueError, match="is a folder, not a file"):
+        values.existing_file(str(tmp_path))
+
+
 def test_local_path_refuses_uris() -> None:
+    with pytest.raises(ValueError, match="names no path of this machine"):
+        values.local_path("file://server/summary.json")
     with pytest.raises(ValueError, match="on this machine"):
         values.local_path("s3://bucket/summary.json")

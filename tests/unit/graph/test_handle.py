@@ -10,6 +10,7 @@ import pytest
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.handle import Graph, Where
+from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
 
 SCHEMA = "node Lamp { tag: String @key }"
@@ -105,3 +106,22 @@ def test_states_that_are_not_there_say_which_are(graph: Graph) -> None:
         graph.count("node:Lamp", version=99)
     with pytest.raises(NotFoundError, match=r"no commit at or before 1999-01-01; the first is of 20\d\d-\d\d-\d\dT"):
         graph.count("node:Lamp", as_of="1999-01-01")
+
+
+def test_places_of_this_machine_may_be_uris(graph: Graph, tmp_path: Path) -> None:
+    lines = tmp_path / "more lamps.jsonl"
+    lines.write_text(lamp("b") + "\n{\n")
+    again = Graph.open(f"file://{graph.uri}")
+    assert again.uri == graph.uri
+    report = f"file://{tmp_path}/bad%20rows.jsonl"
+    options = LoadOptions(max_bad_rows=1, bad_rows=report)
+    assert again.load(f"file:{tmp_path}/more%20lamps.jsonl", options=options).nodes_loaded == {"Lamp": 1}
+    assert [json.loads(line)["line"] for line in (tmp_path / "bad rows.jsonl").read_text().splitlines()] == [2]
+    assert Graph.init(f"file:{tmp_path}/h", SCHEMA).uri == f"{tmp_path}/h"
+
+
+def test_other_stores_are_refused_by_name(graph: Graph) -> None:
+    with pytest.raises(BadRequestError, match="input 'abfss://c@a/f' has an unsupported scheme: input is read"):
+        graph.load("abfss://c@a/f")
+    with pytest.raises(BadRequestError, match=r"'gs://b/bad\.jsonl' has an unsupported scheme"):
+        graph.load([lamp("b")], options=LoadOptions(bad_rows="gs://b/bad.jsonl"))

@@ -22,7 +22,7 @@ from spark_omnigraph.errors import (
 from spark_omnigraph.graph import check as check_module
 from spark_omnigraph.graph import mutate as mutate_module
 from spark_omnigraph.graph import mutation_staging
-from spark_omnigraph.graph.mutate import ChangedRows
+from spark_omnigraph.graph.mutation_staging import ChangedRows
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  mail: String? @unique  seen: DateTime?  @range(age, 0..150) }
@@ -201,6 +201,65 @@ def test_a_refused_mutation_leaves_nothing(graph: Graph, statements: str, words:
         graph.mutate(query('insert Note { text: "first" } ' + statements))
     assert files(graph) == found
     assert graph.snapshot().version == version
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'query q() {\n  insert Note { text: "x" }\n  insert Person {\n    name: "d", age: 151 }\n}',
+            "@range violation on Person.age: value 151 > max 150 (line 3: insert Person)",
+        ),
+        (
+            'query q() {\n  insert Person { name: "d", age: 5 }\n  update Person set { age: 200 } where name = "d"\n}',
+            "@range violation on Person.age: value 200 > max 150 (line 3: update Person)",
+        ),
+        (
+            'query q() {\n  update Person set { age: 5 } where name = "a"\n  insert Person { name: "a", age: 200 }\n}',
+            "@range violation on Person.age: value 200 > max 150 (line 3: insert Person)",
+        ),
+        (
+            'query q() {\n  insert Knows { from: "a", to: "nope" }\n  insert Knows { from: "a", to: "none" }\n}',
+            "dst 'nope' not found in Person (line 2: insert Knows); "
+            "dst 'none' not found in Person (line 3: insert Knows)",
+        ),
+        (
+            'query q() {\n  insert Note { text: "x" } insert Knows { from: "z", to: "a" }\n'
+            '  insert Knows { from: "z", to: "b" }\n  insert Person { name: "z" }\n}',
+            "src 'z' not found in Person, since a later statement makes it: put that one first (line 2: insert Knows)",
+        ),
+        (
+            'query q() {\n\n  insert Person { name: "d", age: 2.5 }\n}',
+            "cannot convert 2.5 to I32?: Person: property 'age' expects I32, got 2.5 (line 3: insert Person)",
+        ),
+    ],
+)
+def test_a_refusal_names_the_statement(graph: Graph, text: str, said: str) -> None:
+    with pytest.raises((ConstraintError, BadRequestError)) as caught:
+        graph.mutate(text)
+    assert caught.value.message == said
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        'insert Person { name: "d" } insert Person { name: "a" } insert Knows { from: "a", to: "d" }',
+        "update Person set { age: 9 } where age >= 2",
+        'insert Note { text: "x" }',
+        'delete Person where name = "a"',
+        'delete Person where name = "nobody"',
+        'update Person set { age: 9 } where name = "nobody"',
+    ],
+)
+def test_a_dry_run_counts_what_the_run_does(graph: Graph, statements: str) -> None:
+    for branch in ("main", "draft"):
+        if branch != "main":
+            graph.create_branch(branch)
+        said = graph.mutate(query(statements), branch=branch, dry_run=True)
+        assert said.commit is None
+        assert said.tables == graph.mutate(query(statements), branch=branch).tables
+        if "nobody" not in statements and branch == "main":
+            assert said.tables
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
