@@ -37,6 +37,8 @@ from spark_omnigraph.validate.probes import (
 )
 
 _DANGLING_NAMED = 5
+_RETURNS = 100
+"""Times that the checks of a table start again because a superseded record took the place of a refused one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class LoadChecker:
         self._staged = staged
         self._targets = targets
         self._options = options
-        self._superseded: dict[str, int] = {}
+        self._superseded: dict[str, Rows] = {}
         self._indexes: dict[str, KeyIndex] = {}
         self._indexing = Lock()
         self._endpoint_types = {name for e in catalog.edges.values() for name in (e.from_type, e.to_type)}
@@ -90,7 +92,7 @@ class LoadChecker:
         # Arrow and Lance work outside the interpreter lock, so threads share the cores.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
             findings = [*pool.map(check, nodes), *pool.map(check, edges)]
-        superseded = {key: count for key, count in sorted(self._superseded.items()) if count}
+        superseded = {key: len(rows) for key, rows in sorted(self._superseded.items()) if len(rows)}
         return CheckResult([found for of_table in findings for found in of_table], superseded)
 
     def refuse_dangling(self, mentioned: frozenset[str]) -> None:
@@ -103,11 +105,16 @@ class LoadChecker:
         """Findings of one table. Touches no other table but to read node ids, which are final by then."""
         entity = self._entity(table)
         found = self._check_ids(table, entity)
+        passes = 0
         while more := self._check_rules(table, entity, mentioned):
             found += more
             if self._mode is not LoadMode.MERGE:
                 break
-            # A refused row gives back the stored row that it would have replaced, and with it what that row holds.
+            # A refused row gives back the stored row that it would have replaced, and with it what that row holds. An
+            # earlier record that it superseded comes before that stored row.
+            passes += 1
+            if passes <= _RETURNS:
+                self._bring_back(table, more)
         if entity.name in self._endpoint_types and not isinstance(entity, EdgeType):
             table.load(["id"])
         return found
@@ -138,7 +145,7 @@ class LoadChecker:
         later = _repeats([ids], table, keep_last=self._last_wins)
         if self._last_wins:
             table.drop(later)
-            self._superseded[table.table_key] = len(later)
+            self._superseded[table.table_key] = later
             return []
         columns = list(entity.key or ("id",))
         label = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
@@ -148,6 +155,22 @@ class LoadChecker:
             return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
 
         return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
+
+    def _bring_back(self, table: RowsToCheck, refused: list[Finding]) -> None:
+        """Takes, for each refused row, the last record that it superseded."""
+        superseded = self._superseded.get(table.table_key)
+        if superseded is None or not len(superseded):
+            return
+        ids = table.column("id")
+        lost = ids.take(pa.array(np.concatenate([finding.rows for finding in refused]))).unique()
+        earlier = ids.take(pa.array(superseded)).combine_chunks()
+        place = pc.index_in(earlier, value_set=lost)
+        candidates = superseded[np.asarray(place.is_valid())]
+        groups = np.asarray(place.drop_null())
+        order = np.lexsort((-table.input_rank[candidates], groups))
+        chosen = candidates[order][np.unique(groups[order], return_index=True)[1]]
+        table.take_back(chosen)
+        self._superseded[table.table_key] = np.setdiff1d(superseded, chosen)
 
     def _check_unique(self, table: RowsToCheck, probe: UniqueProbe) -> list[Finding]:
         table.load(["id", *probe.columns])

@@ -131,3 +131,6 @@ class PendingTable:
 
     def drop(self, rows: Rows) -> None:
         self.dropped[rows] = True
+
+    def take_back(self, rows: Rows) -> None:
+        self.dropped[rows] = False

@@ -53,6 +53,8 @@ class RowsToCheck(Protocol):
 
     def drop(self, rows: Rows) -> None: ...
 
+    def take_back(self, rows: Rows) -> None: ...
+
 
 class StagedTable:
     """Rows of one table in file order, numbered from 0 over all its fragments (in range order).
@@ -128,6 +130,10 @@ class StagedTable:
 
     def drop(self, rows: Rows) -> None:
         self.dropped[rows] = True
+
+    def take_back(self, rows: Rows) -> None:
+        """Rows that were dropped and are to be committed after all."""
+        self.dropped[rows] = False
 
     def dropped_by_range(self) -> dict[int, Rows]:
         """Range index → ordinals of dropped rows."""

@@ -19,7 +19,7 @@ from spark_omnigraph import (
     StorageError,
     TableCounts,
 )
-from spark_omnigraph.errors import BadRow
+from spark_omnigraph.errors import BadRow, Rule
 from spark_omnigraph.storage.layout import RECOVERY
 
 SCHEMA = """
@@ -522,3 +522,45 @@ def test_a_report_may_be_named_by_a_path(tmp_path: Path) -> None:
     with pytest.raises(BadRowsError):
         graph.load(['{"type": "Nope"}'], options=LoadOptions(bad_rows=report))
     assert json.loads(report.read_text())["rule"] == "unknown_type"
+
+
+BADGES = "node Badge { name: String @key  code: I32? @unique } edge Wears: Badge -> Badge @card(0..1)"
+
+
+def badge(name: str, code: int | None) -> str:
+    return json.dumps({"type": "Badge", "data": {"name": name, "code": code}})
+
+
+def wears(edge_id: str, src: str, dst: str) -> str:
+    return json.dumps({"edge": "Wears", "from": src, "to": dst, "data": {"id": edge_id}})
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("files", [True, False])
+def test_the_last_repeat_that_breaks_no_rule_wins(tmp_path: Path, files: bool, stored: bool) -> None:
+    graph = Graph.init(tmp_path / "g", BADGES)
+    graph.load([badge("held", 1), *([badge("x", 9), badge("y", 8)] if stored else [])])
+    lines = [badge("x", 5), badge("x", 6), badge("x", 1), badge("y", 7), badge("x", 1), badge("z", None)]
+    source: list[str] = lines
+    if files:
+        for at, text in enumerate(lines):
+            (tmp_path / f"{at}.jsonl").write_text(text)
+        source = [str(tmp_path / f"{at}.jsonl") for at in range(len(lines))]
+    with pytest.raises(BadRowsError, match="2 bad rows") as refused:
+        graph.load(source, "merge")
+    assert {row.rule for row in refused.value.summary.sample} == {Rule.UNIQUE}
+    report = graph.load(source, "merge", options=LoadOptions(max_bad_rows=2))
+    updated = 2 if stored else 0
+    assert report.tables["node:Badge"] == TableCounts(6, 4, 2, 3 - updated, updated, superseded=1)
+    codes = {row["id"]: row["code"] for row in (json.loads(line)["data"] for line in graph.export())}
+    assert codes == {"held": 1, "x": 6, "y": 7, "z": None}
+
+
+def test_an_earlier_edge_takes_the_place_of_one_that_dangles(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", BADGES)
+    graph.load([badge("a", 1), badge("b", 2)])
+    lines = [wears("e", "a", "b"), wears("e", "a", "nowhere"), wears("f", "b", "a"), wears("f", "a", "a")]
+    report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=2))
+    assert report.bad_rows.per_rule == {"cardinality": 1, "endpoint": 1}
+    ends = {row["data"]["id"]: (row["from"], row["to"]) for row in map(json.loads, graph.export(["Wears"]))}
+    assert ends == {"e": ("a", "b"), "f": ("b", "a")}
