@@ -64,8 +64,10 @@ def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with
             "remove the bad rows first, or load the records from files"
         )
     fields = list(physical_schema(entity))
-    # Lance finds no column of a file that stands behind blobs: what comes before them must do for a report.
-    schema = pa.schema(takewhile(lambda field: field.name not in blobs, fields))
+    # Lance finds no column of a file that stands behind blobs: what comes before them, and what travels beside the
+    # file, must do for a report.
+    before = list(takewhile(lambda field: field.name not in blobs, fields))
+    schema = pa.schema([*before, *(field for field in fields[len(before) :] if field.name in target.beside)])
     return read_staged(target.uri, fragment.file, schema.names, context.storage_options).cast(schema)
 
 

@@ -289,3 +289,12 @@ def test_a_dry_run_keeps_no_name(graph: Graph) -> None:
     request, plan, staged = stage(graph, "node:Person", [people()], dry_run=True)
     finish_frame_load(graph.store, replace(request, transaction=Transaction("job", 1)), plan, staged)
     assert graph.snapshot() == before
+
+
+def test_a_refused_row_shows_the_unique_value_behind_its_blob(tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", "node File { name: String @key  content: Blob?  hash: String? @unique  z: I32? }")
+    rows = pa.table({"name": ["x", "y"], "content": [b"1", b"2"], "hash": ["h", "h"], "z": [1, 2]})
+    with pytest.raises(BadRowsError) as caught:
+        write(g, "node:File", rows)
+    [row] = caught.value.summary.sample
+    assert json.loads(row.raw) == {"type": "File", "data": {"id": "y", "hash": "h"}}
