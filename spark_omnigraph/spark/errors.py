@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from pyspark.errors import PySparkException
 
@@ -44,13 +44,12 @@ class CodedError(Exception):
     """An OmnigraphError as text; only for crossing Spark."""
 
 
-@contextmanager
-def coded() -> Iterator[None]:
+class coded(AbstractContextManager[None]):  # noqa: N801 - used as a function, and a class keeps two lines out of texts
     """Inside a worker of Spark: errors of ours leave as coded texts."""
-    try:
-        yield
-    except OmnigraphError as error:
-        raise CodedError(encode(error)) from error
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OmnigraphError):
+            raise CodedError(encode(error)) from error
 
 
 @contextmanager

@@ -45,6 +45,13 @@ _SCALARS: Mapping[Scalar, DataType] = {
     Scalar.VECTOR: ArrayType(FloatType()),
 }
 
+_WIDER: Mapping[type[DataType], tuple[type[DataType], ...]] = {
+    IntegerType: (LongType, DoubleType),
+    FloatType: (DoubleType,),
+}
+"""Types that hold every value of another exactly, decimals apart."""
+_DIGITS: Mapping[type[DataType], int] = {IntegerType: 10, LongType: 19}
+
 
 def spark_type(prop: PropType) -> DataType:
     """Spark type of a property; elements of lists and vectors may be null."""
@@ -73,13 +80,13 @@ def select_columns(frame: StructType, columns: Sequence[str], owner: str) -> Str
 
 
 def check_user_schema(frame: StructType, asked: StructType, owner: str) -> None:
-    """Refuses a schema given by the user whose columns or types are not those of the graph."""
+    """Refuses a schema given by the user with a column that the graph lacks, or a type that cannot hold its values."""
     selected = select_columns(frame, asked.names, owner)
     for have, want in zip(selected.fields, asked.fields, strict=True):
-        if not _same_type(have.dataType, want.dataType):
+        if not _holds(want.dataType, have.dataType):
             raise BadRequestError(
                 f"column '{have.name}' of {owner} is {have.dataType.simpleString()}, "
-                f"the schema given asks for {want.dataType.simpleString()}"
+                f"the schema given asks for {want.dataType.simpleString()}: give that type or a wider one"
             )
         if have.nullable and not want.nullable:
             raise BadRequestError(f"column '{have.name}' of {owner} may be null, the schema given says NOT NULL")
@@ -110,8 +117,14 @@ def _cast(column: pa.Array, wanted: pa.Field) -> pa.Array:
         raise StorageError(f"storage: column '{wanted.name}' holds a value that Spark cannot show: {error}") from error
 
 
-def _same_type(have: DataType, want: DataType) -> bool:
-    """Equal up to the nullability of array elements, which a DDL text cannot state."""
+def _holds(want: DataType, have: DataType) -> bool:
+    """True for the same type, and for one that holds each of its values exactly.
+
+    A DDL text cannot say that the elements of an array are never null.
+    """
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
-        return want.containsNull and _same_type(have.elementType, want.elementType)
-    return have == want
+        return want.containsNull and _holds(want.elementType, have.elementType)
+    if isinstance(want, DecimalType):
+        digits = _DIGITS.get(type(have)) if not isinstance(have, DecimalType) else have.precision
+        return digits is not None and want.precision - want.scale >= digits
+    return have == want or type(want) in _WIDER.get(type(have), ())

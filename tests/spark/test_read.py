@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+import json
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_omnigraph import Graph
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
 from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
 from spark_omnigraph.spark.errors import translate, typed_errors
-from tests.spark.graphs import branched_graph, new_graph, publish
-from tests.unit.spark.graph_types import BLOB, MOMENTS, millis, stored_things, things
+from tests.spark.graphs import SCHEMA, branched_graph, new_graph, publish
+from tests.unit.spark.graph_types import BLOB, MOMENTS, millis, stored_things, things, utc
 
 
 def load(spark: SparkSession, uri: str, **options: str) -> DataFrame:
@@ -74,6 +76,65 @@ def test_an_empty_table_has_the_schema_of_the_catalog(spark: SparkSession, graph
     assert frame.count() == 0
 
 
+def test_columns_without_values_have_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load(['{"type": "Empty", "data": {"name": "a"}}', '{"type": "Empty", "data": {"name": "b"}}'])
+    frame = load(spark, graph.uri, node="Empty")
+    assert frame.schema.simpleString() == (
+        "struct<id:string,big:decimal(20,0),day:date,name:string,tags:array<string>>"
+    )
+    assert {tuple(r) for r in frame.collect()} == {("a", None, None, "a", None), ("b", None, None, "b", None)}
+    assert ids(load(spark, graph.uri, node="Empty", where='[["big", "is null"], ["tags", "is null"]]')) == {"a", "b"}
+    assert load(spark, graph.uri, node="Empty", where='[["big", "!=", 1]]').count() == 0
+
+
+ZONES = ("Asia/Kolkata", "America/St_Johns")
+INSTANTS = [
+    *(utc(1, 1, 1), utc(1, 1, 2, 3, 4, 5, 6000), utc(1582, 10, 4, 23), utc(1582, 10, 15), utc(1883, 11, 18, 17)),
+    *(
+        utc(1899, 12, 31, 23, 59, 59, 999000),
+        utc(1906, 1, 1),
+        utc(1935, 3, 30, 3),
+        utc(1969, 12, 31, 23, 59, 59, 999000),
+    ),
+    *(utc(1970, 1, 1), utc(2024, 3, 10, 5, 29, 59, 999000), utc(2024, 11, 3, 4, 30), utc(2024, 11, 3, 5, 30)),
+    *(utc(2262, 4, 12), utc(9999, 12, 31, 23, 59, 59, 999000)),
+]
+"""Years 1 to 9999, changes of calendars and of clocks, and the hour that St. John's has twice."""
+
+
+def test_instants_are_written_and_read_alike_in_every_session_zone(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node At { k: String @key  t: DateTime  ts: [DateTime]? }")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for zone in ZONES:
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            numbers = spark.createDataFrame(
+                [(f"{zone}{n}", millis(t)) for n, t in enumerate(INSTANTS)], "k string, m long"
+            )
+            frame = numbers.selectExpr("k", "timestamp_millis(m) as t", "array(timestamp_millis(m), null) as ts")
+            with typed_errors():
+                frame.write.format("omnigraph").mode("append").option("node", "At").save(graph.uri)
+        graph.load(
+            [json.dumps({"type": "At", "data": {"k": f"json{n}", "t": _iso(t)}}) for n, t in enumerate(INSTANTS)]
+        )
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        rows = (
+            load(spark, graph.uri, node="At")
+            .selectExpr("k", "unix_millis(t) as t", "unix_millis(ts[0]) as first")
+            .collect()
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    found = {row["k"]: (row["t"], row["first"]) for row in rows}
+    wanted = {f"{zone}{n}": (millis(t), millis(t)) for zone in ZONES for n, t in enumerate(INSTANTS)}
+    assert found == wanted | {f"json{n}": (millis(t), None) for n, t in enumerate(INSTANTS)}
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def test_branches_and_times(spark: SparkSession, tmp_path: Path) -> None:
     store, commits = branched_graph(tmp_path / "g")
     uri = store.root
@@ -99,16 +160,31 @@ def test_a_load_is_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     store = new_graph(tmp_path / "g")
     publish(store, {"node:Thing": stored_things()})
     frame = load(spark, store.root, node="Thing")
-    publish(store, {"node:Thing": stored_things()})
-    assert frame.count() == 6
     pruned = spark.read.schema("i32 int").format("omnigraph").option("node", "Thing").load(store.root)
-    assert pruned.count() == 12
     publish(store, {"node:Thing": stored_things()})
     assert frame.count() == 6
+    assert pruned.count() == 12, "with a schema of the user Spark asks nobody before the first action"
+    publish(store, {"node:Thing": stored_things()})
     assert frame.filter("b").count() == 2
     assert frame.union(frame).count() == 12
     assert pruned.count() == 12
     assert load(spark, store.root, node="Thing").count() == 18
+
+
+def test_a_cached_frame_is_of_one_snapshot_and_no_other_frame_is(spark: SparkSession, tmp_path: Path) -> None:
+    store = new_graph(tmp_path / "g")
+    publish(store, {"node:Thing": stored_things()})
+    frame = read_nodes(spark, store.root, "Thing").cache()
+    try:
+        assert frame.count() == 6
+        publish(store, {"node:Thing": stored_things()})
+        assert frame.count() == 6
+        assert frame.filter("b").count() == 2
+        assert read_nodes(spark, store.root, "Thing").count() == 12
+    finally:
+        frame.unpersist()
+    assert frame.count() == 6
+    assert frame.union(read_nodes(spark, store.root, "Thing")).count() == 18
 
 
 def test_options_that_narrow(spark: SparkSession, graph: str) -> None:
@@ -129,7 +205,11 @@ def test_a_schema_of_the_user_prunes_and_is_verified(spark: SparkSession, graph:
 
     assert read("u64 decimal(20,0), id string").columns == ["u64", "id"]
     assert {r["i32"] for r in read("i32 int").collect()} == set(things()["i32"])
-    for schema in ("i32 bigint", "nope int", "ts timestamp_ntz"):
+    wide = read("i32 bigint, u32 decimal(19,0), v array<double>").orderBy("i32").collect()
+    assert [r["i32"] for r in wide] == sorted(things()["i32"], key=lambda n: (n is not None, n))
+    assert {r["u32"] for r in wide} == set(things()["u32"])
+    assert [3.0, 4.0] in [r["v"] for r in wide]
+    for schema in ("i64 int", "nope int", "ts timestamp_ntz"):
         with pytest.raises(BadRequestError), typed_errors():
             read(schema).collect()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import ReadTarget, resolve
-from spark_omnigraph.graph.scan import branches_table, commits_table, tables_table, type_at
+from spark_omnigraph.graph.scan import branches_table, commits_table, recoveries_table, tables_table, type_at
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.storage.graph_store import GraphStore
 from tests.spark.graphs import SCHEMA, branched_graph
@@ -78,6 +80,43 @@ def test_tables_list_nodes_first(store: GraphStore) -> None:
         ("node:Thing", "node", "Thing", 6, "main"),
         ("edge:Link", "edge", "Link", 5, "dev/one"),
     ]
+
+
+def test_indexes_are_complete_when_they_cover_every_row(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node A { k: String @key  n: I32? @index }  node B { k: String @key }")
+
+    def coverage(version: int | None = None) -> dict[str, tuple[object, ...]]:
+        rows = tables_table(graph.store, graph.catalog(), graph.snapshot(version=version)).to_pylist()
+        assert all(r["bytes"] > 0 for r in rows if r["fragments"])
+        return {r["type"]: (r["rows"], r["fragments"], r["indexes"], r["indexes_complete"]) for r in rows}
+
+    graph.load(['{"type": "A", "data": {"k": "x", "n": 1}}'])
+    indexed = graph.snapshot().version
+    assert coverage() == {"A": (1, 1, 3, 3), "B": (0, 0, 2, 2)}
+    graph.load(['{"type": "A", "data": {"k": "y", "n": 2}}'], options=LoadOptions(build_indexes=False))
+    assert coverage() == {"A": (2, 2, 3, 0), "B": (0, 0, 2, 2)}
+    assert coverage(indexed)["A"] == (1, 1, 3, 3)
+    graph.ensure_indices()
+    assert coverage()["A"] == (2, 2, 3, 3)
+
+
+def test_a_recovery_is_a_row(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node A { k: String @key }")
+    assert recoveries_table(graph.store).num_rows == 0
+    entry = graph.snapshot().entries["node:A"]
+    table = {"table_key": "node:A", "table_path": f"{graph.uri}/{entry.location}"}
+    pins = {"expected_version": entry.version, "post_commit_pin": entry.version + 1}
+    operation = "01J0000000000000000000000A"
+    sidecar = {
+        "schema_version": 2, "operation_id": operation, "started_at": "1750000000000000", "branch": None,
+        "actor_id": "eve", "writer_kind": "Load", "tables": [{**table, **pins}],
+    }  # fmt: skip
+    graph.store.objects.put(f"__recovery/{operation}.json", json.dumps(sidecar).encode())
+    Graph.open(graph.uri)
+    (row,) = recoveries_table(graph.store).to_pylist()
+    assert (row["for_actor"], row["operation"], row["writer"]) == ("eve", operation, "Load")
+    assert row["kind"] == "RolledBack"
+    assert json.loads(row["outcomes"]) == [], "no table had moved"
 
 
 def test_a_graph_is_found_by_its_schema_file(tmp_path: Path) -> None:

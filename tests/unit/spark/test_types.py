@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import ArrayType, FloatType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.spark.types import arrow_target, check_user_schema, frame_schema, select_columns, to_frame
@@ -87,16 +99,46 @@ def test_a_schema_of_the_user_may_drop_reorder_and_loosen() -> None:
     check_user_schema(frame_schema(THING), asked, "'Thing'")
 
 
+WIDE: dict[str, DataType] = {
+    "i32": LongType(),
+    "i64": DecimalType(20, 1),
+    "u32": DecimalType(19, 0),
+    "u64": DecimalType(38, 2),
+    "f32": DoubleType(),
+    "nums": ArrayType(DoubleType()),
+    "v": ArrayType(DoubleType()),
+}
+
+
+def test_a_schema_of_the_user_may_widen(tmp_path: Path) -> None:
+    """Every value is the same number in the wider type."""
+    asked = StructType([StructField(name, kind) for name, kind in WIDE.items()])
+    check_user_schema(frame_schema(THING), asked, "'Thing'")
+    pinned, target = write_table(tmp_path / "t", stored_things()), arrow_target(asked)
+    (batch,) = [to_frame(b, target) for b in read_batches(Scan(pinned, tuple(asked.names)))]
+    assert batch.schema.equals(target)
+    stored = things()
+    assert batch.to_pydict() == {name: stored[name] for name in asked.names}
+
+
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (StructField("i32", LongType()), "column 'i32' of 'Thing' is int, the schema given asks for bigint"),
+        (StructField("i64", IntegerType()), "column 'i64' of 'Thing' is bigint, the schema given asks for int: give"),
+        (StructField("i64", DoubleType()), "'i64' of 'Thing' is bigint, the schema given asks for double"),
+        (StructField("u64", LongType()), "'u64' of 'Thing' is decimal\\(20,0\\), the schema given asks for bigint"),
+        (StructField("u64", DecimalType(21, 2)), r"asks for decimal\(21,2\)"),
+        (StructField("i32", DecimalType(10, 1)), r"asks for decimal\(10,1\)"),
+        (StructField("f64", FloatType()), "asks for float"),
+        (StructField("f64", DecimalType(38, 10)), "asks for decimal"),
+        (StructField("i32", StringType()), "asks for string"),
+        (StructField("ts", DateType()), "asks for date"),
         (StructField("nope", LongType()), "has no column 'nope'"),
         (StructField("i32", IntegerType(), nullable=False), "may be null, the schema given says NOT NULL"),
         (StructField("v", ArrayType(FloatType(), containsNull=False)), "is array<float>"),
         (StructField("v", ArrayType(IntegerType())), "asks for array<int>"),
     ],
 )
-def test_a_schema_of_the_user_must_have_the_graphs_types(field: StructField, message: str) -> None:
+def test_a_schema_of_the_user_must_hold_the_graphs_values(field: StructField, message: str) -> None:
     with pytest.raises(BadRequestError, match=message):
         check_user_schema(frame_schema(THING), StructType([field]), "'Thing'")
