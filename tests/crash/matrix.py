@@ -123,6 +123,18 @@ def expire_leases(graph: Graph) -> None:
             graph.store.objects.put(f"__recovery/{name}", content)
 
 
+def expire_claims(graph: Graph) -> None:
+    """Claims of processes that stand still or are gone run out."""
+    for name in graph.store.objects.list("__recovery"):
+        if name.endswith(".claim"):
+            graph.store.objects.put(f"__recovery/{name}", json.dumps({"token": "gone", "expires_at": 0}).encode())
+
+
+def give_up(graph: Graph) -> None:
+    expire_leases(graph)
+    expire_claims(graph)
+
+
 def check_after_crash(root: Path | str, writer: Writer, row: Row, options: Mapping[str, str] | None = None) -> None:
     """What `row` says is what readers, a read-write open and the next writer find."""
     reader = Graph.open(root, mode="r", storage_options=options)

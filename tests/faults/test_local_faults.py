@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, OmnigraphError
+from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from tests.crash.matrix import FINISHED_AFTER, VISIBLE_AFTER, crashed, give_up
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, assert_whole, make_graph, make_untidy, person, run, state
 from tests.faults.local import Faults, When, injected
 
@@ -141,3 +143,58 @@ def test_some_calls_of_maintenance_fail_once(tmp_path: Path, untidy: Path, when:
 @pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
 def test_each_call_of_maintenance_fails_once(tmp_path: Path, untidy: Path, when: When) -> None:
     maintenance(untidy, tmp_path, when, slice(None))
+
+
+DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED)
+
+
+def recovery(root: Path, faults: Faults) -> str:
+    with injected(faults):
+        try:
+            Graph.open(root)
+        except OmnigraphError as error:
+            return error.kind
+    return "returned"
+
+
+def recoveries(world: Path, folder: Path, died_at: CrashPoint, when: When, numbers: slice) -> None:
+    """Whatever call fails, readers see one state and the next recovery ends as the first would have."""
+    writer, done = WRITERS["merge"], died_at in FINISHED_AFTER
+    shutil.copytree(world, folder / "died")
+    with stop_at(died_at):
+        assert crashed(lambda: run(Graph.open(folder / "died"), writer))
+    give_up(Graph.open(folder / "died", mode="r"))
+    shutil.copytree(folder / "died", folder / "counted")
+    counted = Faults()
+    assert recovery(folder / "counted", counted) == "returned"
+    for number in range(len(counted.calls))[numbers]:
+        root = folder / f"{number}"
+        shutil.copytree(folder / "died", root)
+        outcome = recovery(root, Faults(number, when))
+        where = f"{counted.calls[number]} ({number}), {when.value}: {outcome}"
+        reader = Graph.open(root, mode="r")
+        seen = state(reader)
+        assert seen in ((writer.after,) if died_at in VISIBLE_AFTER else (BEFORE, writer.after)), where
+        give_up(reader)
+        graph = Graph.open(root)
+        assert state(graph) == (writer.after if done else BEFORE), where
+        assert_whole(graph)
+        assert [audit.kind for audit in graph.recoveries()] == ["RolledForward" if done else "RolledBack"], where
+        commits = graph.commits()
+        assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], where
+        graph.load([person("later", 1)], "merge")
+        assert_whole(graph)
+        shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
+def test_some_calls_of_a_recovery_fail_once(tmp_path: Path, world: Path, when: When) -> None:
+    recoveries(world, tmp_path, CrashPoint.LANDED_ALL, when, slice(4 * list(When).index(when), None, 12))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("died_at", DIED_AT, ids=lambda p: p.value)
+@pytest.mark.parametrize("when", list(When), ids=lambda w: w.value)
+def test_each_call_of_a_recovery_fails_once(tmp_path: Path, world: Path, died_at: CrashPoint, when: When) -> None:
+    recoveries(world, tmp_path, died_at, when, slice(None))

@@ -32,7 +32,8 @@ class Worker:
 
     def step(self) -> None:
         self._number += 1
-        verb = self._dice.choices(["load", "read", "recover", "branch", "index"], [12, 3, 1, 1, 1])[0]
+        verbs = ["load", "mutate", "read", "recover", "branch", "index", "optimize"]
+        verb = self._dice.choices(verbs, [12, 4, 3, 1, 1, 1, 1])[0]
         tag = f"h{self._seed}-{self._number}"
         try:
             answer = getattr(self, f"_{verb}")(tag)
@@ -54,6 +55,15 @@ class Worker:
         graph = Graph.open(self._root)
         report = graph.load(lines, mode, branch=branch, base=base, actor=tag, options=options)
         return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
+
+    def _mutate(self, tag: str) -> Json:
+        """One node is changed, or goes with its edges."""
+        key, branch = self._dice.choice(KEYS), self._dice.choice(BRANCHES)
+        mode = self._dice.choice(["update", "delete"])
+        what = f'update Part set {{ tag: "{tag}" }}' if mode == "update" else "delete Part"
+        say({"verb": "mutate", "tag": tag, "outcome": "tries", "mode": mode, "key": key, "branch": branch})
+        result = Graph.open(self._root).mutate(f'query q() {{ {what} where code = "{key}" }}', branch=branch, actor=tag)
+        return {"outcome": "returned", "commit": result.commit, "warnings": list(result.warnings)}
 
     def _content(self, tag: str) -> tuple[list[str], str]:
         kind = self._dice.choices(["merge", "new", "shared", "parts", "edges", "overwrite"], [5, 4, 2, 3, 3, 1])[0]
@@ -77,6 +87,11 @@ class Worker:
 
     def _recover(self, tag: str) -> Json:
         return {"outcome": "returned", "recovered": len(Graph.open(self._root).recover())}
+
+    def _optimize(self, tag: str) -> Json:
+        branch = self._dice.choice(BRANCHES)
+        tables = Graph.open(self._root).optimize(branch=branch).tables.values()
+        return {"outcome": "returned", "left": sum(table.left is not None for table in tables)}
 
     def _index(self, tag: str) -> Json:
         return {"outcome": "returned", "built": Graph.open(self._root).ensure_indices()}

@@ -27,8 +27,9 @@ edge In: Part -> Bin { tag: String }
 KEYS = [f"k{n}" for n in range(8)]
 RECOVERY = "omnigraph:recovery"
 
-State = Mapping[tuple[str, str], str]
-"""(type, id) → tag."""
+Shown = str | tuple[str, str, str]
+State = Mapping[tuple[str, str], Shown]
+"""(type, id) → tag, and the ends of an edge."""
 
 
 def rows(tag: str, keys: Iterable[str]) -> list[str]:
@@ -57,40 +58,52 @@ def first_rows() -> list[str]:
     return rows("first", KEYS)
 
 
-def shown(lines: Iterable[str]) -> dict[tuple[str, str], str]:
+def _row(line: str) -> tuple[tuple[str, str], Shown]:
+    record = json.loads(line)
+    kind, data = record.get("type") or record["edge"], record["data"]
+    value = (data["tag"], record["from"], record["to"]) if kind == "In" else data["tag"]
+    return (kind, data.get("id") or data["code"]), value
+
+
+def _ends(value: Shown) -> list[tuple[str, str]]:
+    """The nodes at which an edge ends; none for a node."""
+    return [] if isinstance(value, str) else [("Part", value[1]), ("Bin", value[2])]
+
+
+def shown(lines: Iterable[str]) -> dict[tuple[str, str], Shown]:
     """Rows as a state; an id that occurs twice, or an edge without its ends, fails."""
-    found: dict[tuple[str, str], str] = {}
-    ends: list[tuple[str, str]] = []
+    found: dict[tuple[str, str], Shown] = {}
     for line in lines:
-        record = json.loads(line)
-        kind = record.get("type") or record["edge"]
-        key = (kind, record["data"].get("id") or record["data"]["code"])
+        key, value = _row(line)
         assert key not in found, f"{key} is there twice"
-        found[key] = record["data"]["tag"]
-        if kind == "In":
-            ends += [("Part", record["from"]), ("Bin", record["to"])]
+        found[key] = value
+    ends = [end for value in found.values() for end in _ends(value)]
     dangling = [end for end in ends if end not in found]
     assert dangling == [], f"edges end nowhere: {dangling}"
     return found
 
 
 def play(before: State, load: Json) -> State:
-    """The state after a load. One that could not have succeeded on the state before fails."""
-    changed: dict[tuple[str, str], str] = {}
-    kinds = set()
-    for line in load["lines"]:
-        record = json.loads(line)
-        kind = record.get("type") or record["edge"]
-        kinds.add(kind)
-        changed[(kind, record["data"].get("id") or record["data"]["code"])] = record["data"]["tag"]
-        if kind == "In":
-            for end in (("Part", record["from"]), ("Bin", record["to"])):
-                assert end in before or end in changed, f"{load['tag']} was published though {end} was not there"
+    """The state after a load or a mutation. One that could not have succeeded on the state before fails."""
+    if load["mode"] in ("update", "delete"):
+        return _mutated(before, load)
+    changed = dict(_row(line) for line in load["lines"])
+    for end in (end for value in changed.values() for end in _ends(value)):
+        assert end in before or end in changed, f"{load['tag']} was published though {end} was not there"
+    kinds = {kind for kind, _ in changed}
     if load["mode"] == "append":
         double = [key for key in changed if key in before]
         assert double == [], f"{load['tag']} was published though {double} was there"
     kept = {key: tag for key, tag in before.items() if load["mode"] != "overwrite" or key[0] not in kinds}
     return {**kept, **changed}
+
+
+def _mutated(before: State, mutation: Json) -> State:
+    node = ("Part", mutation["key"])
+    assert node in before, f"{mutation['tag']} was published though {node} was not there"
+    if mutation["mode"] == "update":
+        return {**before, node: mutation["tag"]}
+    return {key: value for key, value in before.items() if key != node and node not in _ends(value)}
 
 
 @dataclass
@@ -131,12 +144,13 @@ def _loads(graph: Graph, answers: Iterable[Json]) -> _Loads:
             tried[answer["tag"]] = answer
         elif answer["outcome"] == "returned" and answer.get("commit"):
             done[answer["tag"]] = answer["commit"]
-        elif answer["verb"] in ("load", "branch") and answer["outcome"] != "recovery_required":
+        elif answer["verb"] in ("load", "branch", "mutate") and answer["outcome"] != "recovery_required":
             refused.add(answer["tag"])
     audits = graph.recoveries()
     operations = [audit.operation_id for audit in audits]
     assert len(set(operations)) == len(operations), "a write was recovered twice"
-    finished = {a.commit_id: a.for_actor or "" for a in audits if (a.kind, a.writer_kind) == ("RolledForward", "Load")}
+    writes = [a for a in audits if a.kind == "RolledForward" and a.writer_kind in ("Load", "Mutation")]
+    finished = {a.commit_id: a.for_actor or "" for a in writes}
     empty = {a.commit_id for a in audits} - finished.keys()
     return _Loads(tried, done, refused, finished, empty)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -16,7 +17,7 @@ SEED = 20260131
 
 @pytest.mark.timeout(300)
 def test_a_history_of_killed_and_of_late_processes(tmp_path: Path) -> None:
-    tally = stress.run(str(tmp_path / "g"), 30.0, SEED, 8)
+    tally = stress.run(str(tmp_path / "g"), 60.0, SEED, 8)
     assert tally.killed
     assert tally.stopped
     assert {"tries", "returned"} <= {answer["outcome"] for answer in tally.answers}
@@ -36,7 +37,7 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
             worker.step()
         heard.append([a for a in answers if a["outcome"] == "tries"])
     assert heard[0] == heard[1]
-    assert {a["mode"] for a in heard[0]} == {"append", "merge", "overwrite"}
+    assert {a["mode"] for a in heard[0]} == {"append", "merge", "overwrite", "update", "delete"}
 
 
 class _Stub:
@@ -58,6 +59,11 @@ class _Stub:
     def export(self, **options: object) -> list[str]:
         return []
 
+    def optimize(self, **options: object) -> _Stub:
+        return self
+
+    tables: ClassVar[dict[str, object]] = {}
+    mutate = open
     recover = ensure_indices = export
 
 
@@ -108,6 +114,23 @@ def test_the_checker_finds_a_refused_load_that_is_visible(graph: Graph) -> None:
     answers = load(graph, "a", rows("a", ["k1"]), "merge")
     answers[1] = {"verb": "load", "tag": "a", "outcome": "conflict"}
     with pytest.raises(AssertionError, match="a was refused, and is commit"):
+        check_history(graph, answers)
+
+
+def mutate(graph: Graph, tag: str, mode: str, key: str) -> list[Json]:
+    what = f'update Part set {{ tag: "{tag}" }}' if mode == "update" else "delete Part"
+    result = graph.mutate(f'query q() {{ {what} where code = "{key}" }}', actor=tag)
+    return [
+        {"verb": "mutate", "tag": tag, "outcome": "tries", "mode": mode, "key": key, "branch": None},
+        {"verb": "mutate", "tag": tag, "outcome": "returned", "commit": result.commit},
+    ]
+
+
+def test_the_checker_accepts_mutations_and_finds_an_edge_that_should_be_gone(graph: Graph) -> None:
+    answers = mutate(graph, "a", "update", "k1") + mutate(graph, "b", "delete", "k2")
+    assert check_history(graph, answers)["commits"] == 4
+    answers[2]["mode"], answers[2]["tag"] = "update", "b"
+    with pytest.raises(AssertionError, match="is not what b makes of its parent"):
         check_history(graph, answers)
 
 
