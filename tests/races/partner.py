@@ -1,9 +1,8 @@
-"""The other process of the race tests: opens one graph and loads or reads it on request."""
+"""The other process of the race tests: opens a graph and loads or reads it on request."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,14 +11,28 @@ from spark_omnigraph.graph.handle import Graph
 from tests.support.cases import Json
 from tests.support.workers import serve
 
-OPTIONS = json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
-GRAPH = Graph.open(sys.argv[1], storage_options=OPTIONS)
+OPENED: list[Graph] = []
 
 
-def load(lines: list[str], mode: str, actor: str, branch: str | None = None, base: str | None = None) -> Json:
-    """Loads once. A lost race is an answer; an error that the contract does not allow is one too, by its kind."""
+def open_graph(root: str, options: dict[str, str] | None = None) -> Json:
+    """The graph that all further requests are about."""
+    OPENED[:] = [Graph.open(root, storage_options=options)]
+    return True
+
+
+def load(
+    mode: str,
+    actor: str,
+    lines: list[str] | None = None,
+    source: str | None = None,
+    branch: str | None = None,
+    base: str | None = None,
+) -> Json:
+    """Loads lines or a file once. A lost race is an answer; an error that the contract does not allow is one too, by
+    its kind.
+    """
     try:
-        report = GRAPH.load(lines, mode=mode, actor=actor, branch=branch, base=base)
+        report = OPENED[0].load(source or lines or [], mode=mode, actor=actor, branch=branch, base=base)
     except ConflictError as error:
         return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
     except BadRowsError as error:
@@ -32,7 +45,7 @@ def load(lines: list[str], mode: str, actor: str, branch: str | None = None, bas
 def mutate(text: str) -> Json:
     """Mutates once; what `load` answers, with the rows that were touched."""
     try:
-        result = GRAPH.mutate(text)
+        result = OPENED[0].mutate(text)
     except ConflictError as error:
         return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
     except ConstraintError as error:
@@ -44,13 +57,13 @@ def mutate(text: str) -> Json:
 
 def optimize() -> Json:
     """Files of each table afterwards; None for tables that were left alone."""
-    report = GRAPH.optimize()
+    report = OPENED[0].optimize()
     return {key: None if table.left else table.files_after for key, table in report.tables.items()}
 
 
 def look() -> Json:
     """Rows per tag and table in one snapshot."""
-    return _tags(GRAPH.export())
+    return _tags(OPENED[0].export())
 
 
 def look_often(times: int) -> Json:
@@ -74,11 +87,11 @@ def _tags(lines: Iterator[str]) -> Json:
 
 serve(
     {
+        "open": open_graph,
         "load": load,
         "mutate": mutate,
         "optimize": optimize,
         "look": look,
         "look_often": look_often,
-        "ready": lambda: True,
     }
 )

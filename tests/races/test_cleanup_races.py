@@ -32,39 +32,41 @@ def read_everything(root: Path) -> int:
     return count
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    Graph.init(str(tmp_path / "graph"), SCHEMA).load(records("main", ["m"]))
+    return tmp_path / "graph"
+
+
 @pytest.mark.timeout(600)
-def test_cleanup_beside_loads(tmp_path: Path) -> None:
-    root = tmp_path / "graph"
-    graph = Graph.init(str(root), SCHEMA)
-    graph.load(records("main", ["m"]))
+def test_cleanup_beside_loads(root: Path, partners: tuple[Worker, Worker]) -> None:
+    graph = Graph.open(root)
     removed: list[str] = []
-    with Worker("tests.races.partner", str(root)) as a, Worker("tests.races.partner", str(root)) as b:
-        workers = {"a": a, "b": b}
-        assert all(worker.call("ready") for worker in workers.values())
-        for number in range(ROUNDS):
-            branch = None if number % 3 == 0 else f"b{number // 2}"
-            requests: dict[str, Json] = {
-                name: {
-                    "lines": records(name, [f"{name}{number}"]),
-                    "mode": ("append", "merge")[number % 2],
-                    "actor": name,
-                    "branch": branch,
-                    "base": "main",
-                }
-                for name in workers
+    workers = dict(zip("ab", partners, strict=True))
+    for number in range(ROUNDS):
+        branch = None if number % 3 == 0 else f"b{number // 2}"
+        requests: dict[str, Json] = {
+            name: {
+                "lines": records(name, [f"{name}{number}"]),
+                "mode": ("append", "merge")[number % 2],
+                "actor": name,
+                "branch": branch,
+                "base": "main",
             }
-            for name, worker in workers.items():
-                worker.send("load", **requests[name])
-            for _ in range(6):
-                removed += [item.path for item in graph.cleanup(timedelta(0), confirm=True).items]
-            for name, worker in workers.items():
-                outcome = worker.receive()
-                for _ in range(ATTEMPTS):
-                    if outcome["outcome"] != "conflict":
-                        break
-                    outcome = worker.call("load", **requests[name])
-                assert outcome["outcome"] == "won", json.dumps(outcome)
-            found = {json.loads(line)["data"]["id"] for line in graph.export(["Part"], branch=branch or "main")}
-            assert {f"a{number}", f"b{number}"} <= found
+            for name in workers
+        }
+        for name, worker in workers.items():
+            worker.send("load", **requests[name])
+        for _ in range(6):
+            removed += [item.path for item in graph.cleanup(timedelta(0), confirm=True).items]
+        for name, worker in workers.items():
+            outcome = worker.receive()
+            for _ in range(ATTEMPTS):
+                if outcome["outcome"] != "conflict":
+                    break
+                outcome = worker.call("load", **requests[name])
+            assert outcome["outcome"] == "won", json.dumps(outcome)
+        found = {json.loads(line)["data"]["id"] for line in graph.export(["Part"], branch=branch or "main")}
+        assert {f"a{number}", f"b{number}"} <= found
     assert read_everything(root) > 4 * ROUNDS
     assert graph.cleanup(timedelta(0)).kept == ()

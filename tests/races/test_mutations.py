@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def writers(root: Path) -> Iterator[tuple[Worker, Worker]]:
-    with Worker("tests.races.partner", str(root)) as a, Worker("tests.races.partner", str(root)) as b:
-        assert (a.call("ready"), b.call("ready")) == (True, True)
-        yield a, b
+def writers(partners: tuple[Worker, Worker]) -> tuple[Worker, Worker]:
+    return partners
 
 
 def both(writers: tuple[Worker, Worker], first: str, second: str) -> list[Json]:

@@ -7,7 +7,6 @@ so this is where a missing claim would show.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def writers(root: Path) -> Iterator[dict[str, Worker]]:
-    with Worker("tests.races.partner", str(root)) as a, Worker("tests.races.partner", str(root)) as b:
-        assert (a.call("ready"), b.call("ready")) == (True, True)
-        yield {"a": a, "b": b}
+def writers(partners: tuple[Worker, Worker]) -> dict[str, Worker]:
+    return dict(zip("ab", partners, strict=True))
 
 
 def together(writers: dict[str, Worker], requests: dict[str, Json]) -> dict[str, Json]:

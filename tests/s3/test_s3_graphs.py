@@ -128,11 +128,10 @@ def test_ingest_into_a_new_branch(s3: S3Server, uri: str) -> None:
 
 def test_two_writers_on_s3(s3: S3Server, uri: str) -> None:
     Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
-    options = json.dumps(s3.storage_options)
     expected: dict[str, str] = {}
-    with Worker("tests.races.partner", uri, options) as a, Worker("tests.races.partner", uri, options) as b:
+    with Worker("tests.races.partner") as a, Worker("tests.races.partner") as b:
         writers = {"a": a, "b": b}
-        assert (a.call("ready"), b.call("ready")) == (True, True)
+        assert all(worker.call("open", root=uri, options=s3.storage_options) for worker in writers.values())
         for number in range(ROUNDS):
             keys = {name: [f"{number}-shared", f"{number}-{name}"] for name in writers}
             requests: dict[str, Json] = {

@@ -39,6 +39,7 @@ class Worker:
             cwd=ROOT,
             env={**os.environ, "LANCE_LOG": "error", **(environment or {})},
         )
+        self._pending = 0
         self._errors: list[str] = []
         self._drain = threading.Thread(target=self._read_errors, daemon=True)
         self._drain.start()
@@ -61,11 +62,22 @@ class Worker:
             if stream is not None:
                 stream.close()
 
+    @property
+    def is_idle(self) -> bool:
+        """Alive and owing no answer, so that another test may use it."""
+        return self._process.poll() is None and self._pending == 0
+
+    def kill(self) -> None:
+        """Ends it whatever it does."""
+        self._process.kill()
+        self._process.wait()
+
     def send(self, request: str, **arguments: Json) -> None:
         """Write a request without waiting for the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"request": request, **arguments}) + "\n")
         self._process.stdin.flush()
+        self._pending += 1
 
     def receive(self) -> Json:
         """The answer to the oldest request that has none yet."""
@@ -80,6 +92,7 @@ class Worker:
             self._process.wait()
             self._drain.join()
             raise WorkerDiedError(f"exit code {self._process.returncode}\n{''.join(self._errors)}")
+        self._pending -= 1
         return json.loads(line)
 
     def call(self, request: str, **arguments: Json) -> Json:
