@@ -79,7 +79,7 @@ def _new_name(name: str) -> str:
 
 def _refuse_collision(branch: str, names: set[str]) -> None:
     if branch in names:
-        raise BranchExistsError(f"branch '{branch}' exists already")
+        raise BranchExistsError(f"branch '{branch}' exists already; use it, or choose another name")
     for other in names:
         # Lance nests the folders of branches, so one name inside another would share a folder.
         if other.startswith(f"{branch}/") or branch.startswith(f"{other}/"):

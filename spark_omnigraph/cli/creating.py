@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_omnigraph.cli.demo import run_demo
+from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.reporting import counted, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.graph.create import check_root
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.lang.pg import compile_schema
 
@@ -15,17 +16,20 @@ from spark_omnigraph.lang.pg import compile_schema
 def init(job: Job) -> Outcome:
     """A new graph from a schema file."""
     config = job.config
-    schema = read_schema(config.schema)
+    schema = read_text("--schema", config.schema)
     catalog = compile_schema(schema)
     nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
     job.log.info("schema: %s and %s", nodes, edges)
+    warnings = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
+    storage = job.host.storage_options(config)
     if config.dry_run:
+        check_root(config.graph, config.force, storage)
         job.log.info("dry run: nothing was written")
-        return Outcome()
-    graph = Graph.init(config.graph, schema, force=config.force, storage_options=job.host.storage_options(config))
+        return Outcome(warnings=warnings)
+    graph = Graph.init(config.graph, schema, force=config.force, storage_options=storage)
     job.log.info("created graph %s", config.graph)
     head = graph.commits(limit=1)[-1]
-    return Outcome(commit=head.id, manifest_version=head.manifest_version)
+    return Outcome(commit=head.id, manifest_version=head.manifest_version, warnings=warnings)
 
 
 def create_branch(job: Job) -> Outcome:
@@ -45,13 +49,3 @@ def demo(job: Job) -> Outcome:
     """Makes, loads and queries the demo graph."""
     folder = None if job.config.folder is None else Path(job.config.folder)
     return Outcome(result=run_demo(folder, speaker(job.log)))
-
-
-def read_schema(path: str) -> str:
-    """Text of a schema file; UsageError when it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--schema: cannot read '{path}': {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--schema: '{path}' is not UTF-8 text") from error

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.cli.creating import read_schema
-from spark_omnigraph.cli.querying import file_text
+from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.errors import UsageError
@@ -16,7 +15,7 @@ from spark_omnigraph.lang.pg import compile_schema
 def lint(job: Job) -> Outcome:
     """What is wrong with the queries of a file."""
     path = job.config.query_file
-    text = file_text(path)
+    text = read_text("FILE", path)
     catalog, source = _schema(job)
     report = lint_queries(catalog, text, path, source)
     _say(job, report)
@@ -26,7 +25,7 @@ def lint(job: Job) -> Outcome:
 def _schema(job: Job) -> tuple[Catalog, SchemaSource]:
     config = job.config
     if config.schema:
-        return compile_schema(read_schema(config.schema)), SchemaSource("file", config.schema)
+        return compile_schema(read_text("--schema", config.schema)), SchemaSource("file", config.schema)
     if not config.graph:
         raise UsageError("lint needs a schema: --schema FILE, or --graph URI to take that of a graph")
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))

@@ -75,7 +75,7 @@ EXECUTOR = Option(
     env=True,
 )
 DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
-SUMMARY = Option("summary", "also write the JSON summary to this file", values.local_path, "PATH", env=True)
+SUMMARY = Option("summary", "also write the JSON summary to this file", values.new_file, "PATH", env=True)
 LOG_FORMAT = Option(
     "log_format",
     "lines on standard error: text, or one JSON object each",
@@ -187,7 +187,7 @@ def _actor_filter(value: str) -> str:
 
 FILTER = Option("filter", "only commits of this actor", _actor_filter, "actor=A")
 TYPES = Option("types", "only this type; may be repeated. unset: all", metavar="T", shape=Shape.MANY, flag="--type")
-OUTPUT = Option("output", "write to this file instead of standard output", values.local_path, "PATH")
+OUTPUT = Option("output", "write to this file instead of standard output", values.new_file, "PATH")
 CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,
@@ -202,7 +202,7 @@ UNCHECKED = Option(
 OLDER_THAN = Option(
     "older_than", "leave alone what is younger than this, such as 7d, 12h or 90m", values.duration, "AGE", default="7d"
 )
-REPORT = Option("report", "write every object that was found to this JSONL file", values.local_path, "PATH")
+REPORT = Option("report", "write every object that was found to this JSONL file", values.new_file, "PATH")
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)

@@ -121,8 +121,8 @@ def _finish(config: JobConfig, run_id: str, started: float, ending: Ending, log:
     if config.summary is not None:
         try:
             write_summary(config.summary, as_line(summary_of(config, run_id, seconds, ending)))
-        except OSError as error:
-            log.error("cannot write the summary to %s: %s", config.summary, error)
+        except OmnigraphError as error:
+            log.error("--summary: %s", error.message)
             ending = Ending(ending.exit_code or 1, ending.outcome, ending.error or error)
     try:
         print_out(as_line(summary_of(config, run_id, seconds, ending)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.errors import BadRequestError, UsageError
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.mutate import MutationResult
 
@@ -38,18 +38,10 @@ def mutate(job: Job) -> Outcome:
 
 
 def query_text(config: JobConfig) -> str:
-    """The query of a job, from its file or its argument. BadRequestError for a file that is not UTF-8."""
+    """The query of a job, from its file or its argument. UsageError for a file that cannot be read."""
     if bool(config.file) == bool(config.text):
         raise UsageError("give the query as --file FILE or as -e TEXT" + (", not both" if config.file else ""))
-    return config.text or file_text(str(config.file))
-
-
-def file_text(path: str) -> str:
-    """The text of a file. BadRequestError when it is not UTF-8."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadRequestError(f"'{path}' is not a UTF-8 text: {error}") from error
+    return config.text or read_text("--file", config.file)
 
 
 def _say(job: Job, result: MutationResult) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_omnigraph.cli.files import whole_path
 from spark_omnigraph.engine.result import Json, QueryResult, json_values
 from spark_omnigraph.errors import BadRequestError
 
@@ -37,17 +35,8 @@ def write_parquet(result: QueryResult, path: str) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise BadRequestError(f"two columns are called '{repeated[0]}': give one another name with `as`")
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    os.close(handle)
-    try:
+    with whole_path(path) as part:
         pq.write_table(_with_instants(result.table), part)
-        os.chmod(part, 0o644)
-        os.replace(part, target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
 
 
 def _with_instants(table: pa.Table) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -51,6 +52,19 @@ def existing_file(value: str) -> str:
     return path
 
 
+def new_file(value: str) -> str:
+    """A file on this machine that can be written, as far as can be seen before the work that fills it."""
+    path = Path(local_path(value))
+    if path.is_dir():
+        raise ValueError(f"'{value}' is a folder; name a file in it")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        raise ValueError(f"'{value}' cannot be written: '{folder}' is a file, not a folder")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"'{value}' cannot be written: no permission to write to '{folder}'")
+    return str(path)
+
+
 def graph_uri(value: str) -> str:
     """A graph root. Credentials inside the URI are refused: it is logged and stands in the summary."""
     authority = text(value).partition("://")[2].partition("/")[0]
@@ -63,8 +77,10 @@ def json_object(value: str) -> dict[str, object]:
     """The members of a JSON object."""
     try:
         found = json.loads(value)
-    except ValueError as error:
-        raise ValueError(f"is not JSON: {error}") from None
+    except json.JSONDecodeError as error:
+        if os.path.isfile(value):
+            raise ValueError(f"takes JSON, and '{value}' is a file: \"$(cat {value})\" is its content") from None
+        raise ValueError(f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}") from None
     if not isinstance(found, dict):
         raise ValueError('must be a JSON object, such as {"name": "Ada"}')
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.errors import BadRequestError, TextEnum
+from spark_omnigraph.errors import BadRequestError, TextEnum, nearest
 from spark_omnigraph.graph.scan import pin
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.changes import RowChanges, read_rows, row_changes
@@ -171,6 +171,7 @@ def diff(
 ) -> Diff:
     """The net changes from one snapshot to another, tables in key order, within one inserts, updates, deletes."""
     chosen = wanted or DiffFilter()
+    _check("type", chosen.type_names, tuple(entity.name for entity in catalog.tables()))
     changes: list[Change] = []
     for table in changed_tables(store, catalog, before, after):
         if chosen.wants_table(table.entity.table_key):
@@ -208,4 +209,4 @@ def _with_stored_columns(table: TableChange) -> TableChange:
 def _check(what: str, given: Collection[str] | None, known: tuple[str, ...]) -> None:
     for one in given or ():
         if one not in known:
-            raise BadRequestError(f"unknown {what} '{one}': use {', '.join(known)}")
+            raise BadRequestError(f"unknown {what} '{one}'{nearest(one, known)} (known: {', '.join(known)})")

@@ -46,7 +46,7 @@ def current_hash(store: GraphStore) -> str:
     state = store.objects.get(SCHEMA_STATE)
     if state is None:
         return read_contract(store).schema_hash
-    return _state_hash(store, state.decode())
+    return _state_hash(store, state)
 
 
 def state_text(schema_hash: str) -> str:
@@ -64,7 +64,7 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
     return _state_hash(store, files.state)
 
 
-def _state_hash(store: GraphStore, text: str) -> str:
+def _state_hash(store: GraphStore, text: str | bytes) -> str:
     try:
         state = json.loads(text)
         version, schema_hash = int(state["format_version"]), str(state["schema_ir_hash"])

@@ -11,7 +11,14 @@ from spark_omnigraph.catalog.identity import table_path
 from spark_omnigraph.catalog.ir import ir_text
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.sidecar import pending
-from spark_omnigraph.errors import AlreadyInitializedError, ConflictError, NotFoundError, StorageError
+from spark_omnigraph.errors import (
+    AlreadyInitializedError,
+    BadRequestError,
+    ConflictError,
+    IoError,
+    NotFoundError,
+    StorageError,
+)
 from spark_omnigraph.graph.contract import state_text
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.manifest.lineage import Commit
@@ -35,7 +42,7 @@ from spark_omnigraph.storage.layout import (
 )
 from spark_omnigraph.storage.manifest_table import create_manifest
 from spark_omnigraph.storage.objects import Objects
-from spark_omnigraph.storage.uri import locate
+from spark_omnigraph.storage.uri import locate, plain
 
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 _FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
@@ -60,8 +67,8 @@ def create_graph(
     store = GraphStore(location, Objects(location, create=True))
     if force:
         _purge(store)
-    elif any(store.objects.get(name) is not None for name in _SCHEMA_FILES):
-        raise AlreadyInitializedError(location.root)
+    else:
+        _refuse_existing(store)
     store.objects.probe(RECOVERY)
     if not store.objects.create(SCHEMA_SOURCE, source.encode()):
         raise AlreadyInitializedError(location.root)
@@ -71,19 +78,39 @@ def create_graph(
         for name in _SCHEMA_FILES:
             store.objects.delete(name)
         raise StorageError(
-            f"storage: '{location.root}' could not be initialised: {failure}; empty the folder, or pass force"
+            f"storage: '{location.root}' could not be initialised: {failure}; empty the folder, or init with force"
         ) from failure
     return store
+
+
+def check_root(
+    uri: str | os.PathLike[str], force: bool = False, storage_options: Mapping[str, str] | None = None
+) -> None:
+    """Raises what `create_graph` would for a place where no graph can be made, without touching it."""
+    location = locate(uri, storage_options)
+    if location.is_local and not os.path.exists(location.root):
+        return
+    store = GraphStore(location, Objects(location))
+    if force:
+        _refuse_pending(store)
+    else:
+        _refuse_existing(store)
 
 
 def schema_text(schema: str | os.PathLike[str]) -> str:
     """`.pg` text itself, or the content of the file that a path names."""
     if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
         return schema
-    path = Path(schema)
+    path = Path(plain(schema))
     if not path.is_file():
-        raise NotFoundError(f"schema file '{path}' not found")
-    return path.read_text(encoding="utf-8")
+        found = "is a folder" if path.is_dir() else "not found"
+        raise NotFoundError(f"schema file '{path}' {found}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise IoError(f"cannot read the schema file '{path}': {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadRequestError(f"the schema file '{path}' is not UTF-8 text (byte {error.start + 1})") from error
 
 
 def _lay_out(store: GraphStore, catalog: Catalog) -> None:
@@ -102,11 +129,20 @@ def _lay_out(store: GraphStore, catalog: Catalog) -> None:
     create_commit_log(store.location, genesis)
 
 
-def _purge(store: GraphStore) -> None:
+def _refuse_existing(store: GraphStore) -> None:
+    if any(store.objects.get(name) is not None for name in _SCHEMA_FILES):
+        raise AlreadyInitializedError(store.root)
+
+
+def _refuse_pending(store: GraphStore) -> None:
     if pending(store):
         raise ConflictError(
             f"a write on '{store.root}' is pending, and a forced init would destroy it: wait for it, or run recover"
         )
+
+
+def _purge(store: GraphStore) -> None:
+    _refuse_pending(store)
     for name in _SCHEMA_FILES:
         store.objects.delete(name)
     for folder in _FOLDERS:

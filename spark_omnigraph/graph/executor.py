@@ -52,7 +52,7 @@ class LocalExecutor:
         except BrokenProcessPool as error:
             raise StorageError(
                 f"a worker process ended before its work was done ({_WHY}); "
-                "give the machine more memory, or run fewer at once (--load-concurrency)"
+                "give the machine more memory, or run fewer at once: --load-concurrency, or LocalExecutor(n)"
             ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ class CommitFailed(Exception):  # noqa: N818 - an outcome that the protocol hand
         self.outcome = outcome
 
 
+_LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+:\d+")
 _LOST_TEXTS = ("Too many concurrent writers", "Retryable commit conflict", "Incompatible transaction")
 
 
@@ -55,4 +57,6 @@ def reading(what: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    """What is said first, without the places in Lance's own source."""
+    text = _LANCE_SOURCE.sub("", str(error).strip())
+    return text.splitlines()[0] if text else type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import lance
 from lance import LanceDataset
 
-from spark_omnigraph.errors import NotFoundError, StorageError, nearest
+from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, nearest
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry, reduce_rows
 from spark_omnigraph.storage.commits import compact
@@ -67,9 +68,8 @@ class GraphStore:
     def open(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> GraphStore:
         """Store of an existing graph; NotFoundError when no graph is there."""
         location = locate(uri, storage_options)
-        if location.is_local and not os.path.isdir(location.root):
-            why = "it is a file, not a folder" if os.path.exists(location.root) else "there is no such folder"
-            raise NotFoundError(f"no graph at '{location.root}': {why}")
+        if location.is_local:
+            _require_folder(location.root)
         store = cls(location, Objects(location))
         if store.objects.get(SCHEMA_SOURCE) is None:
             raise NotFoundError(f"no graph at '{location.root}': no {SCHEMA_SOURCE} is there; init makes a graph")
@@ -89,7 +89,17 @@ class GraphStore:
         if source is None:
             raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
         ir, state = self.objects.get(SCHEMA_IR), self.objects.get(SCHEMA_STATE)
-        return SchemaFiles(source.decode(), ir.decode() if ir else None, state.decode() if state else None)
+        texts = {SCHEMA_SOURCE: source, SCHEMA_IR: ir, SCHEMA_STATE: state}
+        read = {name: self._text(name, content) for name, content in texts.items() if content}
+        return SchemaFiles(read.get(SCHEMA_SOURCE, ""), read.get(SCHEMA_IR), read.get(SCHEMA_STATE))
+
+    def _text(self, name: str, content: bytes) -> str:
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise SchemaFilesError(
+                f"{name} of '{self.root}' is not UTF-8 text (byte {error.start + 1}); put back the right one"
+            ) from error
 
     def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
         """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there."""
@@ -183,10 +193,18 @@ class GraphStore:
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
         """A dataset of the graph by relative path, newest or at a version; StorageError when it cannot be opened."""
-        with reading(f"open {path}"):
-            return lance.dataset(
-                self.location.join(path), version=version, storage_options=self.storage_options or None
-            )
+        try:
+            with reading(f"open {path}"):
+                return lance.dataset(
+                    self.location.join(path), version=version, storage_options=self.storage_options or None
+                )
+        except StorageError as error:
+            if version is None and "was not found" in error.message:
+                raise StorageError(
+                    f"storage: the graph '{self.root}' lacks {path}: it was removed, or init did not end. "
+                    "Put the folder back from a backup, or make the graph anew by init with force"
+                ) from error
+            raise
 
     def head_version(self, location: str, branch: str | None) -> int:
         """Newest version of a table's dataset on a branch, published or not."""
@@ -195,3 +213,15 @@ class GraphStore:
     def manifest_path(self, table_uri: str, version_file: str) -> str:
         """Object path that a manifest row records for a dataset version."""
         return f"{self.location.object_path(table_uri)}/{version_file}"
+
+
+def _require_folder(root: str) -> None:
+    why = "it is a file, not a folder"
+    try:
+        if stat.S_ISDIR(os.stat(root).st_mode):
+            return
+    except (FileNotFoundError, NotADirectoryError):
+        why = "there is no such folder"
+    except OSError as error:
+        raise StorageError(f"storage: cannot read {root}: {error.strerror}") from error
+    raise NotFoundError(f"no graph at '{root}': {why}")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, cast
 
 import numpy as np
 import obstore
@@ -197,8 +197,13 @@ def _open(file: InputFile, options: dict[str, str]) -> Iterator[BinaryIO]:
     """The decompressed bytes of an input as a stream."""
     with _open_raw(file, options) as stream:
         if file.is_compressed:
-            with gzip.GzipFile(fileobj=stream) as unpacked:
-                yield cast(BinaryIO, unpacked)
+            try:
+                with gzip.GzipFile(fileobj=stream) as unpacked:
+                    yield cast(BinaryIO, unpacked)
+            except gzip.BadGzipFile as error:
+                raise BadRequestError(
+                    f"input '{file.name}' is no gzip file, as its name says: pack it, or drop the ending"
+                ) from error
         else:
             yield stream
 
@@ -219,9 +224,16 @@ def _expand(given: str, options: dict[str, str]) -> list[InputFile]:
         text = "/dbfs/" + text.removeprefix("dbfs:/").lstrip("/")
     elif has_scheme(text):
         raise BadRequestError(f"input '{text}' has an unsupported scheme: input is read {PLACES}, or from a mount")
+    try:
+        return _expand_local(text)
+    except OSError as error:
+        raise StorageError(f"storage: cannot read input '{error.filename or text}': {error.strerror}") from error
+
+
+def _expand_local(text: str) -> list[InputFile]:
     path = Path(text)
     if path.is_dir():
-        names = [str(p) for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
+        names = [str(p) for p in sorted(_files_below(path)) if not _is_hidden(p.relative_to(path))]
     elif path.is_file():
         names = [text]
     else:
@@ -229,6 +241,16 @@ def _expand(given: str, options: dict[str, str]) -> list[InputFile]:
     if not names and not path.is_dir():
         raise NotFoundError(f"input '{text}' not found: no file, folder or glob match")
     return [InputFile(name, os.path.getsize(name), _stamp(name)) for name in names]
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """All files below a folder. A folder in it that may not be listed is an error, not an empty one."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise error
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        yield from (path for name in names if (path := Path(parent, name)).is_file())
 
 
 def _expand_s3(uri: str, options: dict[str, str]) -> list[InputFile]:

@@ -15,7 +15,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
-from spark_omnigraph.errors import StorageError
+from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage.uri import Location
 
 if TYPE_CHECKING:
@@ -171,14 +171,14 @@ class Objects:
             raise self._failed("delete", folder, error) from error
 
     def probe(self, folder: str) -> None:
-        """Refuses a store that would corrupt a graph silently: one that ignores create-if-absent, or, locally,
-        one without hard links and rename. Raises StorageError; leaves nothing behind.
+        """Refuses a store that cannot be written, or would corrupt a graph silently: one that ignores create-if-absent,
+        or, locally, one without hard links and rename. Raises StorageError; leaves nothing behind.
         """
         name = f"{folder}/x_probe_{uuid.uuid4().hex}"
         try:
             if self.location.is_local:
                 # First, since create-if-absent is made of links here and would fail without a reason to go by.
-                self.put(name, b"0")
+                self._put_first(name)
                 _probe_links(self.location.join(name))
                 self.delete(name)
             # A lost answer makes the client ask again, and then it meets its own object.
@@ -192,6 +192,16 @@ class Objects:
             with suppress(StorageError):  # the store's own fault matters more than an object that stays
                 self.delete(name)
 
+    def _put_first(self, name: str) -> None:
+        try:
+            self.put(name, b"0")
+        except StorageError as error:
+            reason = error.message.rpartition(": ")[2]
+            raise StorageError(
+                f"storage: {self.location.root} cannot be written: {reason}. A write needs that permission there; "
+                "opening with mode 'r' does not"
+            ) from error
+
     def _failed(self, verb: str, path: str, error: BaseException) -> StorageError:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return StorageError(f"storage: cannot {verb} {self.location.root}/{path}: {reason}")
@@ -202,9 +212,18 @@ def open_object_store(location: Location, create: bool = False) -> LocalStore | 
     if location.is_local:
         if not create and not os.path.isdir(location.root):
             raise StorageError(f"storage: folder {location.root} does not exist")
-        return LocalStore(prefix=location.root, mkdir=create)
+        return _local_store(location.root, create)
     config, client = _s3_config(location.options)
     return S3Store.from_url(location.root, config=cast("S3Config", config), client_options=cast("ClientConfig", client))
+
+
+def _local_store(root: str, create: bool) -> LocalStore:
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise BadRequestError(f"'{root}' is a file; a graph needs a folder")
+    try:
+        return LocalStore(prefix=root, mkdir=create)
+    except _FOREIGN as error:
+        raise StorageError(f"storage: cannot make the folder {root}: {error}") from error
 
 
 def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bool]]:

@@ -80,6 +80,8 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
     if not text.strip():
         raise BadRequestError("graph URI is empty")
     if text.startswith("s3://"):
+        if not text[len("s3://") :].strip("/"):
+            raise BadRequestError(f"'{text}' names no bucket: write s3://bucket/path")
         return Location(text.rstrip("/"), _s3_options(options or {}))
     if text.startswith("dbfs:") or text.startswith(_FUSE_MOUNTS):
         raise BadRequestError(

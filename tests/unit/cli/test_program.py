@@ -160,16 +160,15 @@ def test_the_summary_file_equals_the_last_line(capsys: pytest.CaptureFixture[str
 
 
 def test_a_summary_that_cannot_be_written_fails_the_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    code = run(
-        ["load", "--graph", "g", "--summary", str(tmp_path / "file" / "s.json")],
-        {},
-        verbs(lambda _: Outcome(commit="c1")),
-    )
+    def work(_: Job) -> Outcome:
+        (tmp_path / "file").write_text("")
+        return Outcome(commit="c1")
+
+    code = run(["load", "--graph", "g", "--summary", str(tmp_path / "file" / "s.json")], {}, verbs(work))
     out, err = capsys.readouterr()
     assert code == 1
     assert (summary(out)["exit_code"], summary(out)["commit"]) == (1, "c1")
-    assert "cannot write the summary" in err
+    assert "--summary: io: cannot write" in err
 
 
 def test_two_runs_have_two_ids(capsys: pytest.CaptureFixture[str]) -> None:

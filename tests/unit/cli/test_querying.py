@@ -65,7 +65,9 @@ def test_nothing_matched(graph: Graph, capsys: pytest.CaptureFixture[str]) -> No
         ([], 3, "bad_request", "by its name with --name"),
         (["--name", "all"], 3, "bad_request", "use query instead"),
         (["--name", "add", "--params", "[1]"], 2, "usage", "must be a JSON object"),
-        (["--name", "add", "--params", "{"], 2, "usage", "is not JSON"),
+        (["--name", "add", "--params", '{"n": 1,}'], 2, "usage", "is not JSON:"),
+        (["--name", "add", "--params", "{"], 2, "usage", "double quotes at character 2"),
+        (["--name", "add", "--params", __file__], 2, "usage", f"takes JSON, and '{__file__}' is a file"),
         (["-e", "query q() { delete Film where year = 1 }"], 2, "usage", "not both"),
     ],
 )
@@ -81,5 +83,5 @@ def test_refusals(
 def test_a_file_that_is_no_text(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     (Path(graph.uri).parent / "changes.gq").write_bytes(b"\xff\xfe")
     code, body, _ = run(capsys, graph)
-    assert code == 3
-    assert "UTF-8" in body["error"]["error"]
+    assert code == 2
+    assert "changes.gq' is not UTF-8 text (byte 1); save it as UTF-8" in body["error"]["error"]

@@ -98,6 +98,17 @@ def test_storage_option_refuses_what_is_no_pair(text: str) -> None:
         values.storage_option(text)
 
 
+def test_a_new_file_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").touch()
+    for path in ("a.csv", "b.csv", "x/y/c.csv"):
+        assert values.new_file(f"{tmp_path}/{path}") == f"{tmp_path}/{path}"
+    with pytest.raises(ValueError, match="is a folder; name a file in it"):
+        values.new_file(str(tmp_path))
+    with pytest.raises(ValueError, match=r"a\.csv' is a file, not a folder"):
+        values.new_file(f"{tmp_path}/a.csv/b.csv")
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_local_path_may_be_a_file_uri(tmp_path: Path) -> None:
     (tmp_path / "a b.pg").touch()
     assert values.existing_file(f"file://{tmp_path}/a%20b.pg") == f"{tmp_path}/a b.pg"
