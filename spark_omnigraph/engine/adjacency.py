@@ -6,16 +6,15 @@ numbers after these, because a walk may pass through them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.engine.sets import Numbers, distinct, ranges
+from spark_omnigraph.engine.kept import Kept
+from spark_omnigraph.engine.sets import Numbers, distinct, is_range, ranges
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.storage.table_reader import TableReader
 from spark_omnigraph.validate.key_index import KeyIndex
@@ -51,7 +50,8 @@ class Compressed:
     def of(self, nodes: Numbers) -> Steps:
         begins = self.starts[nodes]
         counts = self.starts[nodes + 1] - begins
-        places = ranges(begins, counts)
+        everybody = is_range(nodes, len(self.starts) - 1)
+        places = slice(None) if everybody else ranges(begins, counts)
         edges = None if self.edges is None else self.edges[places].astype(np.int64)
         return Steps(counts, self.nodes[places].astype(np.int64), edges)
 
@@ -68,6 +68,10 @@ class Ends:
     targets: npt.NDArray[np.int32]
     source_numbers: int
     target_numbers: int
+
+    @property
+    def bytes(self) -> int:
+        return self.sources.nbytes + self.targets.nbytes
 
     def compressed(self, direction: Direction, with_edges: bool) -> Compressed:
         """The neighbours in one direction; with edges each stored edge counts, otherwise each neighbour once."""
@@ -122,42 +126,11 @@ def _texts(table: pa.Table, name: str) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-class AdjacencyCache:
-    """Adjacency indexes by the physical state of their tables, within bounded memory."""
+class AdjacencyCache(Kept[Ends | Compressed]):
+    """Adjacency indexes, and the ends that they are made from, by the physical state of their tables."""
 
     def __init__(self, memory: int = MEMORY) -> None:
-        self.memory = memory
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[object, ...], Ends | Compressed] = OrderedDict()
-
-    def has(self, key: tuple[object, ...]) -> bool:
-        """Whether an index, or the ends that it is made from, are here."""
-        with self._lock:
-            return key in self._kept
-
-    def get(self, key: tuple[object, ...]) -> Ends | Compressed | None:
-        """What was put under a key, if it is still here."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def put(self, key: tuple[object, ...], made: Ends | Compressed) -> None:
-        """Keeps this, and forgets what was used longest ago until all fits; what is too large is not kept."""
-        with self._lock:
-            self._kept[key] = made
-            while self._kept and sum(map(_bytes, self._kept.values())) > self.memory:
-                self._kept.popitem(last=False)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes in use."""
-        with self._lock:
-            return sum(map(_bytes, self._kept.values()))
-
-
-def _bytes(kept: Ends | Compressed) -> int:
-    return kept.bytes if isinstance(kept, Compressed) else kept.sources.nbytes + kept.targets.nbytes
+        super().__init__(memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine.compare import constant_array, numbers
-from spark_omnigraph.engine.order import Ranks, codes, ranks
+from spark_omnigraph.engine.order import Numbered, Ranks, groups, ranks
 from spark_omnigraph.engine.rows import Rows
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
@@ -20,67 +19,83 @@ from spark_omnigraph.lang.gq.plan import (
     Output,
 )
 
-_EACH_ROW = Constant(True, PropType(Scalar.BOOL))
-
 
 def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
     """The columns of the result, groups in order of their first row."""
-    columns = operator.columns
-    wanted = [_wanted(c) for c in columns]
-    rows.load((c.variable, c.name) for c in wanted if isinstance(c, Column))
-    values = [_values(c, rows) for c in wanted]
-    keys = [value for value, column in zip(values, columns, strict=True) if isinstance(column, Output)]
-    group, first = codes(keys, rows.count)
+    keys = [_key(c) for c in operator.columns if isinstance(c, Output)]
+    arguments = [_argument(c) for c in operator.columns if isinstance(c, Aggregated)]
+    rows.load((c.variable, c.name) for c in arguments if c is not None)
+    group, first = groups([_numbers(key, rows) for key in keys], rows.count)
     count = len(first) if keys else 1
+    firsts = rows.take(first).narrowed()
+    firsts.load((key.variable, key.name) for key in keys if isinstance(key, Column))
+    shown = iter([_values(key, firsts) for key in keys])
+    summarized = iter(arguments)
     found = []
-    for value, column in zip(values, columns, strict=True):
-        if isinstance(column, Aggregated):
-            found.append(_summary(column.function, value, group, count))
+    for column in operator.columns:
+        if isinstance(column, Output):
+            found.append(next(shown))
+            continue
+        argument = next(summarized)
+        if argument is None:
+            found.append(pa.array(np.bincount(group, minlength=count), pa.int64()))
         else:
-            found.append(value.take(pa.array(first)))
+            found.append(_summary(column.function, rows.column(argument.variable, argument.name), group, count))
     return found
 
 
-def _wanted(column: Output | Aggregated) -> Column | Constant:
-    """What a column is made of. Ids are never null, so that counting them is counting the rows."""
-    if isinstance(column, Aggregated):
-        counts_rows = column.function is AggregateFunction.COUNT and column.argument.name == IDENTITY
-        return _EACH_ROW if counts_rows else column.argument
+def _argument(column: Aggregated) -> Column | None:
+    """What is summarized. Ids are never null, so that counting them is counting the rows: None."""
+    counts_rows = column.function is AggregateFunction.COUNT and column.argument.name == IDENTITY
+    return None if counts_rows else column.argument
+
+
+def _key(column: Output) -> Column | Constant:
     if not isinstance(column.value, Column | Constant):
         raise InternalError(f"'{column.name}' beside an aggregate is neither a column nor a constant")
     return column.value
 
 
-def _values(wanted: Column | Constant, rows: Rows) -> pa.Array:
-    if isinstance(wanted, Column):
-        return rows.column(wanted.variable, wanted.name)
-    return constant_array(wanted.value, wanted.type, rows.count)
+def _numbers(key: Column | Constant, rows: Rows) -> Numbered:
+    if isinstance(key, Column):
+        return rows.bound[key.variable].numbers(key.name)
+    return Numbered(np.zeros(rows.count, dtype=np.int64), 1)
+
+
+def _values(key: Column | Constant, rows: Rows) -> pa.Array:
+    if isinstance(key, Column):
+        return rows.column(key.variable, key.name)
+    return constant_array(key.value, key.type, rows.count)
 
 
 def _summary(function: AggregateFunction, values: pa.Array, group: Ranks, count: int) -> pa.Array:
-    valid = np.flatnonzero(np.asarray(values.is_valid()))
-    numbered = np.bincount(group[valid], minlength=count)
+    valid: np.ndarray | slice = slice(None)
+    if values.null_count:
+        valid = np.flatnonzero(np.asarray(values.is_valid()))
+    owner = group[valid]
+    numbered = np.bincount(owner, minlength=count)
     if function is AggregateFunction.COUNT:
         return pa.array(numbered, pa.int64())
     if function in (AggregateFunction.MIN, AggregateFunction.MAX):
-        return _extreme(function, values, group, valid, count)
-    added: np.ndarray = np.bincount(group[valid], weights=numbers(values)[valid].astype(np.float64), minlength=count)
+        return _extreme(function, values, owner, valid, count)
+    added: np.ndarray = np.bincount(owner, weights=numbers(values)[valid].astype(np.float64), minlength=count)
     nothing = numbered == 0
     if function is AggregateFunction.AVG:
         added = added / np.where(nothing, 1, numbered)
     return pa.array(added, pa.float64(), mask=nothing)
 
 
-def _extreme(function: AggregateFunction, values: pa.Array, group: Ranks, valid: np.ndarray, count: int) -> pa.Array:
-    """Values at the least or greatest rank of each group."""
+def _extreme(
+    function: AggregateFunction, values: pa.Array, owner: Ranks, valid: np.ndarray | slice, count: int
+) -> pa.Array:
+    """Values at the least or greatest rank of each group; `valid` are the rows that `owner` has the groups of."""
     rank = ranks(values)[valid]
     if function is AggregateFunction.MAX:
         rank = ~rank
-    owner = group[valid]
     best = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(best, owner, rank)
     at = np.full(count, -1, dtype=np.int64)
     # Backwards, so that of equal ranks the first row stays: values of one rank may differ, such as both zeros.
     found = np.flatnonzero(rank == best[owner])[::-1]
-    at[owner[found]] = valid[found]
+    at[owner[found]] = found if isinstance(valid, slice) else valid[found]
     return values.take(pa.array(at, mask=at < 0))

@@ -33,6 +33,15 @@ _ON_SIGN: dict[Comparator, Callable[[npt.NDArray[np.int8]], Mask]] = {
     Comparator.GREATER: lambda s: s == 1,
     Comparator.GREATER_OR_EQUAL: lambda s: (s == 0) | (s == 1),
 }
+_ON_NUMBERS: dict[Comparator, Callable[[np.ndarray, np.ndarray], Mask]] = {
+    Comparator.EQUAL: np.equal,
+    Comparator.NOT_EQUAL: np.not_equal,
+    Comparator.LESS: np.less,
+    Comparator.LESS_OR_EQUAL: np.less_equal,
+    Comparator.GREATER: np.greater,
+    Comparator.GREATER_OR_EQUAL: np.greater_equal,
+}
+"""For numbers of one kind; of NaN only `!=` is true here too."""
 _ON_TEXT = {
     Comparator.EQUAL: pc.equal,
     Comparator.NOT_EQUAL: pc.not_equal,
@@ -41,6 +50,7 @@ _ON_TEXT = {
     Comparator.GREATER: pc.greater,
     Comparator.GREATER_OR_EQUAL: pc.greater_equal,
 }
+_WHOLE = frozenset({s for s in Scalar if s.is_numeric} | {Scalar.DATE, Scalar.DATETIME})
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 _UNORDERED = np.int8(2)
 """Sign of a comparison with NaN: only `!=` is true."""
@@ -126,7 +136,8 @@ def _side(operand: Operand, values: Callable[[Column], pa.Array]) -> Side | None
     assert isinstance(operand, Constant)
     if operand.value is None:
         return None
-    if operand.type.scalar.is_numeric and isinstance(operand.value, int) and not operand.type.is_list:
+    if operand.type.scalar in _WHOLE and isinstance(operand.value, int) and not operand.type.is_list:
+        # A date may lie where no stored one can.
         wide = Scalar.U64 if operand.value >= 2**63 else Scalar.I64
         return Side(constant_array(operand.value, PropType(wide)), wide)
     if isinstance(operand.value, float):
@@ -139,8 +150,15 @@ def _ordered(comparator: Comparator, left: Side, right: Side) -> Mask:
         a = left.values if len(left.values) != 1 or len(right.values) == 1 else left.values[0]
         b = right.values if len(right.values) != 1 or isinstance(a, pa.Scalar) else right.values[0]
         return _true(_ON_TEXT[comparator](a, b))
-    known = _valid(left.values) & _valid(right.values)
-    return known & _ON_SIGN[comparator](_signs(numbers(left.values), numbers(right.values)))
+    first, second = numbers(left.values), numbers(right.values)
+    if first.dtype == second.dtype:
+        found = _ON_NUMBERS[comparator](first, second)
+    else:
+        found = _ON_SIGN[comparator](_signs(first, second))
+    for side in (left, right):
+        if side.values.null_count:
+            found = found & _valid(side.values)
+    return found
 
 
 def numbers(column: pa.Array) -> np.ndarray:

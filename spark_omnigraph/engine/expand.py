@@ -8,10 +8,11 @@ import numpy as np
 
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.engine.adjacency import CACHE, EdgeTables
+from spark_omnigraph.engine.columns import FEW
 from spark_omnigraph.engine.lookup import Lookup, positions_of
 from spark_omnigraph.engine.rows import Bound, Entities, Rows, check_size
 from spark_omnigraph.engine.scans import satisfied, select
-from spark_omnigraph.engine.sets import Numbers, in_sorted, numbered, ranges
+from spark_omnigraph.engine.sets import Numbers, in_sorted, is_range, numbered, ranges
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
@@ -40,23 +41,37 @@ class _Pairs:
     nodes: Numbers
     edges: Numbers | None
 
+    def at(self, chosen: Numbers) -> _Pairs:
+        """Some of the pairs."""
+        return _Pairs(self.starts[chosen], self.nodes[chosen], None if self.edges is None else self.edges[chosen])
+
+    def edges_at(self, chosen: Numbers | None) -> Numbers | None:
+        """The edges of some pairs, or of all."""
+        return self.edges if self.edges is None or chosen is None else self.edges[chosen]
+
 
 def expand(operator: Expand, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
     """Each row once for every node that its walk reaches and that satisfies the predicates."""
     used, of_row = _starts(rows.bound[operator.source])
     pairs = _walked(operator.hops, rows.bound[operator.source], used, source, strategy)
     table = source.table(f"node:{operator.target_type}")
-    positions, index = numbered(pairs.nodes, table.stored)
-    if operator.predicates and len(positions):
-        pairs, positions, index = _filtered(operator, table, pairs, positions, index)
-    counted = np.bincount(pairs.starts, minlength=len(used))
-    begins = np.cumsum(counted) - counted
+    pairs, target = _reached(operator, table, pairs)
+    found, chosen = _repeated(operator, rows, of_row, pairs, len(used))
+    found = found.with_variable(
+        operator.target, target if chosen is None else Bound(target.entities, target.at(chosen))
+    )
+    return _with_edges(operator.hops, found, pairs.edges_at(chosen), source)
+
+
+def _repeated(operator: Expand, rows: Rows, of_row: Numbers, pairs: _Pairs, starts: int) -> tuple[Rows, Numbers | None]:
+    """Each row once for every pair of its start, and which pairs these are; None: all, in their order."""
+    counted = np.bincount(pairs.starts, minlength=starts)
     counts = counted[of_row]
     check_size(int(counts.sum()), f"the walk from ${operator.source} to ${operator.target}")
-    chosen = ranges(begins[of_row], counts)
-    found = rows.take(np.repeat(np.arange(rows.count), counts))
-    found = found.with_variable(operator.target, Bound(Entities(table, positions), index[chosen]))
-    return _with_edges(operator.hops, found, pairs, chosen, source)
+    if is_range(of_row, starts):
+        return rows.take(pairs.starts), None
+    begins = np.cumsum(counted) - counted
+    return rows.take(np.repeat(np.arange(rows.count), counts)), ranges(begins[of_row], counts)
 
 
 def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
@@ -71,7 +86,9 @@ def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strat
     begins = np.searchsorted(keys, wanted, side="left")
     counts = np.searchsorted(keys, wanted, side="right") - begins
     chosen = ranges(begins, counts)
-    return _with_edges(operator.hops, rows.take(np.repeat(np.arange(rows.count), counts)), pairs, chosen, source)
+    return _with_edges(
+        operator.hops, rows.take(np.repeat(np.arange(rows.count), counts)), pairs.edges_at(chosen), source
+    )
 
 
 def _starts(bound: Bound) -> tuple[Numbers, Numbers]:
@@ -79,25 +96,35 @@ def _starts(bound: Bound) -> tuple[Numbers, Numbers]:
     return numbered(bound.index, len(bound.entities.positions))
 
 
-def _filtered(
-    operator: Expand, table: Table, pairs: _Pairs, positions: Numbers, index: Numbers
-) -> tuple[_Pairs, Numbers, Numbers]:
-    """Pairs whose node satisfies the predicates: asked of few nodes one by one, of many in a scan of all."""
-    if len(positions) * FEW_EDGES < table.stored:
+def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bound]:
+    """Pairs whose node satisfies the predicates, and the node of each: few nodes are asked one by one."""
+    if len(pairs.nodes) * FEW >= table.stored:
+        mark = np.zeros(table.stored, dtype=bool)
+        mark[pairs.nodes] = True
+        if np.count_nonzero(mark) * FEW >= table.stored:
+            return _among_all(operator, table, pairs)
+    positions, index = numbered(pairs.nodes, table.stored)
+    if operator.predicates and len(positions):
         good = satisfied(table, positions, operator.predicates)
-    else:
-        good = in_sorted(positions, select(table, operator.predicates))
-    kept = np.flatnonzero(good[index])
-    edges = None if pairs.edges is None else pairs.edges[kept]
-    number = np.cumsum(good) - 1
-    return _Pairs(pairs.starts[kept], pairs.nodes[kept], edges), positions[good], number[index[kept]]
+        kept = np.flatnonzero(good[index])
+        number = np.cumsum(good) - 1
+        pairs, positions, index = pairs.at(kept), positions[good], number[index[kept]]
+    return pairs, Bound(Entities(table, positions), index)
 
 
-def _with_edges(hops: Hops, rows: Rows, pairs: _Pairs, chosen: Numbers, source: EngineSource) -> Rows:
-    if hops.edge_variable is None or pairs.edges is None:
+def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bound]:
+    if operator.predicates:
+        good = np.zeros(table.stored, dtype=bool)
+        good[select(table, operator.predicates)] = True
+        pairs = pairs.at(np.flatnonzero(good[pairs.nodes]))
+    return pairs, Bound(Entities(table, np.arange(table.stored)), pairs.nodes)
+
+
+def _with_edges(hops: Hops, rows: Rows, edges: Numbers | None, source: EngineSource) -> Rows:
+    if hops.edge_variable is None or edges is None:
         return rows
     table = source.table(f"edge:{hops.edge_type}")
-    positions, index = numbered(pairs.edges[chosen], table.stored)
+    positions, index = numbered(edges, table.stored)
     return rows.with_variable(hops.edge_variable, Bound(Entities(table, positions), index))
 
 

@@ -128,23 +128,68 @@ def _cut(rows: Positions, begins: np.ndarray, limit: int) -> tuple[Positions, np
     return rows[:end], begins[:end]
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A number for each row, equal for equal values: at least 0 and less than `size`."""
+
+    numbers: npt.NDArray[np.integer]
+    size: int
+
+    def at(self, rows: Positions) -> Numbered:
+        """The numbers of some rows."""
+        return Numbered(self.numbers[rows], self.size)
+
+
 def codes(columns: Sequence[pa.Array], count: int) -> tuple[Ranks, Positions]:
+    """Groups by equal values of all columns; null equals null."""
+    return groups([value_numbers(column) for column in columns], count)
+
+
+def groups(keys: Sequence[Numbered], count: int) -> tuple[Ranks, Positions]:
     """A group number for each row, groups numbered in order of their first row, and the first row of each group.
 
-    Rows are of one group when all columns are equal; null equals null.
+    Rows are of one group when all keys are equal.
     """
-    group = np.zeros(count, dtype=np.int64)
-    for column in columns:
-        own = _encoded(column)
-        group = _encoded(pa.array(group * (int(own.max(initial=0)) + 1) + own))
-    newest = np.maximum.accumulate(group) if count else group
-    return group, np.flatnonzero(np.diff(newest, prepend=-1))
+    found = Numbered(np.zeros(count, dtype=np.int64), 1)
+    for place, key in enumerate(keys):
+        found = _combined(found, key) if place else key
+    return _by_first_row(found, count)
 
 
-def _encoded(column: pa.Array) -> Ranks:
-    """Numbers for the different values of a column, null among them, in order of their first row."""
+_DENSE = 16
+"""Group numbers are told apart by a table of them up to so many times the number of rows."""
+
+
+def _combined(a: Numbered, b: Numbered) -> Numbered:
+    both = Numbered(a.numbers.astype(np.int64) * b.size + b.numbers, a.size * b.size)
+    if both.size <= _DENSE * len(both.numbers):
+        return both
+    encoded = pa.array(both.numbers).dictionary_encode()
+    return Numbered(np.asarray(encoded.indices), len(encoded.dictionary))
+
+
+def _by_first_row(found: Numbered, count: int) -> tuple[Ranks, Positions]:
+    if found.size > _DENSE * count:
+        encoded = pa.array(found.numbers).dictionary_encode()
+        found = Numbered(np.asarray(encoded.indices), len(encoded.dictionary))
+    first = np.full(found.size, -1, dtype=np.int64)
+    # Of repeated places the last one stays, so backwards the first.
+    first[found.numbers[::-1]] = np.arange(count - 1, -1, -1)
+    used = np.flatnonzero(first >= 0)
+    used = used[np.argsort(first[used])]
+    numbers = found.numbers
+    if not np.array_equal(used, np.arange(len(used))):
+        place = np.zeros(found.size, dtype=np.int64)
+        place[used] = np.arange(len(used))
+        numbers = place[numbers]
+    return numbers.astype(np.int64, copy=False), first[used]
+
+
+def value_numbers(column: pa.Array) -> Numbered:
+    """Numbers for the different values of a column, null among them."""
     of = column.type
     if pa.types.is_nested(of) or pa.types.is_floating(of):
         valid = np.asarray(column.is_valid())
         column = pa.array(ranks(column), mask=~valid)
-    return np.asarray(column.dictionary_encode(null_encoding="encode").indices).astype(np.int64)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return Numbered(np.asarray(encoded.indices), len(encoded.dictionary))

@@ -14,7 +14,8 @@ from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.engine.compare import fits_float, normal
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Predicate
 
-EVERY, NONE = "true", "false"
+NONE = "false"
+"""SQL that keeps no row."""
 
 _RANGES = {
     Scalar.I32: (-(2**31), 2**31 - 1),
@@ -29,30 +30,41 @@ _DOWN = (Comparator.LESS, Comparator.LESS_OR_EQUAL, Comparator.NOT_EQUAL)
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A predicate as Lance is asked for it: `where` is SQL (None: it cannot be said), `exact` whether that says all."""
+
+    predicate: Predicate
+    where: str | None
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Pushed:
     """`where` is for Lance (None: all rows), `rest` must still be asked of the rows that come back."""
 
     where: str | None
     rest: tuple[Predicate, ...]
 
+    @classmethod
+    def of(cls, asked: Iterable[Asked]) -> Pushed:
+        """All that can be said of some predicates."""
+        listed = tuple(asked)
+        terms = [a.where for a in listed if a.where is not None]
+        rest = tuple(a.predicate for a in listed if a.where is None or not a.exact)
+        return cls(" AND ".join(terms) or None, rest)
 
-def push(predicates: Iterable[Predicate], stored: Collection[str], text_key: str | None = None) -> Pushed:
-    """What Lance can decide of the predicates of one variable. `stored` are the columns of the table's version;
+
+def ask(predicate: Predicate, stored: Collection[str], text_key: str | None = None) -> Asked:
+    """What Lance can decide of a predicate of one variable. `stored` are the columns of the table's version;
     `text_key` is a String property that alone is the key: `id` has the same values, and an index for comparisons.
     """
-    terms: list[str] = []
-    rest: list[Predicate] = []
-    for predicate in predicates:
-        found = _term(predicate, stored, text_key) if isinstance(predicate, Comparison) else None
-        if found is None:
-            rest.append(predicate)
-            continue
-        sql, exact = found
-        if sql != EVERY:
-            terms.append(sql)
-        if not exact:
-            rest.append(predicate)
-    return Pushed(" AND ".join(terms) or None, tuple(rest))
+    found = _term(predicate, stored, text_key) if isinstance(predicate, Comparison) else None
+    return Asked(predicate, *(found if found is not None else (None, False)))
+
+
+def push(predicates: Iterable[Predicate], stored: Collection[str], text_key: str | None = None) -> Pushed:
+    """What Lance can decide of several predicates of one variable."""
+    return Pushed.of(ask(predicate, stored, text_key) for predicate in predicates)
 
 
 def _term(predicate: Comparison, stored: Collection[str], text_key: str | None) -> tuple[str, bool] | None:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.engine.access import split
 from spark_omnigraph.engine.order import Key, ordered
-from spark_omnigraph.engine.pushdown import push
 from spark_omnigraph.engine.rows import Rows, Scores, scanned
-from spark_omnigraph.engine.search import distances, query_text, query_vector, text_scores
+from spark_omnigraph.engine.scans import satisfied
+from spark_omnigraph.engine.search import distances, query_text, query_vector, search_hits, text_scores
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Constant, Fuse, Nearest, Rank, Ranking, Scan, TextMatch
-from spark_omnigraph.storage.search import best_text_rows, nearest_rows
+from spark_omnigraph.lang.gq.plan import (
+    IDENTITY,
+    Bm25,
+    Constant,
+    Fuse,
+    Nearest,
+    Predicate,
+    Rank,
+    Ranking,
+    Scan,
+    TextMatch,
+)
+from spark_omnigraph.storage.search import Restricted, best_text_rows, nearest_rows
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 MANY = 10_000
@@ -106,11 +118,13 @@ def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
     reader = table.reader
     if reader is None or reader.rows < MANY or table.pending is not None or table.hidden:
         return None
-    pushed = push(scan.predicates, table.names, table.text_key)
-    if pushed.rest or by.column.name not in table.names:
-        return None
-    candidates = _Candidates(scan.variable, table, reader, pushed.where, limit)
-    return candidates.nearest(by) if isinstance(by, Nearest) else candidates.matching(by)
+    pushed, by_index = split(table, scan.predicates)
+    candidates = _Candidates(scan.variable, table, reader, pushed.where, by_index, limit)
+    told = not pushed.rest and by.column.name in table.names
+    if isinstance(by, Nearest):
+        return candidates.nearest(by) if told else None
+    found = candidates.matching(by) if told else None
+    return found if found is not None else candidates.all_matching(by, scan.predicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +135,14 @@ class _Candidates:
     table: Table
     reader: TableReader
     where: str | None
+    by_index: bool
     limit: int
 
     def nearest(self, by: Nearest) -> Rows | None:
         query = query_vector(by.column, by.query)
         if query is None:
             return None
-        positions, bound = nearest_rows(self.reader, by.column.name, query, self.limit + SPARE, self.where)
+        positions, bound = nearest_rows(self.reader, by.column.name, query, self.limit + SPARE, self.restricted)
         rows = scanned(self.variable, self.table, np.sort(positions))
         if np.isinf(bound):
             return rows
@@ -140,13 +155,23 @@ class _Candidates:
         if text is None:
             return None
         wanted = self.limit + SPARE
-        found = best_text_rows(self.reader, by.column.name, text, wanted, self.where)
+        found = best_text_rows(self.reader, by.column.name, text, wanted, self.restricted)
         if found is None:
             return None
         best = np.sort(found.scores)[::-1]
         if len(best) == wanted and best[self.limit - 1] <= best[-1]:
             return None
         return scanned(self.variable, self.table, found.positions).with_scores(by, found.scores)
+
+    def all_matching(self, by: Bm25, predicates: Sequence[Predicate]) -> Rows:
+        """Every row that the search finds and that satisfies the predicates."""
+        found = search_hits(self.table, by)
+        rows = scanned(self.variable, self.table, found.positions).with_scores(by, found.scores)
+        return rows.keep(satisfied(self.table, found.positions, predicates))
+
+    @property
+    def restricted(self) -> Restricted:
+        return Restricted(self.where, self.by_index)
 
 
 def by_identity(rows: Rows) -> list[Key]:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.engine.sets import numbered
+from spark_omnigraph.engine.order import Numbered, value_numbers
+from spark_omnigraph.engine.sets import is_range, numbered
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Ranking, TextMatch
@@ -53,6 +54,11 @@ class Entities:
         self.load([name])
         return self.read[name]
 
+    def numbers(self, name: str) -> Numbered:
+        """Numbers for the values of a column, one for each of the rows."""
+        known = self.table.numbers(self.positions, name)
+        return known if known is not None else value_numbers(self.column(name))
+
     def take(self, chosen: Positions) -> Entities:
         """Some of the rows, with the columns that were read."""
         at = pa.array(chosen)
@@ -69,7 +75,12 @@ class Bound:
     def column(self, name: str) -> pa.Array:
         """One value a row."""
         column = self.entities.column(name)
-        return column if _is_range(self.index, len(column)) else column.take(pa.array(self.index))
+        return column if is_range(self.index, len(column)) else column.take(pa.array(self.index))
+
+    def numbers(self, name: str) -> Numbered:
+        """Numbers for the values of a column, one a row."""
+        found = self.entities.numbers(name)
+        return found if is_range(self.index, len(found.numbers)) else found.at(self.index)
 
     def narrowed(self) -> Bound:
         """The same values; entities that no row names are forgotten, so that nobody reads their columns."""
@@ -77,6 +88,11 @@ class Bound:
             return self
         used, index = numbered(self.index, len(self.entities.positions))
         return Bound(self.entities.take(used), index)
+
+    def at(self, chosen: Positions) -> Positions:
+        """Which entities some of the rows name."""
+        first_of_all = len(chosen) >= len(self.index) and is_range(self.index, len(self.index))
+        return chosen if first_of_all else self.index[chosen]
 
     def positions(self) -> Positions:
         """Position in the table, one a row."""
@@ -106,7 +122,7 @@ class Rows:
 
     def take(self, chosen: Positions) -> Rows:
         """Rows by number; they may repeat."""
-        bound = {v: Bound(b.entities, b.index[chosen]) for v, b in self.bound.items()}
+        bound = {v: Bound(b.entities, b.at(chosen)) for v, b in self.bound.items()}
         tags = {name: tag[chosen] for name, tag in self.tags.items()}
         return Rows(len(chosen), bound, tags, {by: found[chosen] for by, found in self.scored.items()})
 
@@ -161,7 +177,3 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 def joined(left: Rows, right: Rows) -> Rows:
     """Rows side by side; a variable of both is the right one's."""
     return Rows(left.count, {**left.bound, **right.bound}, {**left.tags, **right.tags})
-
-
-def _is_range(index: Positions, length: int) -> bool:
-    return len(index) == length and bool((index == np.arange(length)).all())

@@ -7,23 +7,41 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.engine import access
 from spark_omnigraph.engine.compare import compare
-from spark_omnigraph.engine.pushdown import push
-from spark_omnigraph.engine.search import text_mask
+from spark_omnigraph.engine.pushdown import NONE
+from spark_omnigraph.engine.search import matching, text_mask
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
-from spark_omnigraph.lang.gq.plan import Column, Comparison, Predicate
+from spark_omnigraph.lang.gq.plan import Column, Comparison, Predicate, TextMatch
 from spark_omnigraph.storage.table_reader import Positions
 
 
 def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
     """Positions of the rows that satisfy every predicate, ascending."""
     wanted = tuple(predicates)
-    pushed = push(wanted, table.names, table.text_key)
-    found = table.find(pushed.where)
-    found = found[satisfied(table, found, pushed.rest)]
+    found = _stored(table, wanted)
     late = table.pending_positions()
     return np.concatenate([found, late[satisfied(table, late, wanted)]]) if len(late) else found
+
+
+def _stored(table: Table, wanted: tuple[Predicate, ...]) -> Positions:
+    if table.reader is None:
+        return np.empty(0, dtype=np.int64)
+    way = access.way(table, wanted)
+    if way.pushed.where == NONE:
+        return np.empty(0, dtype=np.int64)
+    if not way.in_memory:
+        found = table.find(way.pushed.where, way.by_index)
+        kept: Positions = found[satisfied(table, found, way.pushed.rest)]
+        return kept
+    comparisons = [p for p in wanted if isinstance(p, Comparison)]
+    searches = [p for p in wanted if isinstance(p, TextMatch)]
+    # Of many rows few match a search.
+    found = matching(table, searches.pop(0)) if searches else np.arange(table.stored, dtype=np.int64)
+    for comparison in comparisons:
+        found = found[satisfied(table, found, [comparison])]
+    return table.shown(found[satisfied(table, found, searches)])
 
 
 def select_rows(

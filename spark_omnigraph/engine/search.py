@@ -19,8 +19,22 @@ _RUN = 1 << 22
 
 def text_mask(table: Table, match: TextMatch, positions: Positions) -> np.ndarray:
     """Whether each row's text matches."""
+    return ~np.isnan(_matches(table, match).of(positions))
+
+
+def matching(table: Table, match: TextMatch) -> Positions:
+    """Positions of the rows whose text matches, ascending."""
+    return _matches(table, match).positions
+
+
+def _matches(table: Table, match: TextMatch) -> Hits:
     edits = _edits(match.max_edits) if match.form is TextForm.FUZZY else None
-    return ~np.isnan(_hits(table, match.column, match.query, edits).of(positions))
+    return _hits(table, match.column, match.query, edits)
+
+
+def search_hits(table: Table, search: Bm25) -> Hits:
+    """All rows that a search finds, with their scores."""
+    return _hits(table, search.column, search.query, None)
 
 
 def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) -> Scores:

@@ -46,9 +46,17 @@ def in_sorted(values: Numbers, among: Numbers) -> npt.NDArray[np.bool_]:
     return found
 
 
+def is_range(values: Numbers, length: int) -> bool:
+    """Whether these are the numbers below a length, in order."""
+    return len(values) == length and bool((values == np.arange(length)).all())
+
+
 def ranges(begins: Numbers, counts: Numbers) -> Numbers:
     """Whole numbers from each begin on, so many as counted, one after the other."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    found: Numbers = np.arange(total) + np.repeat(begins - (ends - counts), counts)
+    apart = begins - (ends - counts)
+    if not apart.any():
+        return np.arange(total)
+    found: Numbers = np.arange(total) + np.repeat(apart, counts)
     return found

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
+from spark_omnigraph.engine.columns import COLUMNS, FEW, one_array
+from spark_omnigraph.engine.order import Numbered
+from spark_omnigraph.engine.sets import is_range
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.table_reader import Positions, TableReader
-
-FEW = 16
-"""A column is read whole when more than one row in so many is wanted, and row by row otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,22 @@ class Table:
         found = self.entity.property(key[0]) if key is not None and len(key) == 1 else None
         return found.name if found is not None and found.type.scalar is Scalar.STRING else None
 
-    def find(self, where: str | None) -> Positions:
+    def find(self, where: str | None, by_index: bool = True) -> Positions:
         """Positions of stored rows that show and that Lance SQL keeps, ascending; None keeps all."""
         if self.reader is None:
             return np.empty(0, dtype=np.int64)
-        found = np.arange(self.stored, dtype=np.int64) if where is None else self.reader.find(where)
-        if not self.hidden or not len(found):
-            return found
-        ids = self.columns(found, ["id"])[0]
+        if where is None:
+            return self.shown(np.arange(self.stored, dtype=np.int64))
+        return self.shown(self.reader.find(where, by_index))
+
+    def shown(self, positions: Positions) -> Positions:
+        """Those of some stored rows that show."""
+        if not self.hidden or not len(positions):
+            return positions
+        ids = self.columns(positions, ["id"])[0]
         gone = pc.is_in(ids, value_set=pa.array(sorted(self.hidden), pa.string()))
-        shown: Positions = found[~np.asarray(gone)]
-        return shown
+        found: Positions = positions[~np.asarray(gone)]
+        return found
 
     def pending_positions(self) -> Positions:
         """Positions of the pending rows."""
@@ -75,30 +80,23 @@ class Table:
         taken = pa.array(positions[late] - self.stored)
         found = []
         for name, column in zip(names, stored, strict=True):
-            rest = _whole(self.pending.column(name)).take(taken).cast(column.type)
+            rest = one_array(self.pending.column(name)).take(taken).cast(column.type)
             found.append(pa.concat_arrays([column, rest]).take(order))
         return found
+
+    def numbers(self, positions: Positions, name: str) -> Numbered | None:
+        """Numbers for the texts of many rows, from what is kept of the whole column; None where nothing is."""
+        if self.pending is not None or self.reader is None or name not in self.names:
+            return None
+        if len(positions) * FEW < self.stored:
+            return None
+        found = COLUMNS.text_numbers(self.reader, name)
+        return found if found is None or is_range(positions, self.stored) else found.at(positions)
 
     def _stored(self, positions: Positions, names: Sequence[str]) -> list[pa.Array]:
         known = [name for name in names if name in self.names]
         read: dict[str, pa.Array] = {}
         if known and self.reader is not None:
-            if len(positions) * FEW < self.stored:
-                table = self.reader.take(positions, known)
-                read = {name: _whole(table.column(name)) for name in known}
-            else:
-                table = self.reader.columns(known)
-                every = len(positions) == self.stored and bool((positions == np.arange(self.stored)).all())
-                at = None if every else pa.array(positions)
-                for name in known:
-                    column = _whole(table.column(name))
-                    read[name] = column if at is None else column.take(at)
+            read = COLUMNS.read(self.reader, positions, known)
         schema = physical_schema(self.entity)
         return [read[n] if n in read else pa.nulls(len(positions), schema.field(n).type) for n in names]
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):  # a column of no chunks, or one too large for 32-bit offsets
-        return pa.concat_arrays(combined.chunks) if combined.num_chunks else pa.array([], column.type)
-    return combined

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import SchemaFilesError
@@ -26,7 +27,7 @@ class Contract:
 def read_contract(store: GraphStore) -> Contract:
     """Reads and checks the schema files. SchemaFilesError when they do not belong together."""
     files = store.schema_files()
-    catalog = compile_stored_schema(files.source)
+    catalog = _compiled(files.source)
     recorded = _recorded_hash(store, files)
     if recorded is not None and recorded != catalog.ir_hash:
         raise SchemaFilesError(
@@ -34,6 +35,12 @@ def read_contract(store: GraphStore) -> Contract:
             "hand, or a schema change was interrupted. Put back the text that belongs to it"
         )
     return Contract(catalog, files.source, catalog.ir_hash)
+
+
+@lru_cache(maxsize=32)
+def _compiled(source: str) -> Catalog:
+    """Catalogs are values, so that one text needs to be compiled once."""
+    return compile_stored_schema(source)
 
 
 def read_catalog(store: GraphStore) -> Catalog:

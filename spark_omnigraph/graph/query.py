@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from threading import Lock
 
 import pyarrow as pa
 
@@ -35,10 +37,46 @@ class Prepared:
     params: Mapping[str, PropType]
 
 
+PLANS = 256
+"""Plans that are kept, the least used going first."""
+LONGEST = 16 << 10
+"""Letters of a text whose plans are kept."""
+
+
+class PlanCache:
+    """Plans by the schema, the text and the name of a query; none of them depends on anything else."""
+
+    def __init__(self, most: int = PLANS) -> None:
+        self.most = most
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[str, str, str | None], Prepared] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, catalog: Catalog, text: str, name: str | None) -> Prepared:
+        """The plan of one query of a text, made if it is not here."""
+        key = (catalog.ir_hash, text, name)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        read = check_read(catalog, pick_query(parse_queries(text), name))
+        made = Prepared(lower(catalog, read), read.params)
+        if len(text) <= LONGEST:
+            with self._lock:
+                self._kept[key] = made
+                while len(self._kept) > self.most:
+                    self._kept.popitem(last=False)
+        return made
+
+
+_PLANS = PlanCache()
+
+
 def prepare(catalog: Catalog, text: str, name: str | None = None) -> Prepared:
     """The plan of one query of a text. QueryParseError, QueryTypeError or BadRequestError when there is none."""
-    read = check_read(catalog, pick_query(parse_queries(text), name))
-    return Prepared(lower(catalog, read), read.params)
+    return _PLANS.get(catalog, text, name)
 
 
 def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None = None) -> Plan:

@@ -45,6 +45,14 @@ class Hits:
         return np.where(self.positions[at] == positions, self.scores[at], np.nan)
 
 
+@dataclass(frozen=True, slots=True)
+class Restricted:
+    """Rows that a search looks at: those that Lance SQL keeps (None: all), by scalar indexes or without."""
+
+    where: str | None = None
+    by_index: bool = True
+
+
 class _TextIndexes:
     """Indexes of text columns that have none, in memory; Lance would otherwise split their words in another way."""
 
@@ -85,24 +93,33 @@ def text_hits(reader: TableReader, column: str, query: str, edits: int | None = 
 
 
 def _hits(
-    reader: TableReader, dataset: LanceDataset, query: MatchQuery, limit: int | None = None, where: str | None = None
+    reader: TableReader,
+    dataset: LanceDataset,
+    query: MatchQuery,
+    limit: int | None = None,
+    among: Restricted = Restricted(),
 ) -> Hits:
     with reading(f"search a text column of {reader.table.uri}"):
         found = dataset.scanner(
-            columns=[_OFFSET, _SCORE], full_text_query=query, limit=limit, filter=where, prefilter=True
+            columns=[_OFFSET, _SCORE],
+            full_text_query=query,
+            limit=limit,
+            filter=among.where,
+            prefilter=True,
+            use_scalar_index=among.by_index,
         ).to_table()
     positions = found.column(_OFFSET).to_numpy().astype(np.int64)
     order = np.argsort(positions)
     return Hits(positions[order], found.column(_SCORE).to_numpy().astype(np.float64)[order])
 
 
-def best_text_rows(reader: TableReader, column: str, query: str, count: int, where: str | None) -> Hits | None:
-    """The `count` best rows for a query among those that `where` keeps, or all when they are fewer; None when the
-    column's index cannot tell. Of rows that score like the last one, some may be missing.
+def best_text_rows(reader: TableReader, column: str, query: str, count: int, among: Restricted) -> Hits | None:
+    """The `count` best rows for a query among those that it looks at, or all when they are fewer; None when the index
+    of the column cannot tell. Of rows that score like the last one, some may be missing.
     """
     if column not in reader.names or not _is_usable(reader, column, fuzzy=False):
         return None
-    return _hits(reader, reader.dataset, MatchQuery(query, column), count, where)
+    return _hits(reader, reader.dataset, MatchQuery(query, column), count, among)
 
 
 def _is_usable(reader: TableReader, column: str, fuzzy: bool) -> bool:
@@ -122,9 +139,9 @@ def _text_index(reader: TableReader, column: str) -> IndexCoverage | None:
 
 
 def nearest_rows(
-    reader: TableReader, column: str, query: npt.NDArray[np.float32], count: int, where: str | None
+    reader: TableReader, column: str, query: npt.NDArray[np.float32], count: int, among: Restricted
 ) -> tuple[Positions, float]:
-    """Candidates for the nearest rows among those that `where` keeps, and a squared distance below which none is
+    """Candidates for the nearest rows among those that it looks at, and a squared distance below which none is
     missing (infinite when these are all).
     """
     with reading(f"search column '{column}' of {reader.table.uri}"):
@@ -136,8 +153,9 @@ def nearest_rows(
                 "k": count,
                 "use_index": _is_exact(reader, column),
             },
-            filter=where,
+            filter=among.where,
             prefilter=True,
+            use_scalar_index=among.by_index,
         ).to_table()
     positions = found.column(_OFFSET).to_numpy().astype(np.int64)
     if len(positions) < count:

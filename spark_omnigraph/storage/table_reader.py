@@ -73,10 +73,10 @@ class TableReader:
             ]
         return self.table.uri, self.table.version, hash(tuple(files))
 
-    def find(self, where: str) -> Positions:
-        """Positions of the rows that Lance SQL keeps, ascending."""
+    def find(self, where: str, by_index: bool = True) -> Positions:
+        """Positions of the rows that Lance SQL keeps, ascending; by scalar indexes where there are any, or without."""
         with reading(f"scan {self.table.uri}"):
-            found = self.dataset.scanner(columns=[_OFFSET], filter=where).to_table()
+            found = self.dataset.scanner(columns=[_OFFSET], filter=where, use_scalar_index=by_index).to_table()
         return np.sort(found.column(_OFFSET).to_numpy().astype(np.int64))
 
     def plan(self, where: str) -> str:

@@ -7,7 +7,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from unittest.mock import patch
 
+import pyarrow as pa
+
+from spark_omnigraph.engine import access
 from spark_omnigraph.engine.expand import Strategy
 from spark_omnigraph.engine.result import json_values
 from spark_omnigraph.errors import OmnigraphError
@@ -15,6 +19,7 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.query import bound_plan, prepare, run_query
 from spark_omnigraph.lang.gq.check import check_read
 from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.manifest.snapshot import Snapshot
 from tests.differential.questions import Question
 from tests.differential.worlds import State, World
@@ -51,12 +56,38 @@ class Mismatch:
         )
 
 
-def forms(world: World, state: State) -> Iterator[tuple[str, Graph, Snapshot, Strategy]]:
+@dataclass(frozen=True)
+class Form:
+    """One way in which the engine can answer: over which graph, how it walks, and how it finds rows."""
+
+    name: str
+    graph: Graph
+    snapshot: Snapshot
+    strategy: Strategy
+    patched: dict[str, object]
+
+    def table(self, world: World, plan: Plan) -> pa.Table:
+        with patch.multiple(access, **self.patched):
+            return run_query(self.graph.store, world.catalog, self.snapshot, plan, self.strategy).table
+
+
+IN_MEMORY: dict[str, object] = {"SMALL": access.SMALL}
+"""Small tables are looked at in memory by themselves."""
+BY_SCAN: dict[str, object] = {"in_memory": lambda *_: False}
+BY_INDEX: dict[str, object] = {"SMALL": -1, "SELECTIVE": 0}
+
+
+def forms(world: World, state: State) -> Iterator[Form]:
     """Every way in which the engine can answer."""
-    for indexed in (False, True):
-        graph, snapshot = (world.indexed, state.indexed) if indexed else (world.plain, state.plain)
-        for strategy in (Strategy.ADJACENCY, Strategy.LOOKUP):
-            yield f"{'indexed' if indexed else 'plain'}, {strategy}", graph, snapshot, strategy
+    ways = (
+        ("plain", Strategy.ADJACENCY, "in memory", IN_MEMORY),
+        ("plain", Strategy.LOOKUP, "by scan", BY_SCAN),
+        ("indexed", Strategy.ADJACENCY, "by index", BY_INDEX),
+        ("indexed", Strategy.LOOKUP, "in memory", IN_MEMORY),
+    )
+    for kind, strategy, name, patched in ways:
+        graph, snapshot = (world.indexed, state.indexed) if kind == "indexed" else (world.plain, state.plain)
+        yield Form(f"{kind}, {strategy}, {name}", graph, snapshot, strategy, patched)
 
 
 def expected(world: World, state: State, question: Question) -> Answer | None:
@@ -75,15 +106,15 @@ def first_mismatch(world: World, state: State, question: Question) -> Mismatch |
     if wanted is None:
         return None
     plan = bound_plan(prepare(world.catalog, question.text), question.given)
-    for form, graph, snapshot, strategy in forms(world, state):
+    for form in forms(world, state):
         try:
-            found = run_query(graph.store, world.catalog, snapshot, plan, strategy)
+            found = form.table(world, plan)
         except OmnigraphError as error:
-            return Mismatch(state, form, question, wanted, f"{type(error).__name__}: {error}")
-        columns = [json_values(column) for column in found.table.columns]
+            return Mismatch(state, form.name, question, wanted, f"{type(error).__name__}: {error}")
+        columns = [json_values(column) for column in found.columns]
         rows = [tuple(map(_frozen, row)) for row in zip(*columns, strict=True)]
         if not agrees(wanted, found.column_names, rows):
-            return Mismatch(state, form, question, wanted, (found.column_names, rows))
+            return Mismatch(state, form.name, question, wanted, (found.column_names, rows))
     return None
 
 

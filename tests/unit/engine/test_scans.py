@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from datetime import date
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.engine import access
 from spark_omnigraph.engine.pushdown import push
 from spark_omnigraph.engine.scans import select_rows
 from spark_omnigraph.engine.source import EngineSource, Pending
@@ -64,8 +66,22 @@ def equal(name: str, scalar: Scalar, value: object, comparator: Comparator = Com
     return Comparison(comparator, Column("n", name, PropType(scalar, nullable=True)), Constant(value, PropType(given)))
 
 
+WAYS: tuple[dict[str, object], ...] = (
+    {"SMALL": access.SMALL},
+    {"in_memory": lambda *_: False},
+    {"SMALL": -1, "SELECTIVE": 0},
+)
+"""In memory, by a scan, by indexes."""
+
+
 def found(source: EngineSource, *predicates: Comparison) -> set[str]:
-    return set(select_rows(source, "node:N", predicates, ["id"]).column("id").to_pylist())
+    """The ids of the rows, which are the same however they are found."""
+    answers = []
+    for patched in WAYS:
+        with patch.multiple(access, **patched):
+            answers.append(set(select_rows(source, "node:N", predicates, ["id"]).column("id").to_pylist()))
+    assert answers[0] == answers[1] == answers[2]
+    return answers[0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.scan import PinnedTable
-from spark_omnigraph.storage.search import nearest_rows, text_hits
+from spark_omnigraph.storage.search import Restricted, nearest_rows, text_hits
 from spark_omnigraph.storage.table_reader import ReadCache, TableReader
 
 
@@ -69,7 +69,7 @@ def test_positions_name_the_same_row_everywhere(readers: list[TableReader]) -> N
             }
         hits = text_hits(reader, "t", "even")
         assert hits.positions.tolist() == [i for i, row in enumerate(everything) if "even" in row["t"]]
-        near, _ = nearest_rows(reader, "v", np.array([0, 1], dtype=np.float32), 5, "n > 10")
+        near, _ = nearest_rows(reader, "v", np.array([0, 1], dtype=np.float32), 5, Restricted("n > 10"))
         wanted = sorted(
             (i for i, row in enumerate(everything) if row["n"] > 10), key=lambda i: int(everything[i]["id"][1:])
         )

@@ -1,0 +1,183 @@
+"""Columns in memory: when they are read whole, that they stay within their memory, and that they are never stale."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph.engine import columns, table
+from spark_omnigraph.engine.columns import ColumnCache
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.storage.scan import PinnedTable
+from spark_omnigraph.storage.table_reader import TableReader
+
+ROWS = 10_000
+
+
+class Watched(TableReader):
+    """Counts what is read."""
+
+    def __init__(self, pinned: PinnedTable) -> None:
+        super().__init__(pinned)
+        self.wholes: list[list[str]] = []
+        self.takes: list[int] = []
+
+    def columns(self, names):  # type: ignore[no-untyped-def]  # as in the class above
+        self.wholes.append(list(names))
+        return super().columns(names)
+
+    def take(self, positions, names):  # type: ignore[no-untyped-def]  # as in the class above
+        self.takes.append(len(positions))
+        return super().take(positions, names)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Watched:
+    rows = pa.table(
+        {"n": pa.array(range(ROWS), pa.int64()), "t": [f"t{i % 7}" for i in range(ROWS)], "wide": ["x" * 900] * ROWS}
+    )
+    dataset = lance.write_dataset(rows, str(tmp_path / "t"))
+    return Watched(PinnedTable(str(tmp_path / "t"), dataset.version))
+
+
+def at(*positions: int) -> np.ndarray:
+    return np.array(positions, dtype=np.int64)
+
+
+def test_single_rows_are_taken_until_that_has_cost_as_much_as_the_column(reader: Watched) -> None:
+    cache = ColumnCache()
+    # A column of 8 bytes costs LOOK + 8 * 10,000 / ROW = 41 rows, a look-up of one row 26.
+    assert cache.read(reader, at(5), ["n"])["n"].to_pylist() == [5]
+    assert (reader.takes, reader.wholes) == ([1], [])
+    assert cache.read(reader, at(7, 3), ["n"])["n"].to_pylist() == [7, 3]
+    assert reader.wholes == [["n"]]
+    assert cache.read(reader, at(9, 9, 0), ["n"])["n"].to_pylist() == [9, 9, 0]
+    assert (reader.takes, reader.wholes) == ([1], [["n"]])
+
+
+def test_many_rows_are_read_with_the_whole_column_at_once_and_wide_ones_later(reader: Watched) -> None:
+    cache = ColumnCache()
+    some = np.arange(0, ROWS, 40, dtype=np.int64)
+    assert cache.read(reader, some, ["n"])["n"].to_pylist() == some.tolist()
+    assert reader.wholes == [["n"]]
+    cache.read(reader, some, ["wide"])
+    assert reader.wholes == [["n"]]
+    more = np.arange(0, ROWS, columns.FEW, dtype=np.int64)
+    cache.read(reader, more, ["wide", "t"])
+    assert reader.wholes == [["n"], ["wide", "t"]]
+
+
+def test_memory_is_bounded_and_large_columns_are_read_but_not_kept(reader: Watched) -> None:
+    every = np.arange(ROWS, dtype=np.int64)
+    cache = ColumnCache(memory=400_000)
+    assert cache.read(reader, every, ["wide"])["wide"][ROWS - 1].as_py() == "x" * 900
+    assert cache.bytes == 0
+    assert not cache.fits(reader, ["wide"])
+    assert cache.fits(reader, ["n"])
+    for _ in range(30):
+        assert cache.read(reader, at(1), ["wide"])["wide"].to_pylist() == ["x" * 900]
+    assert len(reader.wholes) == 1
+    cache.read(reader, every, ["n"])
+    assert 0 < cache.bytes <= 100_000
+    assert columns.COLUMNS.memory == 512 << 20
+
+
+def test_texts_are_numbered_once(reader: Watched) -> None:
+    cache = ColumnCache()
+    found = cache.text_numbers(reader, "t")
+    assert found is not None
+    assert (found.numbers[:9].tolist(), found.size) == ([0, 1, 2, 3, 4, 5, 6, 0, 1], 7)
+    assert cache.text_numbers(reader, "t") is found
+    assert cache.text_numbers(reader, "n") is None
+    assert ColumnCache(memory=1000).text_numbers(reader, "t") is None
+
+
+def test_a_sample_is_read_once_and_comes_from_everywhere(reader: Watched) -> None:
+    cache = ColumnCache()
+    values = cache.sample(reader, "n").to_pylist()
+    assert len(values) == columns.SAMPLE
+    assert (min(values), max(values)) == (0, ROWS - 1)
+    assert cache.sample(reader, "n").to_pylist() == values
+    assert reader.takes == [columns.SAMPLE]
+
+
+SCHEMA = "node P { name: String @key  city: String?  n: I32? }"
+GROUPED = "query q() { match { $p: P } return { $p.city, count($p) as c, sum($p.n) as s } order { c desc } }"
+FILTERED = "query q() { match { $p: P $p.n > 1 } return { $p.name } order { $p.name } }"
+
+
+def line(name: str, city: str, n: int) -> str:
+    return f'{{"type": "P", "data": {{"name": "{name}", "city": "{city}", "n": {n}}}}}'
+
+
+def grouped(graph: Graph) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in graph.query(GROUPED).to_pylist()]
+
+
+def names(graph: Graph) -> list[object]:
+    return [row["p.name"] for row in graph.query(FILTERED).to_pylist()]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[Graph]:
+    made = Graph.init(tmp_path / "g", SCHEMA)
+    made.load([line("a", "x", 1), line("b", "x", 2), line("c", "y", 3)])
+    assert grouped(made) == [("x", 2, 3.0), ("y", 1, 3.0)]
+    assert names(made) == ["b", "c"]
+    return made
+
+
+def load_more(uri: str) -> None:
+    Graph.open(uri).load([line("d", "y", 9), line("e", "y", 0)])
+
+
+def test_each_kind_of_write_shows_at_once(graph: Graph) -> None:
+    graph.load([line("a", "y", 5)], "merge")
+    assert grouped(graph) == [("y", 2, 8.0), ("x", 1, 2.0)]
+    assert names(graph) == ["a", "b", "c"]
+    graph.mutate('query m() { delete P where name = "b" }')
+    assert grouped(graph) == [("y", 2, 8.0)]
+    graph.optimize()
+    assert grouped(graph) == [("y", 2, 8.0)]
+    graph.load([line("z", "z", 7)], "overwrite")
+    assert (grouped(graph), names(graph)) == ([("z", 1, 7.0)], ["z"])
+
+
+def test_a_write_of_another_process_shows_at_once(graph: Graph) -> None:
+    other = multiprocessing.get_context("spawn").Process(target=load_more, args=(graph.uri,))
+    other.start()
+    other.join()
+    assert other.exitcode == 0
+    assert grouped(graph) == [("y", 3, 12.0), ("x", 2, 3.0)]
+    assert names(graph) == ["b", "c", "d"]
+
+
+def test_branches_and_the_past_show_their_own_rows(graph: Graph) -> None:
+    before = graph.at()
+    graph.create_branch("draft")
+    graph.load([line("d", "z", 4)], branch="draft")
+    graph.mutate('query m() { update P set { n: 0 } where name = "c" }')
+    draft = graph.at(branch="draft")
+    assert names(draft) == ["b", "c", "d"]
+    assert names(graph) == ["b"]
+    assert names(before) == ["b", "c"]
+    assert grouped(draft)[-1] == ("z", 1, 4.0)
+
+
+def test_a_graph_made_anew_in_the_same_place_shows_its_own_rows(graph: Graph) -> None:
+    anew = Graph.init(graph.uri, SCHEMA, force=True)
+    anew.load([line("a", "k", 7), line("b", "k", 7), line("c", "k", 7)])
+    assert grouped(anew) == [("k", 3, 21.0)]
+    assert names(anew) == ["a", "b", "c"]
+
+
+def test_pending_rows_are_seen_beside_columns_in_memory(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "COLUMNS", ColumnCache())
+    graph.mutate('query m() { insert P { name: "d", city: "x", n: 8 } update P set { city: "w" } where n > 2 }')
+    assert grouped(graph) == [("w", 2, 11.0), ("x", 2, 3.0)]
