@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 MS_PER_DAY = 86_400_000
-DATE_MIN, DATE_MAX = -(2**31), 2**31 - 1
+DATE_MIN, DATE_MAX = -719_162, 2_932_896
+"""Days of the years 1 to 9999: what a property stores. Only these have a text and a value in Spark and in Python."""
+INSTANT_MIN, INSTANT_MAX = DATE_MIN * MS_PER_DAY, (DATE_MAX + 1) * MS_PER_DAY - 1
 
 _ZONE = r" ?(?:(?P<utc>[Zz])|(?P<sign>[+-])(?P<zone_hour>\d\d):(?P<zone_minute>\d\d))"
 _DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN
+from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import Property, PropType, Scalar
 from spark_omnigraph.records.arrow_schema import BLOB, property_type
 from spark_omnigraph.records.date_columns import read_dates, read_datetimes
@@ -27,6 +27,7 @@ _INTEGERS: dict[Scalar, type[np.integer[Any]]] = {
     Scalar.U32: np.uint32,
     Scalar.U64: np.uint64,
 }
+DATE_BOUNDS = {Scalar.DATE: (DATE_MIN, DATE_MAX), Scalar.DATETIME: (INSTANT_MIN, INSTANT_MAX)}
 _STORAGE = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}
 
 
@@ -138,19 +139,28 @@ def _integers_from_floats(column: pa.Array, scalar: Scalar) -> tuple[pa.Array, B
 
 def _text_dates(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
     values, bad = (read_dates if scalar is Scalar.DATE else read_datetimes)(column)
+    low, high = DATE_BOUNDS[scalar]
+    bad |= (values < low) | (values > high)
+    values = np.where(bad, 0, values)
     stored = values.astype(np.int32) if scalar is Scalar.DATE else values
     return _from_numpy(stored, column).view(target), bad if bad.any() else None
 
 
 def _whole_dates(column: pa.Array, scalar: Scalar, target: pa.DataType) -> tuple[pa.Array, Bools | None]:
-    if scalar is Scalar.DATETIME:
-        return column.view(target), None
-    bounds = pc.min_max(column)
-    if bounds["min"].as_py() is None or (bounds["min"].as_py() >= DATE_MIN and bounds["max"].as_py() <= DATE_MAX):
-        return column.cast(pa.int32()).view(target), None
-    outside = pc.or_(pc.less(column, DATE_MIN), pc.greater(column, DATE_MAX)).fill_null(False)
-    kept = pc.if_else(outside, pa.scalar(0, pa.int64()), column)
-    return kept.cast(pa.int32()).view(target), outside.to_numpy(zero_copy_only=False)
+    outside = outside_years(column, scalar)
+    if outside is not None:
+        column = pc.if_else(pa.array(outside), pa.scalar(0, pa.int64()), column)
+    return column.cast(_STORAGE[scalar]).view(target), outside
+
+
+def outside_years(column: pa.Array, scalar: Scalar) -> Bools | None:
+    """Rows of a column of whole days or milliseconds that lie outside of the years 1 to 9999; None: no row does."""
+    low, high = DATE_BOUNDS[scalar]
+    limits = pc.min_max(column)
+    if limits["min"].as_py() is None or (limits["min"].as_py() >= low and limits["max"].as_py() <= high):
+        return None
+    outside: Bools = pc.or_(pc.less(column, low), pc.greater(column, high)).fill_null(False).to_numpy(False)
+    return outside
 
 
 def _blobs(column: pa.Array, name: str) -> tuple[pa.Array, Bools | None]:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Property, Scalar
 from spark_omnigraph.records.arrow_schema import BLOB, property_type
-from spark_omnigraph.records.columns import Bools, Reading, rows_of_items, with_items
+from spark_omnigraph.records.columns import Bools, Reading, outside_years, rows_of_items, with_items
 from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, INTEGER_RANGES
 from spark_omnigraph.records.record_text import milliseconds
 
@@ -74,7 +74,10 @@ def _convert_scalars(scalar: Scalar, column: pa.Array, target: pa.DataType) -> C
     if scalar in _FLOATS:
         return _floats(column, scalar, target)
     if scalar is Scalar.DATETIME:
-        return milliseconds(column), None
+        stored = milliseconds(column)
+        return stored, outside_years(stored.view(pa.int64()), scalar)
+    if scalar is Scalar.DATE:
+        return column, outside_years(column.view(pa.int32()), scalar)
     if scalar is Scalar.BLOB:
         data = column.cast(pa.large_binary())
         uris = pa.nulls(len(column), pa.string())

@@ -10,12 +10,11 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import EdgeType, EntityType
 from spark_omnigraph.errors import RAW_LIMIT
 
 _ENDS = {"src": "from", "dst": "to"}
-_YEARS = (-62_135_596_800_000, 253_402_300_799_999)
-"""Milliseconds of the years 1 to 9999, which have a text."""
 
 
 def record_text(entity: EntityType, rows: pa.Table | pa.RecordBatch, limit: int | None = RAW_LIMIT) -> list[str]:
@@ -68,7 +67,7 @@ def milliseconds(column: pa.Array) -> pa.Array:
 
 def _moment(value: int, in_days: bool) -> object:
     millis = value * 86_400_000 if in_days else value
-    if not _YEARS[0] <= millis <= _YEARS[1]:
+    if not INSTANT_MIN <= millis <= INSTANT_MAX:
         return value
     return str(np.datetime_as_string(np.datetime64(millis, "ms"), unit="D" if in_days else "ms"))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN
+from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import EntityType, NodeType, Scalar
 from spark_omnigraph.records.columns import Reading
 from spark_omnigraph.records.json_numbers import INTEGER_RANGES
@@ -79,7 +79,7 @@ def _kind(reading: Reading) -> Any:
     if scalar is Scalar.DATE:
         return _bounded(DATE_MIN, DATE_MAX) if reading.whole else str
     if scalar is Scalar.DATETIME:
-        return _bounded(*INTEGER_RANGES[Scalar.I64]) if reading.whole else str
+        return _bounded(INSTANT_MIN, INSTANT_MAX) if reading.whole else str
     return _PLAIN.get(scalar, float)
 
 

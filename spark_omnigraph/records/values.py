@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, parse_date, parse_datetime
+from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN, parse_date, parse_datetime
 from spark_omnigraph.catalog.types import Property, PropType, Scalar
 from spark_omnigraph.errors import Rule
 from spark_omnigraph.records.json_line import Real, show
@@ -168,21 +168,25 @@ def _float(place: _Place, value: object) -> object:
 
 
 def _date(place: _Place, value: object) -> object:
+    bounds = (DATE_MIN, DATE_MAX)
     if isinstance(value, str):
-        days = parse_date(value)
-        if days is None:
-            raise BadValueError(Rule.INVALID_DATE, f"invalid Date literal '{value}'")
-        return days
-    return _whole(place, value, (DATE_MIN, DATE_MAX))
+        return _in_years(value, parse_date(value), bounds, "Date")
+    return _whole(place, value, bounds)
 
 
 def _datetime(place: _Place, value: object) -> object:
+    bounds = (INSTANT_MIN, INSTANT_MAX)
     if isinstance(value, str):
-        millis = parse_datetime(value)
-        if millis is None:
-            raise BadValueError(Rule.INVALID_DATE, f"invalid DateTime literal '{value}'")
-        return millis
-    return _whole(place, value, INTEGER_RANGES[Scalar.I64])
+        return _in_years(value, parse_datetime(value), bounds, "DateTime")
+    return _whole(place, value, bounds)
+
+
+def _in_years(text: str, stored: int | None, bounds: tuple[int, int], kind: str) -> int:
+    if stored is None:
+        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}'")
+    if not bounds[0] <= stored <= bounds[1]:
+        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}': outside the years 1 to 9999")
+    return stored
 
 
 def _whole(place: _Place, value: object, bounds: tuple[int, int]) -> int:

@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from spark_omnigraph import (
@@ -20,6 +21,7 @@ from spark_omnigraph import (
     TableCounts,
 )
 from spark_omnigraph.errors import BadRow, Rule
+from spark_omnigraph.graph.export import plain_values
 from spark_omnigraph.storage.layout import RECOVERY
 
 SCHEMA = """
@@ -506,14 +508,27 @@ def test_unique_values_behind_a_blob_are_checked(tmp_path: Path) -> None:
     assert graph.count("node:File") == 3
 
 
-def test_an_instant_without_a_text_comes_back_as_milliseconds(tmp_path: Path) -> None:
-    graph = Graph.init(tmp_path / "g", "node Event { name: String @key  at: DateTime? }")
+def test_no_date_outside_the_years_1_to_9999_is_stored(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node Event { name: String @key  at: DateTime?  on: Date?  days: [Date]? }")
     late = 253_402_300_800_000  # the first instant of the year 10,000
-    graph.load([json.dumps({"type": "Event", "data": {"name": str(at), "at": at}}) for at in (late - 1, late)])
-    found = {data["name"]: data["at"] for data in (json.loads(line)["data"] for line in graph.export())}
-    assert found == {str(late - 1): "9999-12-31T23:59:59.999", str(late): late}
-    graph.load(list(graph.export()), "merge")
-    assert graph.entity("node:Event", str(late)) == {"id": str(late), "name": str(late), "at": late}
+    given = [{"at": late - 1}, {"at": late}, {"on": "0000-12-31"}, {"days": [0, 2_932_897]}, {"days": [0, 2_932_896]}]
+    lines = [json.dumps({"type": "Event", "data": {"name": str(i), **data}}) for i, data in enumerate(given)]
+    rows = refused(graph, lines)
+    assert facts(rows) == [(2, "out_of_range", "at"), (3, "invalid_date", "on"), (4, "out_of_range", "days")]
+    graph.load([lines[0], lines[4]])
+    stored = {"id": "0", "name": "0", "at": "9999-12-31T23:59:59.999", "on": None, "days": None}
+    assert graph.entity("node:Event", "0") == stored
+    text = 'query add($on: Date) { insert Event { name: "m", on: $on } }'
+    with pytest.raises(BadRequestError, match="Date value out of range: 2932897"):
+        graph.mutate(text, params={"on": "+10000-01-01"})
+    with pytest.raises(BadRequestError, match="DateTime value out of range: -"):
+        graph.mutate('query add() { insert Event { name: "m", at: datetime("0000-12-31") } }')
+
+
+def test_a_foreign_instant_without_a_text_is_exported_as_milliseconds(tmp_path: Path) -> None:
+    [event] = Graph.init(tmp_path / "g", "node Event { name: String @key  at: DateTime? }").catalog().tables()
+    late = pa.array([253_402_300_800_000 - 1, 253_402_300_800_000, None]).view(pa.date64())
+    assert plain_values(event, "at", late) == ["9999-12-31T23:59:59.999", 253_402_300_800_000, None]
 
 
 def test_a_report_may_be_named_by_a_path(tmp_path: Path) -> None:

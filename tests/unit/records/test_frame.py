@@ -176,3 +176,18 @@ def test_records() -> None:
         (102, Rule.KEY_MISSING),
         (103, Rule.UNKNOWN_TYPE),
     ]
+
+
+def test_dates_outside_the_years_1_to_9999_are_bad_rows() -> None:
+    seconds = [253_402_300_799, 253_402_300_800, -62_135_596_801, None]
+    chunk = things(
+        d=pa.array([2_932_896, None, None, 2_932_897], pa.int32()).view(pa.date32()),
+        ts=pa.array(seconds, pa.timestamp("s", "UTC")).cast(pa.timestamp("ms", "UTC")),
+    )
+    assert [(row.line, row.field, row.rule, row.message) for row in chunk.rejected] == [
+        (101, "ts", Rule.OUT_OF_RANGE, "DateTime value out of range: 253402300800000"),
+        (102, "ts", Rule.OUT_OF_RANGE, "DateTime value out of range: -62135596801000"),
+        (103, "d", Rule.OUT_OF_RANGE, "Date value out of range: 2932897"),
+    ]
+    lists = things(times=pa.array([[0], [0, 253_402_300_800_000]], pa.list_(pa.timestamp("ms"))))
+    assert [(row.line, row.field) for row in lists.rejected] == [(101, "times")]
