@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import lance
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
@@ -118,8 +120,10 @@ def _places(dataset: LanceDataset | None, fragment: lance.LanceFragment) -> pa.T
 def _taken(dataset: LanceDataset | None, places: pa.Table, others: pa.Table) -> pa.Table:
     """The rows of a fragment at places that its other version lacks."""
     assert dataset is not None
-    own = pc.invert(pc.is_in(places[_ADDRESS], value_set=others[_ADDRESS].combine_chunks()))
-    rows = places.filter(own)[_ROW]
+    mine, theirs = _offsets(places), _offsets(others)
+    shared = np.zeros(1 + max(mine.max(initial=0), theirs.max(initial=0)), dtype=np.bool_)
+    shared[theirs] = True
+    rows = places.filter(pa.array(~shared[mine]))[_ROW]
     parts = [_SCANNED.empty_table()]
     for start in range(0, len(rows), TAKE_ROWS):
         wanted = rows.slice(start, TAKE_ROWS)
@@ -127,6 +131,12 @@ def _taken(dataset: LanceDataset | None, places: pa.Table, others: pa.Table) -> 
             taken = dataset._take_rows(wanted.to_pylist(), columns=["id", _UPDATED])
         parts.append(taken.append_column(_ROW, wanted).select(_SCANNED.names).cast(_SCANNED))
     return pa.concat_tables(parts)
+
+
+def _offsets(places: pa.Table) -> npt.NDArray[np.int64]:
+    """Places inside the fragment: the lower half of addresses."""
+    addresses: npt.NDArray[np.uint64] = places[_ADDRESS].to_numpy()
+    return (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 _SCANNED = pa.schema(
