@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -111,49 +112,74 @@ def test_a_named_frame_is_written_once(spark: SparkSession, tmp_path: Path) -> N
     assert readings(graph) == {"a": 1}
 
 
-def _killed_and_finished(tmp_path: Path, kills: int, seed: int) -> None:
-    """A stream of 12 files whose driver and everything below it is killed at random, then run to its end."""
-    chance = random.Random(seed)
-    graph, source = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in"
-    for number in range(12):
+Wait = Callable[[Graph, Path, "subprocess.Popen[bytes]"], None]
+
+
+def _killed_and_finished(tmp_path: Path, kills: int, files: int, pause: float, wait: Wait) -> None:
+    """A stream of files whose driver and everything below it is killed so many times, then run to its end."""
+    graph, source, checkpoint = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in", tmp_path / "checkpoint"
+    for number in range(files):
         put(source, number, *(node(f"s{number}-{i}", i) for i in range(3)))
     command = [sys.executable, "-m", "tests.spark.stream_victim"]
-    command += [str(source), graph.uri, str(tmp_path / "checkpoint"), str(tmp_path / "local")]
-    for _ in range(kills):
+    command += [str(source), graph.uri, str(checkpoint), str(tmp_path / "local")]
+    killed = 0
+    for _ in range(20 * kills):
         with subprocess.Popen(
             command, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as child:
-            _wait_for_commits(graph, child, chance.randint(0, 1 + 10 // max(kills, 1)))
-            time.sleep(chance.uniform(0, 0.3))  # anywhere within a batch
+            wait(graph, checkpoint, child)
+            time.sleep(pause * random.random())  # anywhere within a batch
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
+                killed += 1
+        if killed == kills:
+            break
+    assert killed == kills
     # A writer that died armed covers its tables until its lease has run out: whoever starts the stream starts it again.
     attempts = 0
     while subprocess.run(command, cwd=ROOT, capture_output=True, timeout=250, check=False).returncode:
         attempts += 1
         assert attempts < 30
     Graph.open(graph.uri)
-    assert readings(graph) == {f"s{number}-{i}": i for number in range(12) for i in range(3)}
-    assert graph.count("node:Sensor") == 36
+    assert readings(graph) == {f"s{number}-{i}": i for number in range(files) for i in range(3)}
+    assert graph.count("node:Sensor") == 3 * files
     batches = [c for c in graph.commits()[1:] if c.actor != "omnigraph:recovery"]
-    assert len(batches) <= 12
+    assert len(batches) <= files
 
 
-def _wait_for_commits(graph: Graph, child: subprocess.Popen[bytes], more: int) -> None:
-    """Until the stream made so many commits more, or is over."""
-    wanted = len(graph.commits()) + more
+def _until(child: subprocess.Popen[bytes], met: Callable[[], bool]) -> None:
+    """Until a condition holds, or the stream is over; bounded."""
     deadline = time.monotonic() + 120
-    while child.poll() is None and len(graph.commits()) < wanted and time.monotonic() < deadline:
-        time.sleep(0.1)
+    while child.poll() is None and not met() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _some_commits(graph: Graph, _: Path, child: subprocess.Popen[bytes]) -> None:
+    """Until the stream has made up to six commits more."""
+    wanted = len(graph.commits()) + random.randint(0, 6)
+    _until(child, lambda: len(graph.commits()) >= wanted)
+
+
+def _some_steps(graph: Graph, checkpoint: Path, child: subprocess.Popen[bytes]) -> None:
+    """Until the files of the graph and of the checkpoint show that up to eight steps of batches were taken."""
+
+    def files() -> set[str]:
+        return {str(path) for root in (Path(graph.uri), checkpoint) for path in root.glob("**/*")}
+
+    for _ in range(random.randint(1, 8)):
+        before = files()
+        _until(child, lambda before=before: files() != before)
 
 
 @pytest.mark.classic  # the drivers that are killed are processes with sessions of their own
 @pytest.mark.timeout(600)
 def test_a_killed_stream_ends_with_its_input_once(tmp_path: Path) -> None:
-    _killed_and_finished(tmp_path, kills=2, seed=1)
+    random.seed(1)
+    _killed_and_finished(tmp_path, kills=2, files=12, pause=0.3, wait=_some_commits)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(3600)
 def test_a_stream_killed_twenty_times_ends_with_its_input_once(tmp_path: Path) -> None:
-    _killed_and_finished(tmp_path, kills=20, seed=random.SystemRandom().randint(0, 2**32))
+    """Each kill hits a batch under way: files of the graph or of the checkpoint have just changed."""
+    _killed_and_finished(tmp_path, kills=20, files=40, pause=0.1, wait=_some_steps)
