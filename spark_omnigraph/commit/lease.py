@@ -142,13 +142,19 @@ def staging(store: GraphStore) -> Iterator[None]:
                 lease.release()
 
 
-def open_stage(store: GraphStore, term: float = LONG_STAGE) -> str:
+def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None = None) -> str:
     """Like `staging`, for a stage that begins in one process and ends in another: nobody renews it, so it is given as
-    long as it may take. The name is for `close_stage`.
+    long as it may take. The name is for `close_stage`. Processes that stage for one write give it a `shared` name; then
+    the stage begins with the first of them.
     """
-    name, now = f"{STAGE}{new_ulid()}", time.time()
+    name, now = f"{STAGE}{shared or new_ulid()}", time.time()
     facts = {"owner": f"{socket.gethostname()}:{os.getpid()}", "expires_at": now + term, "started_at": now}
-    store.objects.put(lease_path(name), json.dumps(facts).encode())
+    content = json.dumps(facts).encode()
+    if shared is not None and not store.objects.create(lease_path(name), content):
+        known = read_lease(store, name)
+        if known is not None and known.is_live(now):
+            return name
+    store.objects.put(lease_path(name), content)
     return name
 
 

@@ -59,6 +59,13 @@ def current_query() -> str | None:
     return None if task is None else task.getLocalProperty("sql.streaming.queryId")
 
 
+def current_batch() -> str | None:
+    """The same name in all tasks of a batch of a stream, attempts and repetitions included. None outside of streams."""
+    task, query = TaskContext.get(), current_query()
+    batch = None if task is None else task.getLocalProperty("streaming.sql.batchId")
+    return None if query is None or batch is None else f"{query}-{batch}"
+
+
 def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool = False) -> WriteOptions:
     """Checks names, values and combinations; `overwrite` is Spark's save mode."""
     named, storage = split_storage(given)

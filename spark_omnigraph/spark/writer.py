@@ -28,7 +28,7 @@ from spark_omnigraph.records.frame import FrameDecoder, FramePlan, plan_frame
 from spark_omnigraph.spark.deleter import DeletingStreamWriter, DeletingWriter, check_delete
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
-from spark_omnigraph.spark.write_options import WriteOptions, current_query, parse_write_options
+from spark_omnigraph.spark.write_options import WriteOptions, current_batch, current_query, parse_write_options
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -41,6 +41,8 @@ class Staged(WriterCommitMessage):
 
     part: StagedPart
     query: str | None = None
+    stage: str | None = None
+    """Of a stream: the stage that all tasks of a batch share, for the commit to close."""
 
 
 class GraphWriter(Portable, DataSourceArrowWriter):
@@ -113,6 +115,11 @@ def _parts(messages: list[WriterCommitMessage | None]) -> list[StagedPart]:
     return [message.part for message in messages if isinstance(message, Staged)]
 
 
+def _close_stages(store: GraphStore, messages: list[WriterCommitMessage | None]) -> None:
+    for stage in sorted({message.stage for message in messages if isinstance(message, Staged) and message.stage}):
+        close_stage(store, stage)
+
+
 class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
     """One graph commit for each micro-batch. Tasks plan their batch themselves: Spark makes one writer for a query.
 
@@ -127,10 +134,13 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         """Stages the rows of one partition of a batch."""
         task = TaskContext.get()
         with coded():
-            context = self._plan(self._store()).context
+            store = self._store()
+            # Before a fork is made or looked for, so that clean-up leaves it and what is staged alone.
+            stage = open_stage(store, shared=current_batch())
+            context = self._plan(store).context
             decoder = FrameDecoder(context.catalog, context.decode, self.frame)
             receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
-            return Staged(staged_part(context, receipt), current_query())
+            return Staged(staged_part(context, receipt), current_query(), stage)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
@@ -143,6 +153,8 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
                 except TransactionCommittedError as again:
                     _LOG.warning(again.message)
                     return
+                finally:
+                    _close_stages(store, messages)
         for warning in report.warnings:
             _LOG.warning(warning)
 
@@ -153,6 +165,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         with coded():
             store = self._store()
             discard_receipts(store, self._plan(store), (part.receipt for part in _parts(messages)))
+            _close_stages(store, messages)
 
     def _named(self, messages: list[WriterCommitMessage | None], batch: int) -> LoadRequest:
         request = self.write_options.request

@@ -82,6 +82,7 @@ def test_each_batch_is_one_commit_and_a_lost_checkpoint_repeats_none(spark: Spar
     # No batch that came again left what it had staged.
     paths = (item.path for item in graph.cleanup(timedelta(0)).items)
     assert [path for path in paths if path.startswith(("nodes/", "edges/"))] == []
+    assert list(Path(graph.uri, "__recovery").glob("*")) == []
 
 
 def test_bad_rows_stop_the_stream_as_ours(spark: SparkSession, tmp_path: Path) -> None:

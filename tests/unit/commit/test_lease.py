@@ -12,7 +12,17 @@ import pytest
 from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import claimed
-from spark_omnigraph.commit.lease import SKEW, TERM, Lease, LeaseFacts, await_turn, lease_path, read_lease
+from spark_omnigraph.commit.lease import (
+    SKEW,
+    TERM,
+    Lease,
+    LeaseFacts,
+    await_turn,
+    close_stage,
+    lease_path,
+    open_stage,
+    read_lease,
+)
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -56,6 +66,22 @@ def test_a_lease_left_behind_stays_for_recovery_to_see(store: GraphStore) -> Non
     with Lease(store, "op") as lease:
         lease.acquire()
     assert leftovers(store) == ["op.lease"]
+
+
+def test_a_shared_stage_begins_with_its_first_process_and_anew_when_it_ran_out(store: GraphStore) -> None:
+    name = open_stage(store, shared="q-7")
+    first = read_lease(store, name)
+    assert (open_stage(store, shared="q-7"), open_stage(store, shared="q-8") == name) == (name, False)
+    assert read_lease(store, name) == first
+    store.objects.put(lease_path(name), json.dumps({"owner": "x", "expires_at": 1.0, "started_at": 0.0}).encode())
+    again = read_lease(store, open_stage(store, shared="q-7"))
+    assert first is not None
+    assert again is not None
+    assert again.started_at > first.started_at
+    assert len({open_stage(store), open_stage(store)}) == 2
+    close_stage(store, name)
+    close_stage(store, name)
+    assert read_lease(store, name) is None
 
 
 def test_a_live_writer_is_waited_for_and_then_reported(store: GraphStore) -> None:

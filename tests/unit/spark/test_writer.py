@@ -172,6 +172,22 @@ def test_a_batch_that_comes_again_leaves_no_file(
     assert sizes(graph, branch).keys() - stored.keys() == {"e"}
 
 
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_clean_up_leaves_alone_what_a_batch_has_staged(graph: Graph, branch: str) -> None:
+    given = {"path": graph.uri, "node": "Mail", "branch": branch}
+    sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
+    message = attempt(sink, mails("c"))
+    report = graph.cleanup(timedelta(0), confirm=True)
+    again = attempt(sink, mails("d"))  # a task of the same batch that begins later
+    assert [item.path for item in report.items if item.path.startswith("nodes/")] == []
+    sink.commit([message, again], 0)
+    assert sizes(graph, branch) == {"a": 0, "b": 0, "c": 1, "d": 1}
+    assert not list(Path(graph.uri, "__recovery").glob("*"))
+    # A batch that fails is not spared for long.
+    sink.abort([attempt(sink, mails("e")), None], 1)
+    assert not list(Path(graph.uri, "__recovery").glob("*"))
+
+
 def test_a_deletion_that_comes_again_leaves_rows_that_came_later(graph: Graph) -> None:
     ids = pa.table({"id": ["a", "nobody"]})
     for number in (0, 0, 1):
