@@ -167,6 +167,8 @@ def _some_steps(graph: Graph, checkpoint: Path, child: subprocess.Popen[bytes]) 
     def files() -> set[str]:
         return {str(path) for root in (Path(graph.uri), checkpoint) for path in root.glob("**/*")}
 
+    # A checkpoint whose first offsets were being written when its driver died is refused by Spark for ever.
+    _until(child, (checkpoint / "offsets" / "0").exists)
     for _ in range(random.randint(1, 8)):
         before = files()
         _until(child, lambda before=before: files() != before)
