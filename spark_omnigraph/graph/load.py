@@ -32,7 +32,7 @@ from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
-from spark_omnigraph.graph.report import locate_findings, write_report
+from spark_omnigraph.graph.report import SAMPLE, FoundRows, write_report
 from spark_omnigraph.graph.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
 from spark_omnigraph.manifest.rows import Transaction
@@ -294,7 +294,8 @@ def _refuse_emptying(staged: StagedLoad, bad: Mapping[str, int], summary: BadRow
 
 def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:
     ranges, receipts = staged.plan.ranges, staged.receipts
-    found = locate_findings(staged.again, ranges, receipts, staged.tables, result.findings)
+    found = FoundRows(staged.tables, result.findings, SAMPLE if request.options.bad_rows is None else None)
+    found.locate(staged.again)
     return write_report(ranges, receipts, found, request.options.bad_rows, staged.plan.context.storage_options)
 
 

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -16,10 +17,11 @@ import numpy as np
 
 from spark_omnigraph.errors import BadRequestError, BadRow, BadRowSummary, StorageError
 from spark_omnigraph.graph.check import Finding
-from spark_omnigraph.graph.second_pass import SecondPass
+from spark_omnigraph.graph.second_pass import Located, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
 from spark_omnigraph.records.decode import Rejected
-from spark_omnigraph.staging.receipt import LocatedRow, RangeReceipt
+from spark_omnigraph.staging.located import TEXTS, LocatedRows
+from spark_omnigraph.staging.receipt import RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
 from spark_omnigraph.storage.object_file import put_file
 from spark_omnigraph.storage.uri import has_scheme, locate, plain
@@ -73,22 +75,22 @@ def _check_report_uri(uri: str, inputs: Iterable[InputFile]) -> None:
 def write_report(
     ranges: Sequence[InputRange],
     receipts: Sequence[RangeReceipt],
-    found: Mapping[int, list[BadRow]],
+    found: FoundRows,
     path: str | None,
     storage_options: Mapping[str, str] | None = None,
 ) -> BadRowSummary:
     """Counts and samples all bad rows, and writes them as JSON lines to `path`, a file or `s3://…`, when one is given.
 
-    `found` holds rows from the checks of the whole graph by range. One range is in memory at a time.
+    `found` are rows from the checks of the whole graph. Of what tasks refused, one range is in memory at a time.
     """
     per_rule: Counter[str] = Counter()
     total = 0
     for receipt in receipts:
         per_rule.update(receipt.per_rule)
         total += receipt.bad_total
-    for rows in found.values():
-        per_rule.update(str(row.rule) for row in rows)
-        total += len(rows)
+    for finding in found.findings:
+        per_rule[str(finding.rule)] += len(finding.rows)
+        total += len(finding.rows)
     sample: list[BadRow] = []
     if total:
         sample = _write(_in_order(ranges, receipts, found), path, storage_options)
@@ -97,63 +99,127 @@ def write_report(
     return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
 
 
-def locate_findings(
-    again: SecondPass,
-    ranges: Sequence[InputRange],
-    receipts: Sequence[RangeReceipt],
-    staged: Mapping[str, StagedTable],
-    findings: Sequence[Finding],
-) -> dict[int, list[BadRow]]:
-    """Findings as bad rows by range, from a second pass over what has any."""
-    wanted = _wanted(staged, findings)
-    if not wanted:
-        return {}
-    indexes = sorted(wanted)
-    located = again.locate(wanted)
-    numbers = LineNumbers(ranges, receipts)
-    rows: dict[int, list[BadRow]] = {i: [] for i in indexes}
-    for finding in findings:
+class FoundRows:
+    """Rows that the checks of the whole graph found bad, packed; they become values one by one, in input order.
+
+    All are looked up in a second pass over the input, or, for who shows no more, so many of the first ones (`most`).
+    """
+
+    def __init__(self, staged: Mapping[str, StagedTable], findings: Sequence[Finding], most: int | None = None) -> None:
+        self.findings = findings
+        self._parts = _by_range(staged, findings)
+        if most is not None:
+            self._parts = _first(self._parts, most)
+        self._located: dict[int, Located] = {}
+
+    def locate(self, again: SecondPass) -> None:
+        """Looks the rows up."""
+        wanted = {i: _wanted(self.findings, parts) for i, parts in self._parts.items()}
+        self._located = again.locate(wanted) if wanted else {}
+
+    def of_range(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
+        """Those of one range by line. StorageError when the input changed since it was staged."""
+        parts = self._parts.get(index)
+        if parts is None:
+            return
+        located = self._located[index]
+        places = [_places(located[self.findings[part.finding].table_key], part, self.findings) for part in parts]
+        keys = [self.findings[part.finding].table_key for part in parts]
+        lines = np.concatenate([located[key].lines[at] for key, at in zip(keys, places, strict=True)])
+        owners = np.repeat(np.arange(len(parts)), [len(at) for at in places])
+        rows = np.concatenate([part.rows for part in parts])
+        texts = {key: _Texts(located[key]) for key in keys}
+        everywhere = np.concatenate(places)
+        for i in np.argsort(lines, kind="stable").tolist():
+            part, at = int(owners[i]), int(everywhere[i])
+            finding, key = self.findings[parts[part].finding], keys[part]
+            yield BadRow(
+                file,
+                numbers.line(index, int(lines[i])),
+                int(located[key].offsets[at]),
+                key.partition(":")[2],
+                finding.field,
+                finding.rule,
+                finding.message(int(rows[i])),
+                texts[key].at(at),
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Rows of one finding that lie in one range: their places in the finding, and their ordinals."""
+
+    finding: int
+    rows: Rows
+    ordinals: Rows
+
+
+def _by_range(staged: Mapping[str, StagedTable], findings: Sequence[Finding]) -> dict[int, list[_Part]]:
+    parts: dict[int, list[_Part]] = {}
+    for number, finding in enumerate(findings):
         origin = staged[finding.table_key].origin
-        name = finding.table_key.partition(":")[2]
-        for i, row in enumerate(finding.rows.tolist()):
-            index, ordinal = int(origin.ranges[row]), int(origin.ordinals[row])
-            where = _at(located[index], finding.table_key, ordinal)
-            line = numbers.line(index, where.line)
-            file, text = ranges[index].file.name, finding.message(i)
-            rows[index].append(BadRow(file, line, where.offset, name, finding.field, finding.rule, text, where.raw))
-    return rows
+        ranges, ordinals = origin.ranges[finding.rows], origin.ordinals[finding.rows]
+        order = np.argsort(ranges, kind="stable")
+        present, first = np.unique(ranges[order], return_index=True)
+        for index, rows in zip(present.tolist(), np.split(order, first[1:]), strict=True):
+            parts.setdefault(index, []).append(_Part(number, rows, ordinals[rows]))
+    return parts
 
 
-def _at(located: Mapping[str, Mapping[int, LocatedRow]], key: str, ordinal: int) -> LocatedRow:
-    where = located[key].get(ordinal)
-    if where is None:
-        raise StorageError(f"storage: the input changed while it was loaded (record {ordinal} of '{key}' is gone)")
-    return where
+def _first(parts: Mapping[int, list[_Part]], most: int) -> dict[int, list[_Part]]:
+    """Parts with the first `most` rows of the input, and perhaps more."""
+    kept: dict[int, list[_Part]] = {}
+    for index in sorted(parts):
+        if sum(len(part.rows) for some in kept.values() for part in some) >= most:
+            break
+        kept[index] = [_head(part, most) for part in parts[index]]
+    return kept
 
 
-def _wanted(staged: Mapping[str, StagedTable], findings: Sequence[Finding]) -> dict[int, dict[str, Rows]]:
-    wanted: dict[int, dict[str, list[int]]] = {}
-    for finding in findings:
-        origin = staged[finding.table_key].origin
-        for row in finding.rows.tolist():
-            by_table = wanted.setdefault(int(origin.ranges[row]), {})
-            by_table.setdefault(finding.table_key, []).append(int(origin.ordinals[row]))
-    return {i: {k: _array(v) for k, v in tables.items()} for i, tables in wanted.items()}
+def _head(part: _Part, most: int) -> _Part:
+    order = np.argsort(part.ordinals)[:most]
+    return _Part(part.finding, part.rows[order], part.ordinals[order])
 
 
-def _array(values: list[int]) -> Rows:
-    return np.array(values, dtype=np.int64)
+def _wanted(findings: Sequence[Finding], parts: Sequence[_Part]) -> dict[str, Rows]:
+    keys = dict.fromkeys(findings[part.finding].table_key for part in parts)
+    return {
+        key: np.unique(np.concatenate([p.ordinals for p in parts if findings[p.finding].table_key == key]))
+        for key in keys
+    }
 
 
-def _in_order(
-    ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt], found: Mapping[int, list[BadRow]]
-) -> Iterator[BadRow]:
+def _places(located: LocatedRows, part: _Part, findings: Sequence[Finding]) -> Rows:
+    places = np.searchsorted(located.ordinals, part.ordinals)
+    there = places < len(located.ordinals)
+    there[there] = located.ordinals[places[there]] == part.ordinals[there]
+    if not there.all():
+        record, key = int(part.ordinals[~there][0]), findings[part.finding].table_key
+        raise StorageError(f"storage: the input changed while it was loaded (record {record} of '{key}' is gone)")
+    return places
+
+
+class _Texts:
+    """Texts of located rows; those that are packed together are unpacked once when they are asked for in order."""
+
+    def __init__(self, rows: LocatedRows) -> None:
+        self._rows = rows
+        self._run = -1
+        self._texts: list[str] = []
+
+    def at(self, place: int) -> str:
+        run, offset = divmod(place, TEXTS)
+        if run != self._run:
+            self._run, self._texts = run, self._rows.texts(run)
+        return self._texts[offset]
+
+
+def _in_order(ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt], found: FoundRows) -> Iterator[BadRow]:
     numbers = LineNumbers(ranges, receipts)
     for receipt in sorted(receipts, key=lambda r: r.index):
         file = ranges[receipt.index].file.name
         decoded = (_bad_row(file, numbers.line(receipt.index, r.line), r) for r in receipt.unpack_rejected())
-        checked = sorted(found.get(receipt.index, ()), key=lambda row: row.line)
-        yield from heapq.merge(decoded, checked, key=lambda row: row.line)
+        yield from heapq.merge(decoded, found.of_range(receipt.index, file, numbers), key=lambda row: row.line)
 
 
 def _bad_row(file: str, line: int, row: Rejected) -> BadRow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,12 +12,13 @@ import numpy as np
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.staged_table import Rows
 from spark_omnigraph.staging.fragments import locate_staged, stage_rest
+from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.pieces import locate_rows
-from spark_omnigraph.staging.receipt import LocatedRow, RangeReceipt, StageContext, StagedFragment
+from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.lines import InputRange
 
-Located = dict[str, dict[int, LocatedRow]]
+Located = dict[str, LocatedRows]
 Staged = Mapping[str, tuple[StagedFragment, ...]]
 ByRange = Mapping[int, Mapping[str, Rows]]
 """Ordinals by range index and table."""
@@ -60,11 +60,13 @@ class StagedAgain:
     receipts: Sequence[RangeReceipt]
 
     def locate(self, wanted: ByRange) -> dict[int, Located]:
-        found: dict[int, Located] = defaultdict(lambda: defaultdict(dict))
+        found: dict[int, Located] = {}
         for receipt in self.receipts:
             for key, ordinals in wanted.get(receipt.index, {}).items():
+                rows = LocatedRowsBuilder()
                 for fragment in receipt.staged.get(key, ()):
-                    found[receipt.index][key].update(locate_staged(self.context, key, fragment, ordinals))
+                    locate_staged(self.context, key, fragment, ordinals, rows)
+                found.setdefault(receipt.index, {})[key] = rows.built()
         return found
 
     def stage(self, skips: ByRange) -> dict[int, Staged]:

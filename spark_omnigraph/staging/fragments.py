@@ -14,7 +14,8 @@ from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.record_text import record_text
-from spark_omnigraph.staging.receipt import Int64s, LocatedRow, StageContext, StagedFragment, packed
+from spark_omnigraph.staging.located import TEXTS, LocatedRowsBuilder
+from spark_omnigraph.staging.receipt import Int64s, StageContext, StagedFragment, packed
 from spark_omnigraph.storage.keys import Matches, find_rows, read_staged
 from spark_omnigraph.storage.staged import TableTarget, stage_rows
 
@@ -40,18 +41,21 @@ def stage_rest(
     return replace(written, lines=packed_lines(lines[keep][order], written))
 
 
-def locate_staged(context: StageContext, key: str, fragment: StagedFragment, wanted: Int64s) -> dict[int, LocatedRow]:
-    """Line and text of staged rows by ordinal, read from the staged file."""
+def locate_staged(
+    context: StageContext, key: str, fragment: StagedFragment, wanted: Int64s, found: LocatedRowsBuilder
+) -> None:
+    """Adds line and text of those of the wanted rows that a staged file holds, read from it."""
     ordinals, lines = fragment.row_ordinals(), fragment.row_lines()
     places = np.flatnonzero(np.isin(ordinals, wanted))
     if not len(places):
-        return {}
-    entity = context.entity(key)
-    rows = _staged_rows(context, key, fragment, with_blobs=False).take(pa.array(places))
-    texts = record_text(entity, rows)
-    return {
-        int(ordinals[at]): LocatedRow(int(lines[at]), 0, text) for at, text in zip(places.tolist(), texts, strict=True)
-    }
+        return
+    places = places[np.argsort(ordinals[places])]
+    rows = _staged_rows(context, key, fragment, with_blobs=False)
+    for start in range(0, len(places), TEXTS):
+        some = places[start : start + TEXTS]
+        texts = record_text(context.entity(key), rows.take(pa.array(some)))
+        for ordinal, line, text in zip(ordinals[some].tolist(), lines[some].tolist(), texts, strict=True):
+            found.add(ordinal, line, 0, text)
 
 
 def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with_blobs: bool = True) -> pa.Table:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from spark_omnigraph.catalog.types import Catalog, EdgeType
 from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected, raw_text
 from spark_omnigraph.records.frame import FrameDecoder
-from spark_omnigraph.staging.receipt import Int64s, LocatedRow, StageContext
+from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
+from spark_omnigraph.staging.receipt import Int64s, StageContext
 from spark_omnigraph.storage.lines import InputRange, read_chunks
 from spark_omnigraph.validate.batch import BatchChecker
 
@@ -107,24 +108,24 @@ class Checkers:
         return _filtered(table, keep), rejected
 
 
-def locate_rows(
-    context: StageContext, range_: InputRange, wanted: Mapping[str, Int64s]
-) -> dict[str, dict[int, LocatedRow]]:
-    """Line, offset and text of rows by table and ordinal, from a second pass over the range."""
+def locate_rows(context: StageContext, range_: InputRange, wanted: Mapping[str, Int64s]) -> dict[str, LocatedRows]:
+    """Line, offset and text of rows by table, from a second pass over the range; those that are gone are missing."""
     checkers = Checkers(context)
     seen: Counter[str] = Counter()
-    sought = {key: set(ordinals.tolist()) for key, ordinals in wanted.items()}
-    found: dict[str, dict[int, LocatedRow]] = {key: {} for key in wanted}
+    sought = {key: np.sort(ordinals) for key, ordinals in wanted.items()}
+    found = {key: LocatedRowsBuilder() for key in wanted}
     for piece in range_pieces(context, range_):
         for table in piece.decoded.tables:
             good, _ = checkers.split(table, piece.raw)
             first = seen[good.table_key]
             seen[good.table_key] += len(good.lines)
-            for ordinal in sought.get(good.table_key, set()).intersection(range(first, seen[good.table_key])):
-                line = int(good.lines[ordinal - first])
-                raw = piece.raw(line)
-                found[good.table_key][ordinal] = LocatedRow(line, int(good.offsets[ordinal - first]), raw)
-    return found
+            if good.table_key not in sought:
+                continue
+            inside = np.searchsorted(sought[good.table_key], [first, seen[good.table_key]])
+            for ordinal in sought[good.table_key][inside[0] : inside[1]].tolist():
+                line, offset = int(good.lines[ordinal - first]), int(good.offsets[ordinal - first])
+                found[good.table_key].add(ordinal, line, offset, piece.raw(line))
+    return {key: rows.built() for key, rows in found.items()}
 
 
 def _filtered(table: DecodedTable, keep: npt.NDArray[np.bool_]) -> DecodedTable:

@@ -105,15 +105,6 @@ class RangeReceipt:
         return loaded
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedRow:
-    """Where a row stands: 0-based line in its range, byte offset in its file, text."""
-
-    line: int
-    offset: int
-    raw: str
-
-
 def packed(values: npt.NDArray[np.int32] | npt.NDArray[np.uint64]) -> bytes:
     """Whole numbers, small where neighbours are close."""
     # Differences, which wrap around exactly: of neighbouring rows next to nothing travels.
