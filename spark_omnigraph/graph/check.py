@@ -24,7 +24,7 @@ from spark_omnigraph.graph.staged_table import Rows, RowsToCheck
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.keys import any_of, rows_among, scan_columns, scan_where, stored_among
 from spark_omnigraph.storage.staged import TableTarget
-from spark_omnigraph.validate.key_index import KeyIndex
+from spark_omnigraph.validate.key_index import KeyIndex, all_distinct
 from spark_omnigraph.validate.probes import (
     CardinalityProbe,
     DanglingProbe,
@@ -140,7 +140,7 @@ class LoadChecker:
         if not table.given_ids:
             return []
         ids = table.column("id")
-        if len(ids.unique()) == len(ids):
+        if all_distinct(ids):
             return []
         later = _repeats([ids], table, keep_last=self._last_wins)
         if self._last_wins:

@@ -19,6 +19,7 @@ _WORD = 8
 _FIRST, _NEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _LEVELS = 24
+_NO_HASHES = np.empty(0, dtype=np.uint64)
 
 
 class KeyIndex:
@@ -91,6 +92,14 @@ class KeyIndex:
             if not len(open_rows):
                 break
         return found
+
+
+def all_distinct(values: pa.ChunkedArray) -> bool:
+    """Whether no string (none is null) is there twice, in less memory than Arrow's `unique` takes."""
+    hashes = np.concatenate([_NO_HASHES, *(hash_strings(chunk) for chunk in values.chunks)])
+    hashes.sort()
+    # Equal strings have equal hashes; equal hashes are hardly ever of different strings, which Arrow decides.
+    return not (hashes[1:] == hashes[:-1]).any() or len(values.unique()) == len(values)
 
 
 def hash_strings(values: pa.Array) -> _Hashes:

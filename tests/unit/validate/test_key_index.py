@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_omnigraph.validate import key_index
-from spark_omnigraph.validate.key_index import KeyIndex, hash_strings
+from spark_omnigraph.validate.key_index import KeyIndex, all_distinct, hash_strings
 
 TEXT = st.text(max_size=30) | st.sampled_from(["", "a", "a\0", "aaaaaaaa", "aaaaaaaaa", "ä" * 9, "x" * 300])
 
@@ -60,3 +60,13 @@ def test_chunked_values() -> None:
     index = KeyIndex(pa.array(["a", "b"]))
     assert index.contains(pa.chunked_array([["a", "x"], ["b"]])).tolist() == [True, False, True]
     assert index.contains(pa.chunked_array([], pa.string())).tolist() == []
+
+
+def test_repeats_are_found_in_any_chunk_and_hashes_alone_prove_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [f"w{i}" for i in range(1000)]
+    assert all_distinct(pa.chunked_array([words[:400], [], words[400:]], pa.string()))
+    assert not all_distinct(pa.chunked_array([words[:400], [*words[400:], "w7"]], pa.string()))
+    assert all_distinct(pa.chunked_array([], pa.string()))
+    monkeypatch.setattr(key_index, "hash_strings", lambda part: np.zeros(len(part), dtype=np.uint64))
+    assert all_distinct(pa.chunked_array([words], pa.string()))
+    assert not all_distinct(pa.chunked_array([[*words, "w7"]], pa.string()))
