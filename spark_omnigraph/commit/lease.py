@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -70,15 +70,18 @@ class Lease:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._renewed: tuple[float, float] | None = None
+        self._content = b""
+        self._is_late = False
         self._started = time.time()
 
     def acquire(self) -> None:
         """Creates the lease object and starts the heartbeat."""
-        content = self._content(TERM)
+        content = self._facts(TERM)
         self._renewed = _clocks()  # even if this fails, the lease may be there
         if not self._store.objects.create(self._path, content) and self._store.objects.get(self._path) != content:
             self._renewed = None
             raise WriterBusyError(f"lease {self._path} exists already; an operation id was used twice")
+        self._content = content
         self._stop.clear()
         self._thread = threading.Thread(target=self._beat, name="omnigraph-lease", daemon=True)
         self._thread.start()
@@ -90,10 +93,8 @@ class Lease:
         self._renewed = None
 
     def may_be_taken(self) -> bool:
-        """Whether others may count this lease as run out by now, as after a machine that slept or a store that hung."""
-        if self._renewed is None:
-            return True
-        return any(now - then > TERM for now, then in zip(_clocks(), self._renewed, strict=True))
+        """Whether others may have counted this lease as run out, as after a machine that slept or a store that hung."""
+        return self._is_late or self._renewed is None or _is_past(self._renewed, _clocks())
 
     def __enter__(self) -> Lease:
         return self
@@ -104,8 +105,7 @@ class Lease:
         self._halt()
         if self._renewed is not None and (kind is None or issubclass(kind, (Exception, KeyboardInterrupt))):
             with suppress(StorageError):  # then it runs out by itself
-                if self._store.objects.get(self._path) is not None:
-                    self._store.objects.put(self._path, self._content(-SKEW))
+                self._store.objects.swap(self._path, self._content, self._facts(-SKEW))
 
     def _halt(self) -> None:
         self._stop.set()
@@ -114,29 +114,36 @@ class Lease:
             self._thread = None
 
     def _beat(self) -> None:
+        """Renews the lease until it is stopped, or until somebody else removed or changed it: none comes back."""
         while not self._stop.wait(TERM / 3):
-            now = _clocks()
+            now, objects = _clocks(), self._store.objects
+            self._is_late = self.may_be_taken()
             reach(CrashPoint.HEARTBEAT)
+            content = self._facts(TERM)
             try:
-                self._store.objects.put(self._path, self._content(TERM))
+                if not objects.swap(self._path, self._content, content) and objects.get(self._path) != content:
+                    self._is_late = True
+                    return
             except StorageError:
                 continue  # the next beat tries again; a lease that runs out makes others stop, never go on
-            self._renewed = now
+            self._content, self._renewed = content, now
 
-    def _content(self, term: float) -> bytes:
+    def _facts(self, term: float) -> bytes:
         facts = {"owner": self._owner, "expires_at": time.time() + term, "started_at": self._started}
         return json.dumps(facts).encode()
 
 
 @contextmanager
-def staging(store: GraphStore) -> Iterator[None]:
+def staging(store: GraphStore) -> Iterator[str]:
     """Says, as long as the block runs, that files are staged which nothing names yet: clean-up leaves alone what is
-    younger than the block. Writers enter it before they look for the folders that they stage in.
+    younger than the block. Writers enter it before they look for the folders that they stage in, and hand its name to
+    the commit, which is refused when the stage was taken for dead meanwhile.
     """
-    with Lease(store, f"{STAGE}{new_ulid()}") as lease:
+    name = f"{STAGE}{new_ulid()}"
+    with Lease(store, name) as lease:
         lease.acquire()
         try:
-            yield
+            yield name
         finally:
             with suppress(StorageError):  # then it runs out by itself
                 lease.release()
@@ -162,6 +169,18 @@ def close_stage(store: GraphStore, name: str) -> None:
     """Ends a stage; one that ended already is fine."""
     with suppress(StorageError):  # then it runs out by itself
         store.objects.delete(lease_path(name))
+
+
+def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
+    """Whether one of these stages is over: what it staged may be gone. Clean-up removes the lease of a dead one before
+    it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back.
+    """
+    wanted = {lease_path(stage) for stage in stages}
+    return not wanted <= {f"{RECOVERY}/{name}" for name in store.objects.list(RECOVERY)} if wanted else False
+
+
+def _is_past(then: tuple[float, float], now: tuple[float, float]) -> bool:
+    return any(late - early > TERM for late, early in zip(now, then, strict=True))
 
 
 def _clocks() -> tuple[float, float]:

@@ -64,6 +64,8 @@ class PreparedCommit:
     reads: Mapping[str, int] = field(default_factory=dict)
     transaction: Transaction | None = None
     """The name of the write, published with it; refused when it was published before."""
+    stages: tuple[str, ...] = ()
+    """Under which its files were staged; see `lease.staging`."""
 
     @property
     def is_empty(self) -> bool:

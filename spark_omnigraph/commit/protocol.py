@@ -27,7 +27,7 @@ from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
-from spark_omnigraph.commit.lease import Lease, await_turn, covering
+from spark_omnigraph.commit.lease import Lease, await_turn, covering, has_ended
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.settle import settle
@@ -209,6 +209,7 @@ def _take_turn(
             other = covering(store, prepared.branch, prepared.tables, other_than=own)
             if other is None:
                 _refuse_moved(store, armed)
+                _refuse_late(store, prepared)
         except OmnigraphError:
             _act(RULES[Phase.ARM, Observation.UNKNOWN], store, armed, (), lease)
             raise
@@ -228,6 +229,15 @@ def _refuse_moved(store: GraphStore, armed: ArmedCommit) -> None:
     for bound in armed.bound:
         if bound.write.change.tolerates and newest_version(bound.dataset) != bound.write.entry.version:
             raise _loss(store, armed, bound)
+
+
+def _refuse_late(store: GraphStore, prepared: PreparedCommit) -> None:
+    """Refuses a write whose stage was taken for dead while it stood still: clean-up may have removed what it staged."""
+    if has_ended(store, prepared.stages):
+        raise ConflictError(
+            "this write stood still for so long that it was taken for dead, and what it had staged may be gone; "
+            "nothing has changed, run it again"
+        )
 
 
 def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> tuple[BoundWrite, ...]:

@@ -97,6 +97,7 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
     if older_than < timedelta(0):
         raise BadRequestError(f"older_than must not be negative, got {older_than}")
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
+    ended = _end_lost_stages(store, confirm)
     owners = find_owners(store)
     limit = now - older_than if older_than < now - _EPOCH else _EPOCH
     work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
@@ -110,8 +111,17 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
             work.sweep(location)
     for location in INTERNAL:
         work.sweep(location, at_least=SETTLED)
-    work.leases()
+    work.traces(ended)
     return CleanupReport(work.before, tuple(work.items), tuple(work.kept), work.younger, tuple(work.warnings))
+
+
+def _end_lost_stages(store: GraphStore, confirm: bool) -> list[StoredObject]:
+    """Leases that ran out; removed first, so that whoever still goes on with one finds that it is over."""
+    stored = {each.path: each for each in store.objects.walk(RECOVERY)}
+    lost = [stored[path] for path in lost_leases(store) if path in stored]
+    if confirm and lost:
+        store.objects.delete_all([each.path for each in lost])
+    return lost
 
 
 @dataclass(slots=True)
@@ -185,12 +195,12 @@ class _Cleanup:
         for each, reason in found:
             self._add((each,), reason, self.confirm and each.path not in left)
 
-    def leases(self) -> None:
-        """Leases, claims and probes in `__recovery/` whose owners are gone."""
+    def traces(self, ended: Iterable[StoredObject]) -> None:
+        """Leases, claims and probes in `__recovery/` whose owners are gone; the leases are removed already."""
+        self._add(ended, LEASE, self.confirm)
         stored = {each.path: each for each in self.store.objects.walk(RECOVERY)}
-        lost = [(stored[path], LEASE) for path in lost_leases(self.store) if path in stored]
         settled = min(self.before, self.now - SETTLED)
-        lost += [(each, PROBE) for path, each in stored.items() if path.startswith(_PROBES) and each.modified < settled]
+        lost = [(each, PROBE) for path, each in stored.items() if path.startswith(_PROBES) and each.modified < settled]
         self._delete(RECOVERY, lost)
         for name in abandoned(self.store, _BRANCHING_CLAIMS):
             path = f"{RECOVERY}/x_claim~{name}.claim"

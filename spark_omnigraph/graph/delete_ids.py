@@ -40,6 +40,8 @@ class DeleteRequest:
     branch: str | None = None
     actor: str | None = None
     transaction: Transaction | None = None
+    stages: tuple[str, ...] = ()
+    """Under which rows are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +67,15 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     request = replace(request, ids={key: _texts(key, ids) for key, ids in request.ids.items()})
     store.require_branch(request.branch, "; create it first")
     attempt = 1
-    with staging(store):
-        while True:
-            try:
-                return _attempt(store, request)
-            except ExpectedVersionMismatch as moved:
-                if attempt == REPLANS:
-                    raise
-                attempt += 1
-                await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
+    while True:
+        try:
+            with staging(store) as stage:
+                return _attempt(store, replace(request, stages=(stage,)))
+        except ExpectedVersionMismatch as moved:
+            if attempt == REPLANS:
+                raise
+            attempt += 1
+            await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
 
 
 def _texts(key: str, ids: pa.Array) -> pa.Array:
@@ -140,6 +142,6 @@ def _commit(
     reads = {key: snapshot.pin(key) for key in sorted(deletion.looked_at - changes.keys())}
     identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.MUTATION)
     prepared = PreparedCommit(
-        identity, request.branch, contract.schema_hash, writes, reads, transaction=request.transaction
+        identity, request.branch, contract.schema_hash, writes, reads, request.transaction, request.stages
     )
     return commit(store, prepared, lambda: current_hash(store))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.lease import staging
@@ -121,8 +121,11 @@ def ensure_indices(
         if not wanted:
             return []
         try:
-            with staging(store):
-                return _build(store, branch, catalog.ir_hash, wanted, limit)
+            with staging(store) as stage:
+                prepared, built = _build(store, branch, catalog.ir_hash, wanted, limit)
+                if prepared.writes:
+                    commit(store, replace(prepared, stages=(stage,)), lambda: current_hash(store))
+                return built
         except ConflictError:
             continue
     return []
@@ -134,7 +137,7 @@ def _build(
     schema_hash: str,
     wanted: list[tuple[TableEntry, list[WantedIndex]]],
     limit: int | None,
-) -> list[str]:
+) -> tuple[PreparedCommit, list[str]]:
     tasks = [(entry, want) for entry, wants in wanted for want in wants]
     # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
     with ThreadPoolExecutor(max_workers=available_cores()) as pool:
@@ -150,10 +153,8 @@ def _build(
             )
             writes.append(TableWrite(entry, branch, change, entry.row_count))
             built += [f"{entry.table_key}.{part.column}" for part in parts]
-    if writes:
-        identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
-        commit(store, PreparedCommit(identity, branch, schema_hash, tuple(writes)), lambda: current_hash(store))
-    return built
+    identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
+    return PreparedCommit(identity, branch, schema_hash, tuple(writes)), built
 
 
 def wanted_indexes(entity: EntityType) -> list[WantedIndex]:

@@ -65,6 +65,8 @@ class LoadRequest:
     branch_created: bool = False
     transaction: Transaction | None = None
     """The name of the write: refused when it was committed before."""
+    stages: tuple[str, ...] = ()
+    """Under which its rows are staged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +126,15 @@ def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadRep
 
     Raises BadRowsError (every bad row was looked for), ConstraintError, or ConflictError after bounded replanning.
     """
-    with staging(store):
-        return _load(store, request, executor)
-
-
-def _load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadReport:
     clock = Clock()
     attempt = 1
     mentioned: frozenset[str] = frozenset()
     while True:
         try:
-            staged = stage_load(store, request, executor, clock)
-            mentioned = staged.mentioned
-            return check_and_finish(store, request, staged, clock)
+            with staging(store) as stage:
+                staged = stage_load(store, request, executor, clock)
+                mentioned = staged.mentioned
+                return check_and_finish(store, replace(request, stages=(stage,)), staged, clock)
         except ExpectedVersionMismatch as moved:
             replaced = request.mode is LoadMode.OVERWRITE and moved.table_key in mentioned
             if attempt == REPLANS or replaced:
@@ -344,7 +342,7 @@ def prepare(request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
     identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.LOAD)
     pins = {key: plan.snapshot.pin(key) for key in sorted(read)}
     schema = plan.contract.schema_hash
-    return PreparedCommit(identity, request.branch, schema, advancing, pins, request.transaction)
+    return PreparedCommit(identity, request.branch, schema, advancing, pins, request.transaction, request.stages)
 
 
 def _table_write(plan: LoadPlan, key: str, table: StagedTable | None, replacing: bool) -> TableWrite:

@@ -12,7 +12,7 @@ were decided by what they read, so for them the loss is the caller's to see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from spark_omnigraph.branch.control import display
@@ -53,6 +53,8 @@ class MutationRequest:
     actor: str | None = None
     dry_run: bool = False
     """Everything is checked and counted, nothing is written."""
+    stages: tuple[str, ...] = ()
+    """Under which its rows are staged."""
 
     @property
     def only_inserts(self) -> bool:
@@ -96,16 +98,16 @@ def mutate(store: GraphStore, request: MutationRequest) -> MutationResult:
     """
     clock = Clock()
     attempt = 1
-    with staging(store):
-        while True:
-            try:
-                return _attempt(store, request, clock)
-            except ExpectedVersionMismatch as moved:
-                if not request.only_inserts or attempt == REPLANS:
-                    raise
-                attempt += 1
-                written = {statement.entity.table_key for statement in request.statements}
-                await_turn(store, request.branch, frozenset(written | {moved.table_key}))
+    while True:
+        try:
+            with staging(store) as stage:
+                return _attempt(store, replace(request, stages=(stage,)), clock)
+        except ExpectedVersionMismatch as moved:
+            if not request.only_inserts or attempt == REPLANS:
+                raise
+            attempt += 1
+            written = {statement.entity.table_key for statement in request.statements}
+            await_turn(store, request.branch, frozenset(written | {moved.table_key}))
 
 
 def _attempt(store: GraphStore, request: MutationRequest, clock: Clock) -> MutationResult:
@@ -178,4 +180,5 @@ def _prepare(
     read = (statements.looked_at | tables_read(request.contract.catalog, staged.tables, False)) - written
     identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.MUTATION)
     pins = {key: snapshot.pin(key) for key in sorted(read)}
-    return PreparedCommit(identity, request.branch, request.contract.schema_hash, tuple(writes), pins)
+    schema = request.contract.schema_hash
+    return PreparedCommit(identity, request.branch, schema, tuple(writes), pins, stages=request.stages)

@@ -69,22 +69,22 @@ def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, 
         if dry_run:
             return CompactedTable(files, files)
         try:
-            with staging(store):
-                after = _rewrite(store, branch, entry, target_rows)
+            with staging(store) as stage:
+                after = _rewrite(store, branch, entry, target_rows, stage)
         except ConflictError:
             continue
         return CompactedTable(files, files if after is None else after)
     return CompactedTable(files, files, "other writers kept moving it")
 
 
-def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_rows: int) -> int | None:
+def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_rows: int, stage: str) -> int | None:
     """Files that the table has now; None when there was nothing to gain."""
     rewrites = stage_compaction(store.open_table(entry), target_rows)
     if not rewrites:
         return None
     write = TableWrite(entry, branch, TableChange(rewrites=rewrites), entry.row_count)
     identity = Identity(new_ulid(), None, None, WriterKind.OPTIMIZE)
-    prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, (write,))
+    prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, (write,), stages=(stage,))
     commit(store, prepared, lambda: current_hash(store))
     return _files(store, store.snapshot(branch).entry(entry.table_key))
 

@@ -65,9 +65,9 @@ class GraphWriter(Portable, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Checks all rows together and commits them, or refuses and removes what was staged."""
         with coded():
-            store = self._store()
+            store, request = self._store(), replace(self.write_options.request, stages=(self.stage,))
             try:
-                report = finish_frame_load(store, self.write_options.request, self.plan, _parts(messages))
+                report = finish_frame_load(store, request, self.plan, _parts(messages))
             except TransactionCommittedError as again:
                 _LOG.warning(again.message)
                 return
@@ -115,8 +115,12 @@ def _parts(messages: list[WriterCommitMessage | None]) -> list[StagedPart]:
     return [message.part for message in messages if isinstance(message, Staged)]
 
 
+def _stages(messages: list[WriterCommitMessage | None]) -> tuple[str, ...]:
+    return tuple(sorted({message.stage for message in messages if isinstance(message, Staged) and message.stage}))
+
+
 def _close_stages(store: GraphStore, messages: list[WriterCommitMessage | None]) -> None:
-    for stage in sorted({message.stage for message in messages if isinstance(message, Staged) and message.stage}):
+    for stage in _stages(messages):
         close_stage(store, stage)
 
 
@@ -146,7 +150,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
         with coded():
             store = self._store()
-            request = self._named(messages, batchId)
+            request = replace(self._named(messages, batchId), stages=_stages(messages))
             with staging(store):
                 try:
                     report = finish_frame_load(store, request, self._plan(store), _parts(messages))

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
 from spark_omnigraph.commit import protocol
+from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
 from spark_omnigraph.graph.delete_ids import DeleteReport
 from spark_omnigraph.graph.frame_load import finish_frame_load, frame_request, plan_frame_load, staged_part
@@ -155,12 +156,13 @@ def _write_frame(graph: Graph, writer: Writer) -> LoadReport:
     records = [json.loads(line) for line in writer.lines]
     texts = {name: pa.array([r.get(name) for r in records], pa.string()) for name in ("type", "edge", "from", "to")}
     frame = pa.table({**texts, "data": [json.dumps(record["data"]) for record in records]})
-    request = frame_request(writer.branch, LoadMode.MERGE, None, PLAIN)
-    plan = plan_frame_load(graph.store, request, None)
-    columns = plan_frame(graph.catalog(), None, frame.schema)
-    decoder = FrameDecoder(plan.context.catalog, plan.context.decode, columns)
-    receipt = stage_frame(plan.context, decoder, frame.to_batches(), 0)
-    return finish_frame_load(graph.store, request, plan, [staged_part(plan.context, receipt)])
+    with staging(graph.store) as stage:
+        request = replace(frame_request(writer.branch, LoadMode.MERGE, None, PLAIN), stages=(stage,))
+        plan = plan_frame_load(graph.store, request, None)
+        columns = plan_frame(graph.catalog(), None, frame.schema)
+        decoder = FrameDecoder(plan.context.catalog, plan.context.decode, columns)
+        receipt = stage_frame(plan.context, decoder, frame.to_batches(), 0)
+        return finish_frame_load(graph.store, request, plan, [staged_part(plan.context, receipt)])
 
 
 @contextmanager

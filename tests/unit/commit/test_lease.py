@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
+from spark_omnigraph.commit import lease as lease_room
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.lease import (
     SKEW,
     TERM,
@@ -65,7 +67,23 @@ def test_an_acquired_lease_names_its_owner_and_runs_one_term_ahead(store: GraphS
 def test_a_lease_left_behind_stays_for_recovery_to_see(store: GraphStore) -> None:
     with Lease(store, "op") as lease:
         lease.acquire()
-    assert leftovers(store) == ["op.lease"]
+    assert [name for name in leftovers(store) if name.endswith(".lease")] == ["op.lease"]
+    facts = read_lease(store, "op")
+    assert facts is not None
+    assert not facts.is_live(time.time() + 1), "it is given up: nobody has to wait for its term"
+
+
+def test_a_heartbeat_brings_no_lease_back(store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever took the owner for dead relies on it."""
+    monkeypatch.setattr(lease_room, "TERM", 0.03)
+    with Lease(store, "op") as lease, stop_at(CrashPoint.HEARTBEAT, lambda: store.objects.delete(lease_path("op"))):
+        lease.acquire()
+        thread = lease._thread
+        assert thread is not None
+        thread.join(60)
+        assert not thread.is_alive()
+        assert lease.may_be_taken()
+    assert read_lease(store, "op") is None
 
 
 def test_a_shared_stage_begins_with_its_first_process_and_anew_when_it_ran_out(store: GraphStore) -> None:

@@ -28,8 +28,10 @@ from spark_omnigraph import (
 from spark_omnigraph.branch import orphans
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW, TERM, close_stage, lease_path, open_stage, read_lease, staging
+from spark_omnigraph.commit.owners import Owners, find_owners
 from spark_omnigraph.graph import cleanup as room
 from spark_omnigraph.graph.cleanup import CleanupReport
+from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.residue import DatasetFiles
 from tests.support.graph_files import pins
 
@@ -602,6 +604,26 @@ def test_traces_of_the_dead_go_and_those_of_the_living_stay(graph: Graph) -> Non
         "x_probe_new",
         "unknown",
     }
+
+
+def test_stages_of_the_dead_are_over_before_owners_are_looked_for(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that goes on arms first and looks for its stage second: so one of the two sees the other."""
+    put_lease(graph, "x_stage~dead", -SKEW - 1, 5.0)
+    seen: list[str] = []
+
+    def look(store: GraphStore) -> Owners:
+        seen.extend(store.objects.list("__recovery"))
+        return find_owners(store)
+
+    monkeypatch.setattr(room, "find_owners", look)
+    graph.cleanup(NOW)
+    assert seen == ["x_stage~dead.lease"], "a dry run removes nothing"
+    seen.clear()
+    report = graph.cleanup(NOW, confirm=True)
+    assert seen == []
+    assert [(item.path, item.deleted) for item in report.items] == [("__recovery/x_stage~dead.lease", True)]
 
 
 def test_a_failing_store_is_reported_with_what_is_gone_and_what_is_not(
