@@ -6,6 +6,8 @@ numbers after these, because a walk may pass through them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +23,13 @@ from spark_omnigraph.validate.key_index import KeyIndex
 
 MEMORY = 1 << 30
 """Bytes of all adjacency indexes together; the least used go first."""
+
+LOOK_UP = 2_048
+"""Edges and nodes that are put into an index in the time of one walk by look-ups."""
+LARGE = 1 << 20
+"""Edges and nodes above which walks from few nodes build no index: who asks for a few rows should not wait so long."""
+COUNTED = 4_096
+"""Tables whose walks are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,16 @@ class AdjacencyCache(Kept[Ends | Compressed]):
 
     def __init__(self, memory: int = MEMORY) -> None:
         super().__init__(memory)
+        self._looked: OrderedDict[Hashable, int] = OrderedDict()
+
+    def note_look_up(self, key: Hashable) -> int:
+        """Counts a walk by look-ups over these tables; how many there were before it."""
+        with self._lock:
+            before = self._looked.pop(key, 0)
+            self._looked[key] = before + 1
+            while len(self._looked) > COUNTED:
+                self._looked.popitem(last=False)
+        return before
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +167,11 @@ class EdgeTables:
     def is_compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> bool:
         """Whether the neighbours in one direction are in memory."""
         return cache.has((*self.key, direction, with_edges))
+
+    def pays(self, cache: AdjacencyCache) -> bool:
+        """Whether walks by look-ups have cost as much by now as an index; counts one more where not."""
+        size = self.edges.rows + self.sources.rows + (self.targets.rows if self.targets is not self.sources else 0)
+        return size <= LARGE and cache.note_look_up(self.key) * LOOK_UP >= size
 
     def compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> Compressed:
         """The neighbours in one direction, from the cache when they are there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.engine.adjacency import CACHE, EdgeTables
@@ -17,7 +18,7 @@ from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
 from spark_omnigraph.errors import InternalError, TextEnum
-from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops
+from spark_omnigraph.lang.gq.plan import IDENTITY, Connect, Direction, Expand, Hops
 
 SMALL = 512
 """Nodes from which a walk by look-ups may go on; each look-up of a batch costs some milliseconds."""
@@ -40,6 +41,8 @@ class _Pairs:
     starts: Numbers
     nodes: Numbers
     edges: Numbers | None
+    ids: pa.Array | None = None
+    """Ids of the different nodes, where they came with the pairs."""
 
     def at(self, chosen: Numbers) -> _Pairs:
         """Some of the pairs."""
@@ -104,12 +107,13 @@ def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bou
         if np.count_nonzero(mark) * FEW >= table.stored:
             return _among_all(operator, table, pairs)
     positions, index = numbered(pairs.nodes, table.stored)
+    nodes = Entities(table, positions, {} if pairs.ids is None else {IDENTITY: pairs.ids})
     if operator.predicates and len(positions):
         good = satisfied(table, positions, operator.predicates)
         kept = np.flatnonzero(good[index])
         number = np.cumsum(good) - 1
-        pairs, positions, index = pairs.at(kept), positions[good], number[index[kept]]
-    return pairs, Bound(Entities(table, positions), index)
+        pairs, nodes, index = pairs.at(kept), nodes.take(np.flatnonzero(good)), number[index[kept]]
+    return pairs, Bound(nodes, index)
 
 
 def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bound]:
@@ -150,26 +154,31 @@ def _walked(hops: Hops, bound: Bound, used: Numbers, source: EngineSource, strat
 
 
 def _is_small(hops: Hops, tables: EdgeTables, starts: int) -> bool:
-    few = starts <= SMALL and starts * FEW_EDGES <= tables.edges.rows
-    return few and not tables.is_compressed(hops.direction, hops.edge_variable is not None, CACHE)
+    if starts > SMALL or starts * FEW_EDGES > tables.edges.rows:
+        return False
+    return not tables.is_compressed(hops.direction, hops.edge_variable is not None, CACHE) and not tables.pays(CACHE)
 
 
 def _by_lookup(hops: Hops, entities: Entities, used: Numbers, tables: EdgeTables, most: int) -> _Pairs | None:
     chains = tables.sources is tables.targets
     lookup = Lookup(tables.edges, hops.direction, hops.edge_variable is not None, chains, most)
     chosen = entities.take(used)
-    starts = lookup.sources.numbers(chosen.column("id").to_pylist())
+    starts = lookup.sources.numbers(chosen.column(IDENTITY).to_pylist())
     reached = walk(hops, starts, lookup, chains)
     if reached is None:
         return None
     ends = tables.sources if hops.direction is Direction.IN else tables.targets
     known, at = np.unique(reached.nodes, return_inverse=True)
-    positions = positions_of([lookup.targets.ids[number] for number in known.tolist()], ends)[at]
+    ids = [lookup.targets.ids[number] for number in known.tolist()]
+    places = positions_of(ids, ends)
+    positions = places[at]
     found = _stored(reached, positions, positions >= 0)
     # Numbers of a look-up are in the order in which ids were met.
     keys = (found.nodes, found.starts) if found.edges is None else (found.edges, found.nodes, found.starts)
     order = np.lexsort(keys)
-    return _Pairs(found.starts[order], found.nodes[order], None if found.edges is None else found.edges[order])
+    edges = None if found.edges is None else found.edges[order]
+    by_position = [ids[n] for n in np.argsort(places).tolist() if places[n] >= 0]
+    return _Pairs(found.starts[order], found.nodes[order], edges, pa.array(by_position, pa.string()))
 
 
 def _stored(reached: Reached, positions: Numbers, good: np.ndarray) -> _Pairs:

@@ -56,8 +56,10 @@ class Lookup:
         edges: list[Positions] = []
         for near, far in _ENDS[self._direction]:
             for part in batches(ids):
-                positions, table = self._edges.where(is_any(near, part), [near, far])
-                froms, tos = table.column(near).to_pylist(), table.column(far).to_pylist()
+                one = len(part) == 1
+                positions, table = self._edges.where(is_any(near, part), [far] if one else [near, far])
+                tos = table.column(far).to_pylist()
+                froms = [part[0]] * len(tos) if one else table.column(near).to_pylist()
                 if near == "dst" and self._direction is Direction.BOTH:
                     # Self-loops came with the other end already.
                     kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]

@@ -13,7 +13,7 @@ from spark_omnigraph.engine.order import Numbered, value_numbers
 from spark_omnigraph.engine.sets import is_range, numbered
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import QueryEngineError
-from spark_omnigraph.lang.gq.plan import Ranking, TextMatch
+from spark_omnigraph.lang.gq.plan import IDENTITY, Ranking, TextMatch
 from spark_omnigraph.storage.table_reader import Positions
 
 Scores = npt.NDArray[np.float64]
@@ -45,18 +45,22 @@ class Entities:
 
     def load(self, names: Iterable[str]) -> None:
         """Reads these columns together, those that are not there yet."""
-        missing = sorted(set(names) - self.read.keys())
+        missing = sorted({self._stored(name) for name in names} - self.read.keys())
         if missing:
             self.read.update(zip(missing, self.table.columns(self.positions, missing), strict=True))
 
     def column(self, name: str) -> pa.Array:
         """A column, one value for each of the rows."""
         self.load([name])
-        return self.read[name]
+        return self.read[self._stored(name)]
+
+    def _stored(self, name: str) -> str:
+        """The column that holds the values: those of a text that alone is the key are the ids."""
+        return IDENTITY if name == self.table.text_key else name
 
     def numbers(self, name: str) -> Numbered:
         """Numbers for the values of a column, one for each of the rows."""
-        known = self.table.numbers(self.positions, name)
+        known = self.table.numbers(self.positions, self._stored(name))
         return known if known is not None else value_numbers(self.column(name))
 
     def take(self, chosen: Positions) -> Entities:
@@ -150,9 +154,10 @@ class Rows:
         return Rows(self.count, self.bound, {**self.tags, name: tag}, self.scored)
 
 
-def scanned(variable: str, table: Table, positions: Positions) -> Rows:
-    """One variable, a row for each position."""
-    return Rows(len(positions), {variable: Bound(Entities(table, positions), np.arange(len(positions)))})
+def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Rows:
+    """One variable, a row for each position; with the ids of the rows where they are known."""
+    entities = Entities(table, positions, {} if ids is None else {IDENTITY: ids})
+    return Rows(len(positions), {variable: Bound(entities, np.arange(len(positions)))})
 
 
 def crossed(left: Rows, right: Rows) -> Rows:

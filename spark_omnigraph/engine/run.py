@@ -14,7 +14,7 @@ from spark_omnigraph.engine.join import all_pairs, filtered, filtered_pairs
 from spark_omnigraph.engine.order import Key, ordered
 from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_scan, scores
 from spark_omnigraph.engine.rows import TAG, Rows, scanned
-from spark_omnigraph.engine.scans import select
+from spark_omnigraph.engine.scans import known_ids, select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
@@ -86,7 +86,8 @@ class _Run:
         """The rows of an operator; `outer` are those that `OuterRows` stands for."""
         if isinstance(operator, Scan):
             table = self.source.table(f"node:{operator.node_type}")
-            return scanned(operator.variable, table, select(table, operator.predicates))
+            positions = select(table, operator.predicates)
+            return scanned(operator.variable, table, positions, known_ids(table, operator.predicates, len(positions)))
         if isinstance(operator, OuterRows):
             if outer is None:
                 raise InternalError("outer rows outside an anti-join")

@@ -13,7 +13,7 @@ from spark_omnigraph.engine.pushdown import NONE
 from spark_omnigraph.engine.search import matching, text_mask
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
-from spark_omnigraph.lang.gq.plan import Column, Comparison, Predicate, TextMatch
+from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Comparator, Comparison, Constant, Predicate, TextMatch
 from spark_omnigraph.storage.table_reader import Positions
 
 
@@ -42,6 +42,19 @@ def _stored(table: Table, wanted: tuple[Predicate, ...]) -> Positions:
     for comparison in comparisons:
         found = found[satisfied(table, found, [comparison])]
     return table.shown(found[satisfied(table, found, searches)])
+
+
+def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.Array | None:
+    """The ids of the rows that satisfy predicates, where one of these names the only id there can be."""
+    for predicate in predicates:
+        if not isinstance(predicate, Comparison) or predicate.comparator is not Comparator.EQUAL:
+            continue
+        sides = predicate.left, predicate.right
+        names = [side.name for side in sides if isinstance(side, Column)]
+        values = [side.value for side in sides if isinstance(side, Constant) and isinstance(side.value, str)]
+        if values and names and names[0] in (IDENTITY, table.text_key):
+            return pa.array(values * count, pa.string())
+    return None
 
 
 def select_rows(

@@ -146,6 +146,8 @@ class Evaluator:
             spread()
         if inside:
             self._require_symmetric(block)
+        if len(starts) < len(block.walks):
+            raise AmbiguousError  # nothing binds an end of the rest
         return [starts[place] for place in range(len(block.walks))]
 
     def _require_symmetric(self, block: Block) -> None:

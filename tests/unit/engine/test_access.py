@@ -8,7 +8,7 @@ from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine import access
 from spark_omnigraph.engine.access import way
 from spark_omnigraph.engine.columns import ColumnCache
-from spark_omnigraph.engine.scans import select
+from spark_omnigraph.engine.scans import known_ids, select
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.query import source_of
@@ -92,3 +92,20 @@ def test_what_cannot_be_is_not_looked_for(things: Table) -> None:
     impossible = compared("n", Scalar.I32, Comparator.GREATER, 2**40)
     assert way(things, (MANY, impossible)).pushed.where == "false"
     assert select(things, (MANY, impossible)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("predicates", "ids"),
+    [
+        ((KEY,), ["k7"]),
+        ((MANY, compared("id", Scalar.STRING, Comparator.EQUAL, "k9")), ["k9"]),
+        ((compared("k", Scalar.STRING, Comparator.GREATER, "k7"),), None),
+        ((FEW,), None),
+        ((compared("n", Scalar.I32, Comparator.EQUAL, 3),), None),
+    ],
+)
+def test_ids_that_a_predicate_names_are_not_read(
+    things: Table, predicates: tuple[Comparison, ...], ids: list[str] | None
+) -> None:
+    known = known_ids(things, predicates, len(select(things, predicates)))
+    assert (known if known is None else known.to_pylist()) == ids

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.engine import adjacency, rows
 from spark_omnigraph.engine import expand as expanding
-from spark_omnigraph.engine import rows
 from spark_omnigraph.engine.adjacency import CACHE, AdjacencyCache, Compressed, EdgeTables
 from spark_omnigraph.engine.expand import Strategy, connect, expand
 from spark_omnigraph.engine.rows import crossed, scanned
@@ -184,3 +184,31 @@ def test_few_nodes_of_a_large_table_are_looked_up_and_many_are_not(
     assert expand(operator, one, source, Strategy.BY_COST).column("b", "id").to_pylist() == ["n1", "n2", "n3"]
     with pytest.raises(pytest.fail.Exception):
         expand(operator, scanned("a", table, select(table, ())), source, Strategy.BY_COST)
+
+
+def test_an_index_is_built_once_look_ups_have_cost_as_much_but_none_of_a_large_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [f"n{i}" for i in range(300)]
+    source = world(tmp_path, ids, [(ids[i], ids[(i + 1) % 300]) for i in range(300)])
+    cache = AdjacencyCache()
+    monkeypatch.setattr(expanding, "CACHE", cache)
+    monkeypatch.setattr(adjacency, "LOOK_UP", 200)
+    table = source.table("node:N")
+    operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT))
+
+    def walked() -> bool:
+        found = expand(operator, scanned("a", table, select(table, ())[5:6]), source, Strategy.BY_COST)
+        assert (found.column("b", "id").to_pylist(), found.column("b", "k").to_pylist()) == (["n6"], ["n6"])
+        return cache.bytes > 0
+
+    monkeypatch.setattr(adjacency, "LARGE", 599)
+    assert [walked() for _ in range(5)] == [False] * 5
+    monkeypatch.setattr(adjacency, "LARGE", 600)
+    assert [walked() for _ in range(5)] == [False, False, False, True, True]
+
+
+def test_walks_are_counted_for_a_bounded_number_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = AdjacencyCache()
+    monkeypatch.setattr(adjacency, "COUNTED", 2)
+    assert [cache.note_look_up(key) for key in "aabca"] == [0, 1, 0, 0, 0]
