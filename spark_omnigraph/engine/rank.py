@@ -116,7 +116,7 @@ def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
         return None
     table = source.table(f"node:{scan.node_type}")
     reader = table.reader
-    if reader is None or reader.rows < MANY or table.pending is not None or table.hidden:
+    if reader is None or reader.rows < MANY:
         return None
     pushed, by_index = split(table, scan.predicates)
     candidates = _Candidates(scan.variable, table, reader, pushed.where, by_index, limit)

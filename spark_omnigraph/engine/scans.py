@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.engine import access
-from spark_omnigraph.engine.compare import compare
+from spark_omnigraph.engine.compare import Mask, compare
 from spark_omnigraph.engine.pushdown import NONE
 from spark_omnigraph.engine.search import matching, text_mask
-from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Comparator, Comparison, Constant, Predicate, TextMatch
 from spark_omnigraph.storage.table_reader import Positions
@@ -20,28 +19,22 @@ from spark_omnigraph.storage.table_reader import Positions
 def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
     """Positions of the rows that satisfy every predicate, ascending."""
     wanted = tuple(predicates)
-    found = _stored(table, wanted)
-    late = table.pending_positions()
-    return np.concatenate([found, late[satisfied(table, late, wanted)]]) if len(late) else found
-
-
-def _stored(table: Table, wanted: tuple[Predicate, ...]) -> Positions:
-    if table.reader is None:
-        return np.empty(0, dtype=np.int64)
+    reader = table.reader
+    if reader is None:
+        return table.every()
     way = access.way(table, wanted)
     if way.pushed.where == NONE:
         return np.empty(0, dtype=np.int64)
     if not way.in_memory:
-        found = table.find(way.pushed.where, way.by_index)
-        kept: Positions = found[satisfied(table, found, way.pushed.rest)]
-        return kept
+        found = table.every() if way.pushed.where is None else reader.find(way.pushed.where, way.by_index)
+        return found[satisfied(table, found, way.pushed.rest)]
     comparisons = [p for p in wanted if isinstance(p, Comparison)]
     searches = [p for p in wanted if isinstance(p, TextMatch)]
     # Of many rows few match a search.
-    found = matching(table, searches.pop(0)) if searches else np.arange(table.stored, dtype=np.int64)
+    found = matching(table, searches.pop(0)) if searches else table.every()
     for comparison in comparisons:
         found = found[satisfied(table, found, [comparison])]
-    return table.shown(found[satisfied(table, found, searches)])
+    return found[satisfied(table, found, searches)]
 
 
 def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.Array | None:
@@ -57,22 +50,7 @@ def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.A
     return None
 
 
-def select_rows(
-    source: EngineSource, table_key: str, predicates: Iterable[Predicate], columns: Iterable[str] | None = None
-) -> pa.Table:
-    """Rows of `node:T` or `edge:E` that satisfy every predicate, pending ones last; all columns by default."""
-    table = source.table(table_key)
-    entity = source.entity(table_key)
-    names = list(columns) if columns is not None else ["id", *_ends(table_key), *(p.name for p in entity.properties)]
-    positions = select(table, predicates)
-    return pa.Table.from_arrays(table.columns(positions, names), names=names)
-
-
-def _ends(table_key: str) -> list[str]:
-    return ["src", "dst"] if table_key.startswith("edge:") else []
-
-
-def satisfied(table: Table, positions: Positions, predicates: Iterable[Predicate]) -> np.ndarray:
+def satisfied(table: Table, positions: Positions, predicates: Iterable[Predicate]) -> Mask:
     """Which of these rows satisfy every predicate."""
     mask = np.ones(len(positions), dtype=bool)
     read: dict[str, pa.Array] = {}

@@ -43,8 +43,6 @@ def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) ->
 
 
 def _hits(table: Table, column: Column, query: Operand, edits: int | None) -> Hits:
-    if table.pending is not None or table.hidden:
-        raise InternalError("full-text search sees committed rows only")
     text = query_text(query)
     if table.reader is None or text is None:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))

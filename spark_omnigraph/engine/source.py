@@ -1,11 +1,9 @@
-"""What a query reads: the tables of one snapshot, and what the same query has written before it reads."""
+"""What a query reads: the tables of one snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.engine.table import Table
@@ -14,29 +12,16 @@ from spark_omnigraph.storage.scan import PinnedTable
 from spark_omnigraph.storage.table_reader import ReadCache
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Rows of one table that are written but not committed, and ids of stored rows that no longer show.
-
-    The ids of `rows` (physical columns of the type) must be hidden too where they replace stored rows.
-    """
-
-    rows: pa.Table | None = None
-    hidden: frozenset[str] = frozenset()
-
-
 @dataclass(slots=True)
 class EngineSource:
     """One snapshot as the engine sees it. `pin` gives a table of the snapshot, or None when the snapshot lacks it.
 
-    Tables are opened when they are first asked for, once for a source; `cache` keeps them open beyond it. Scans see
-    `pending` rows; walks do not (mutations have none).
+    Tables are opened when they are first asked for, once for a source; `cache` keeps them open beyond it.
     """
 
     catalog: Catalog
     pin: Callable[[str], PinnedTable | None]
     cache: ReadCache = field(default_factory=ReadCache)
-    pending: dict[str, Pending] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
 
     def entity(self, table_key: str) -> EntityType:
@@ -60,8 +45,4 @@ class EngineSource:
             entity, pinned = self.entity(table_key), self.pin(table_key)
             found = Table(entity, self.cache.open(pinned) if pinned is not None else None)
             self._tables[table_key] = found
-        return found.with_pending(*self._pending(table_key))
-
-    def _pending(self, table_key: str) -> tuple[pa.Table | None, frozenset[str]]:
-        found = self.pending.get(table_key)
-        return (None, frozenset()) if found is None else (found.rows, found.hidden)
+        return found

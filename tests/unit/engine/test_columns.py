@@ -177,7 +177,7 @@ def test_a_graph_made_anew_in_the_same_place_shows_its_own_rows(graph: Graph) ->
     assert names(anew) == ["a", "b", "c"]
 
 
-def test_pending_rows_are_seen_beside_columns_in_memory(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_mutation_wrote_shows_beside_columns_in_memory(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "COLUMNS", ColumnCache())
     graph.mutate('query m() { insert P { name: "d", city: "x", n: 8 } update P set { city: "w" } where n > 2 }')
     assert grouped(graph) == [("w", 2, 11.0), ("x", 2, 3.0)]

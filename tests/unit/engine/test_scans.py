@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from datetime import date
 from pathlib import Path
 from unittest.mock import patch
 
-import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine import access
 from spark_omnigraph.engine.pushdown import push
-from spark_omnigraph.engine.scans import select_rows
-from spark_omnigraph.engine.source import EngineSource, Pending
-from spark_omnigraph.errors import InternalError
+from spark_omnigraph.engine.scans import select
+from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.query import source_of
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, TextForm, TextMatch
-from spark_omnigraph.records.arrow_schema import physical_schema
 
 SCALARS = {
     "a": Scalar.I32,
@@ -79,7 +75,8 @@ def found(source: EngineSource, *predicates: Comparison) -> set[str]:
     answers = []
     for patched in WAYS:
         with patch.multiple(access, **patched):
-            answers.append(set(select_rows(source, "node:N", predicates, ["id"]).column("id").to_pylist()))
+            table = source.table("node:N")
+            answers.append(set(table.columns(select(table, predicates), ["id"])[0].to_pylist()))
     assert answers[0] == answers[1] == answers[2]
     return answers[0]
 
@@ -166,30 +163,8 @@ def test_odd_floats_are_found_by_value(tmp_path: Path) -> None:
         assert found(source, equal(name, scalar, zero, Comparator.NOT_EQUAL)) == {"one"}
 
 
-def test_pending_rows_take_the_place_of_hidden_ones(graph: Graph) -> None:
-    catalog = graph.catalog()
-    rows = pa.Table.from_pylist(
-        [{"id": "k1", "k": "k1", "a": 100, "h": date(1970, 1, 8)}, {"id": "new", "k": "new", "a": 7}],
-        schema=physical_schema(catalog.nodes["N"]),
-    )
-    source = source_of(graph.store, catalog, graph.snapshot())
-    source.pending["node:N"] = Pending(rows, frozenset({"k1", "k2"}))
-    assert found(source, equal("a", Scalar.I32, 7)) == {"k7", "new"}
-    assert found(source, equal("a", Scalar.I32, 1)) == set()
-    assert found(source, equal("h", Scalar.DATE, 7)) == {"k7", "k1"}
-    everything = select_rows(source, "node:N", ())
-    assert everything.num_rows == ROWS + 1
-    assert everything.column_names[0] == "id"
-    assert everything.slice(ROWS - 1).column("a").to_pylist() == [100, 7]
-    text = TextMatch(TextForm.SEARCH, Column("n", "t", PropType(Scalar.STRING)), Constant("x", PropType(Scalar.STRING)))
-    with pytest.raises(InternalError, match="committed"):
-        select_rows(source, "node:N", [text])
-
-
 def test_a_type_that_the_snapshot_lacks_has_no_rows(graph: Graph) -> None:
     source = EngineSource(graph.catalog(), lambda _: None)
-    assert select_rows(source, "node:N", ()).num_rows == 0
-    source.pending["node:N"] = Pending(
-        pa.Table.from_pylist([{"id": "new", "k": "new", "a": 7}], schema=physical_schema(graph.catalog().nodes["N"]))
-    )
-    assert found(source, equal("a", Scalar.I32, 7)) == {"new"}
+    assert found(source) == set()
+    text = TextMatch(TextForm.SEARCH, Column("n", "t", PropType(Scalar.STRING)), Constant("x", PropType(Scalar.STRING)))
+    assert select(source.table("node:N"), [text]).tolist() == []
