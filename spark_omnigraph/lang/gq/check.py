@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.errors import nearest
 from spark_omnigraph.lang.gq.ast import (
     Binding,
     Clause,
@@ -72,7 +73,8 @@ def _clause(scope: Scope, clause: Clause) -> TypedClause:
 def _binding(scope: Scope, clause: Binding) -> TypedBinding:
     node = scope.catalog.nodes.get(clause.type_name.text)
     if node is None:
-        raise scope.error(clause.type_name.region, f"T1: unknown node type `{clause.type_name.text}`")
+        close = nearest(clause.type_name.text, scope.catalog.nodes)
+        raise scope.error(clause.type_name.region, f"T1: unknown node type `{clause.type_name.text}`{close}")
     variable = scope.bind(clause.variable, node)
     return TypedBinding(variable, node.name, binding_predicates(scope, clause, variable))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import QueryTypeError
+from spark_omnigraph.errors import QueryTypeError, nearest
 from spark_omnigraph.lang.gq.ast import (
     Assigned,
     Binding,
@@ -32,7 +32,7 @@ def binding_predicates(scope: Scope, binding: Binding, variable: str) -> tuple[P
     for match in binding.matches:
         prop = entity.property(match.name.text)
         if prop is None:
-            raise scope.error(match.name.region, f"T2: type `{entity.name}` has no property `{match.name.text}`")
+            raise scope.no_property("T2", entity, match.name)
         if prop.type.scalar is Scalar.BLOB:
             message = f"T3: blob property `{entity.name}.{prop.name}` cannot be used in match patterns"
             raise scope.error(match.name.region, message)
@@ -52,7 +52,8 @@ def operand_value(scope: Scope, value: Assigned) -> Operand:
     if isinstance(value, Variable):
         found = scope.parameter(value.name.text)
         if found is None:
-            message = f"T6: variable `${value.name.text}` is not bound and not a declared query parameter"
+            close = nearest(f"${value.name.text}", [f"${name}" for name in scope.params])
+            message = f"T6: variable `${value.name.text}` is not bound and not a declared query parameter{close}"
             raise scope.error(value.name.region, message)
         return found
     return constant(scope, value)
@@ -165,7 +166,7 @@ def _operand(scope: Scope, part: Expr, clause: Filter, region: Region) -> Operan
         if found is not None:
             return found
         if part.name.text not in scope.bound:
-            raise scope.error(part.name.region, f"T6: variable `${part.name.text}` is not bound")
+            raise scope.unbound("T6: ", part.name, scope.params)
     shown = f"{_shown(scope, clause.left)} and {_shown(scope, clause.right)}"
     raise scope.error(region, f"T7: filter comparisons require scalar operands, got {shown}")
 

@@ -38,7 +38,7 @@ from spark_omnigraph.lang.gq.plan import (
 from spark_omnigraph.lang.gq.report import request_error
 from spark_omnigraph.lang.gq.scope import Scope, constant, now
 from spark_omnigraph.lang.gq.searches import ranking, text_match
-from spark_omnigraph.lang.gq.typed import NOW, Summary, TypedItem
+from spark_omnigraph.lang.gq.typed import ANONYMOUS_PREFIX, NOW, Summary, TypedItem
 
 _F64 = PropType(Scalar.F64, nullable=True)
 _ROWS = (AggregateFunction.SUM, AggregateFunction.AVG)
@@ -116,7 +116,7 @@ def _variable(scope: Scope, part: Variable) -> tuple[str, Expression, PropType]:
         return name, column, column.type
     parameter = scope.parameter(name)
     if parameter is None:
-        raise scope.error(part.name.region, f"variable `${name}` is not bound")
+        raise scope.unbound("", part.name, scope.params)
     if parameter.type.scalar is Scalar.BLOB:
         message = f"T24: blob parameter `${name}` cannot be projected, ordered or aggregated"
         raise scope.error(part.name.region, message)
@@ -136,6 +136,9 @@ def _aggregate(scope: Scope, part: AggregateCall) -> tuple[str, Summary, PropTyp
     name, argument, declared = _value(scope, part.argument)
     if not isinstance(argument, Column):
         message = f"T8: {part.function} needs a property or a variable"
+        nodes = [name for name in scope.bound if scope.node(name) and not name.startswith(ANONYMOUS_PREFIX)]
+        if part.function is AggregateFunction.COUNT and nodes:
+            message += f", as in `count(${nodes[0]})`"
         raise scope.error(region_of(part.argument), message)
     if part.function is AggregateFunction.COUNT:
         return name, Summary(part.function, argument), PropType(Scalar.I64)

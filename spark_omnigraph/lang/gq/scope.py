@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.dates import parse_date, parse_datetime
 from spark_omnigraph.catalog.types import Catalog, EntityType, NodeType, PropType, Scalar
-from spark_omnigraph.errors import QueryTypeError
+from spark_omnigraph.errors import QueryTypeError, nearest
 from spark_omnigraph.lang.gq.ast import ANONYMOUS, ListLiteral, Literal, PropertyAccess, Query, region_of
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Constant, Parameter, Value
 from spark_omnigraph.lang.gq.report import request_error, type_error
@@ -57,12 +57,22 @@ class Scope:
         """A property of a bound variable; T6 for anything else."""
         entity = self.bound.get(access.variable.text)
         if entity is None or access.variable.text == ANONYMOUS:
-            raise self.error(access.variable.region, f"T6: variable `${access.variable.text}` is not bound")
+            raise self.unbound("T6: ", access.variable)
         found = entity.property(access.property.text)
         if found is None:
-            message = f"T6: type `{entity.name}` has no property `{access.property.text}`"
-            raise self.error(access.property.region, message)
+            raise self.no_property("T6", entity, access.property)
         return Column(access.variable.text, found.name, found.type)
+
+    def unbound(self, rule: str, variable: Name, known: Iterable[str] = ()) -> QueryTypeError:
+        """The error for a variable that nothing binds; `known` are names that would do too."""
+        names = [name for name in (*self.bound, *known) if not name.startswith(ANONYMOUS_PREFIX)]
+        close = nearest(f"${variable.text}", [f"${name}" for name in names])
+        return self.error(variable.region, f"{rule}variable `${variable.text}` is not bound{close}")
+
+    def no_property(self, rule: str, entity: EntityType, name: Name) -> QueryTypeError:
+        """The error for a property that a type lacks."""
+        close = nearest(name.text, [prop.name for prop in entity.properties])
+        return self.error(name.region, f"{rule}: type `{entity.name}` has no property `{name.text}`{close}")
 
     def identity(self, variable: str) -> Column:
         """The id of a bound variable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import EdgeType, NodeType
+from spark_omnigraph.errors import nearest
 from spark_omnigraph.lang.gq.ast import ANONYMOUS, Traversal
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.lang.gq.scope import Scope
@@ -14,7 +15,9 @@ def walk(scope: Scope, clause: Traversal) -> TypedWalk:
     """A checked traversal; it binds those of its variables that are not bound yet."""
     edge = scope.catalog.edge_by_word(clause.edge.text)
     if edge is None:
-        raise scope.error(clause.edge.region, f"T4: unknown edge type `{clause.edge.text}`")
+        words = [name[0].lower() + name[1:] for name in scope.catalog.edges]
+        close = nearest(clause.edge.text, words)
+        raise scope.error(clause.edge.region, f"T4: unknown edge type `{clause.edge.text}`{close}")
     low, high = _bounds(scope, clause)
     direction, left_type, right_type = _ends(scope, clause, edge)
     left = _bind(scope, clause.left, left_type, edge)

@@ -119,10 +119,15 @@ def test_damaged_queries(chance: random.Random) -> None:
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.split("(")[0].removeprefix("query "))
 def test_layout_means_nothing(text: str) -> None:
-    said = plans(text)
+    said = without_lines(plans(text))
     assert len(said) == 1
     for seed in range(5):
-        assert plans(loosened(text, random.Random(seed))) == said
+        assert without_lines(plans(loosened(text, random.Random(seed)))) == said
+
+
+def without_lines(found: list[str]) -> list[str]:
+    """Statements know the line on which they stand."""
+    return [re.sub(r"\bline=\d+", "", one) for one in found]
 
 
 def test_a_plan_survives_pickling() -> None:

@@ -62,7 +62,7 @@ def test_every_query_is_checked_by_itself() -> None:
     ]
     error = report.results[1].error
     assert error is not None
-    assert error.startswith("type error: T6: type `Film` has no property `titel`\n")
+    assert error.startswith("type error: T6: type `Film` has no property `titel`; did you mean 'title'?\n")
     assert (report.errors, report.warnings) == (1, 0)
 
 

@@ -82,7 +82,7 @@ TRAVERSALS = [
         "$a $m:mimics $o «$m = 1»",
         "T7: filter comparisons require scalar operands, got edge `Mimics` and I64",
     ),
-    ("$a $m:mimics $o $m.«nope» = 1", "T6: type `Mimics` has no property `nope`"),
+    ("$a $m:mimics $o $m.«nope» = 1", "T6: type `Mimics` has no property `nope`; did you mean 'note'?"),
     (
         '$a $m:mimics $o search(«$m.note», "x")',
         "T23: search() works on nodes, and `$m` stands for an edge",
@@ -156,8 +156,8 @@ RESULTS = [
     ("avg(«$a») } }", "T8: avg requires numeric type, got node `Pot`"),
     ("min(«$a.fired») } }", "T8: min requires numeric or string type, got Date?"),
     ("max(«$a.tags») } }", "T8: max requires numeric or string type, got [String]?"),
-    ("count(«$i») } }", "T8: count needs a property or a variable"),
-    ("count(«sum($a.vol)») } }", "T8: count needs a property or a variable"),
+    ("count(«$i») } }", "T8: count needs a property or a variable, as in `count($a)`"),
+    ("count(«sum($a.vol)») } }", "T8: count needs a property or a variable, as in `count($a)`"),
     ("count($a) «1» } }", "T9: non-aggregate expressions in an aggregate query must be property accesses or variables"),
     (
         "count($a) «word» } }",
