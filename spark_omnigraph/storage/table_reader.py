@@ -64,10 +64,10 @@ class TableReader:
 
     @cached_property
     def identity(self) -> tuple[object, ...]:
-        """Tells this content from any other, also from that of a graph made anew in the same place."""
+        """Tells this content from any other, also from that of a graph or a branch made anew in the same place."""
         with reading(f"list fragments of {self.table.uri}"):
             files = [
-                (f.path, fragment.num_deletions)
+                (f.path, fragment.deletion_file())
                 for fragment in self.dataset.get_fragments()
                 for f in fragment.data_files()
             ]

@@ -98,3 +98,17 @@ def test_identity_tells_states_apart(readers: list[TableReader], tmp_path: Path)
     anew = states(tmp_path / "anew")
     assert anew[0].table.version == readers[0].table.version
     assert anew[0].identity[2] != readers[0].identity[2]
+
+
+def test_a_branch_that_was_made_anew_has_another_identity(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(rows(0, 3), uri, enable_stable_row_ids=True)
+    seen = {}
+    for gone in ("k0", "k1"):
+        branch = lance.dataset(uri).create_branch("b")
+        branch.delete(f"id = '{gone}'")
+        reader = TableReader(PinnedTable(f"{uri}/tree/b", branch.version))
+        seen[reader.identity] = reader.columns(["id"]).column("id").to_pylist()
+        lance.dataset(uri).branches.delete("b")
+    # The place, the version and the number of deleted rows are the same.
+    assert list(seen.values()) == [["k1", "k2"], ["k0", "k2"]]
