@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_omnigraph.spark.session import local_session
+from tests.support.short_jvm import SHORT_LIVED
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,7 +26,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
     }
     session = local_session("spark_omnigraph tests", "2,4", conf)
+    session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from spark_omnigraph.spark.java import ensure_java
 from spark_omnigraph.spark.session import local_session
 from tests.support.object_store import free_ports
+from tests.support.short_jvm import SHORT_LIVED
 
 SLOTS = "2,4"
 """Two tasks at once, four attempts each."""
@@ -29,7 +30,7 @@ CONF = {
     "spark.sql.session.timeZone": "America/New_York",
     "spark.driver.memory": "1g",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
 }
 
 _ROOT = Path(__file__).parents[2]

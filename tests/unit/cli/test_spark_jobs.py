@@ -14,6 +14,7 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.spark.java import ensure_java
+from tests.support.short_jvm import SHORT_LIVED
 
 ROOT = Path(__file__).parents[3]
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -28,6 +29,7 @@ def submit(folder: Path, job: str, *arguments: str) -> tuple[int, dict[str, Any]
     environ = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
     ensure_java(environ)
     spark = [str(SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    spark += ["--driver-java-options", SHORT_LIVED, "--conf", "spark.sql.shuffle.partitions=2"]
     command = [*spark, str(ROOT / "jobs" / job), *arguments]
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=280, check=False)
     assert done.stdout, done.stderr

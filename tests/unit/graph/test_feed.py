@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lance
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph import Graph, NotFoundError
@@ -125,6 +125,7 @@ _STEPS = st.lists(
 
 
 @settings(max_examples=15, deadline=None)
+@example([("append", {"a": 0}), ("edges", {"a": 0}), ("overwrite", {"a": 0})])
 @given(_STEPS)
 def test_the_feed_replayed_is_the_graph(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
     g = Graph.init(tmp_path_factory.mktemp("g") / "g", SCHEMA)

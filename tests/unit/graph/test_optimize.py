@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,16 +43,22 @@ def doc(number: int) -> str:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
+def graph(worn: Path, tmp_path: Path) -> Graph:
+    """A copy that the test may change."""
+    return Graph.open(shutil.copytree(worn, tmp_path / "g"))
+
+
+@pytest.fixture(scope="module")
+def worn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five files of documents, one with a replaced row, one with a deleted one, and three of edges."""
-    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph = Graph.init(tmp_path_factory.mktemp("worn") / "g", SCHEMA)
     for part in range(4):
         lines = [doc(10 * part + i) for i in range(10)]
         lines += [json.dumps({"edge": "Cites", "from": f"d{10 * part}", "to": "d1", "data": {"id": f"e{part}"}})]
         graph.load(lines, options=LoadOptions(build_indexes=part < 2))
     graph.load([doc(3)], "merge", options=PLAIN)
     graph.mutate('query q() { delete Doc where slug = "d30" }')
-    return graph
+    return Path(graph.uri)
 
 
 def files(graph: Graph, table: str) -> int:
