@@ -18,6 +18,7 @@ from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.graph.index import ensure_indices
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.blobs import column_with_hidden_nulls
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.compaction import TARGET_ROWS, stage_compaction
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -65,7 +66,12 @@ def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, 
     files = 0
     for _ in range(ATTEMPTS):
         entry = store.snapshot(branch).entry(key)
-        files = _files(store, entry)
+        dataset = store.open_table(entry)
+        files = len(dataset.get_fragments())
+        hidden = column_with_hidden_nulls(dataset)
+        if hidden is not None:
+            why = f"an older Lance wrote nulls of '{hidden}' that would become empty blobs; load those rows again first"
+            return CompactedTable(files, files, why)
         if dry_run:
             return CompactedTable(files, files)
         try:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
+from spark_omnigraph.storage.blobs import BlobNulls
 from spark_omnigraph.storage.scan import PinnedTable, column_names, open_pinned, reading, replace_blobs
 
 TAKE_ROWS = 8192
@@ -70,12 +71,13 @@ def row_changes(before: PinnedTable | None, after: PinnedTable | None, same_line
 def read_rows(table: PinnedTable, rows: pa.Array, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Rows by row id, in that order; blob columns arrive as their bytes."""
     dataset = open_pinned(table)
+    nulls = BlobNulls(dataset)
     for start in range(0, len(rows), TAKE_ROWS):
         wanted = rows.slice(start, TAKE_ROWS).to_pylist()
         with reading(f"read changed rows of {table.uri}"):
             taken = dataset._take_rows(wanted, columns=[*columns, _ADDRESS])
         for batch in taken.combine_chunks().to_batches():
-            yield from replace_blobs(dataset, batch, columns)
+            yield from replace_blobs(dataset, batch, columns, nulls)
 
 
 def _differing(old: LanceDataset | None, new: LanceDataset | None) -> tuple[pa.Table, pa.Table]:

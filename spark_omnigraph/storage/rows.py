@@ -9,10 +9,10 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.dataset import ColumnOrdering
 
+from spark_omnigraph.storage.blobs import EXTERNAL, BlobNulls, Descriptor
 from spark_omnigraph.storage.faults import reading
 
 _BATCH = 8192
-_EXTERNAL_BLOB = 3
 
 
 def rows_in_id_order(
@@ -25,9 +25,11 @@ def rows_in_id_order(
             order_by=[ColumnOrdering("id")] if where is None else None,
             batch_size=_BATCH,
             with_row_id=bool(blob_columns),
+            with_row_address=bool(blob_columns),
         )
+        nulls = BlobNulls(dataset)
         for batch in scanner.to_batches():
-            yield _with_blob_text(dataset, batch, blob_columns) if blob_columns else batch
+            yield _with_blob_text(dataset, batch, blob_columns, nulls) if blob_columns else batch
 
 
 def id_filter(entity_id: str) -> str:
@@ -36,27 +38,37 @@ def id_filter(entity_id: str) -> str:
     return f"id = '{quoted}'"
 
 
-def _with_blob_text(dataset: LanceDataset, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    row_ids = batch.column("_rowid").to_pylist()
+def _with_blob_text(
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: Sequence[str], nulls: BlobNulls
+) -> pa.RecordBatch:
+    row_ids, addresses = batch.column("_rowid").to_pylist(), batch.column("_rowaddr").to_pylist()
     arrays, names = [], []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name == "_rowid":
+        if name in ("_rowid", "_rowaddr"):
             continue
         names.append(name)
-        arrays.append(_blob_texts(dataset, name, column, row_ids) if name in columns else column)
+        if name in columns:
+            descriptors = column.to_pylist()
+            pairs = zip(descriptors, addresses, strict=True)
+            known = [None if nulls.is_null(name, d, address) else d for d, address in pairs]
+            arrays.append(_blob_texts(dataset, name, known, row_ids))
+        else:
+            arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def _blob_texts(dataset: LanceDataset, name: str, column: pa.Array, row_ids: list[int]) -> pa.Array:
-    """Text per row; null, and an empty inline blob, which the format cannot tell from null, become null."""
+def _blob_texts(
+    dataset: LanceDataset, name: str, descriptors: Sequence[Descriptor | None], row_ids: list[int]
+) -> pa.Array:
+    """Text per row; None for null."""
     texts: list[str | None] = [None] * len(row_ids)
     inline: list[int] = []
-    for i, descriptor in enumerate(column.to_pylist()):
-        if descriptor is None or descriptor["kind"] is None:
+    for i, descriptor in enumerate(descriptors):
+        if descriptor is None:
             continue
-        if descriptor["kind"] == _EXTERNAL_BLOB:
-            texts[i] = descriptor["blob_uri"]
-        elif descriptor["size"] or descriptor["position"] or descriptor["kind"]:
+        if descriptor["kind"] == EXTERNAL:
+            texts[i] = str(descriptor["blob_uri"])
+        else:
             inline.append(i)
     if inline:
         blobs = dataset.take_blobs(name, ids=[row_ids[i] for i in inline])

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
+from spark_omnigraph.storage.blobs import EXTERNAL, BlobNulls, is_blob
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -21,9 +22,6 @@ BLOB_RUN_BYTES = 32 << 20
 EXTERNAL_BLOB_BYTES = 4 << 20
 """What an external blob counts for: its descriptor does not know its size."""
 
-_BLOB_EXTENSION = "lance.blob.v2"
-_BLOB_INLINE = 0
-_BLOB_EXTERNAL = 3
 _ADDRESS = "_rowaddr"
 
 
@@ -90,7 +88,7 @@ def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
     A dataset is opened once. Memory is bounded by a few batches, whatever the table holds.
     """
     dataset = open_pinned(scan.table)
-    blobs = [name for name in scan.columns if _is_blob(dataset.schema.field(name))]
+    blobs = [name for name in scan.columns if is_blob(dataset.schema.field(name))]
     with reading(f"read {scan.table.uri}"):
         scanner = dataset.scanner(
             columns=list(scan.columns),
@@ -103,15 +101,18 @@ def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
             blob_handling="blobs_descriptions" if blobs else None,
         )
         batches = scanner.to_reader()
+    nulls = BlobNulls(dataset)
     while (batch := _next(batches, scan.table.uri)) is not None:
-        yield from replace_blobs(dataset, batch, scan.columns)
+        yield from replace_blobs(dataset, batch, scan.columns, nulls)
 
 
-def replace_blobs(dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def replace_blobs(
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], nulls: BlobNulls
+) -> Iterator[pa.RecordBatch]:
     """The columns of a batch with blobs as their bytes instead of descriptors; with any, it needs row addresses."""
-    blobs = [name for name in columns if _is_blob(dataset.schema.field(name))]
+    blobs = [name for name in columns if is_blob(dataset.schema.field(name))]
     if blobs:
-        yield from _with_blobs(dataset, batch, columns, blobs)
+        yield from _with_blobs(dataset, batch, columns, blobs, nulls)
     else:
         yield batch.select(list(columns)) if columns else batch
 
@@ -156,23 +157,20 @@ def _size(fragment: lance.LanceFragment) -> FragmentSize:
     return FragmentSize(fragment.fragment_id, rows, sum(f.file_size_bytes or 0 for f in files))
 
 
-def _is_blob(column: pa.Field) -> bool:
-    return getattr(column.type, "extension_name", None) == _BLOB_EXTENSION
-
-
 def _with_blobs(
-    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], blobs: list[str]
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], blobs: list[str], nulls: BlobNulls
 ) -> Iterator[pa.RecordBatch]:
     """Replaces descriptors by bytes, in runs of rows whose blobs fit a bounded amount of memory together."""
     addresses = batch.column(_ADDRESS)
     described = {name: batch.column(name).to_pylist() for name in blobs}
-    nullable = {name: dataset.schema.field(name).nullable for name in blobs}
+    places = addresses.to_pylist()
     sizes = [sum(_stored_bytes(described[name][row]) for name in blobs) for row in range(batch.num_rows)]
     for start, stop in _runs(sizes, BLOB_RUN_BYTES):
         run = batch.slice(start, stop - start)
         read = {}
         for name in blobs:
-            wanted = [not _is_null(d, nullable[name]) for d in described[name][start:stop]]
+            pairs = zip(described[name][start:stop], places[start:stop], strict=True)
+            wanted = [not nulls.is_null(name, descriptor, place) for descriptor, place in pairs]
             read[name] = _blob_bytes(dataset, name, addresses.slice(start, stop - start), wanted)
         yield pa.RecordBatch.from_arrays([read.get(n, run.column(n)) for n in columns], names=list(columns))
 
@@ -190,16 +188,7 @@ def _blob_bytes(dataset: LanceDataset, name: str, addresses: pa.Array, wanted: l
 def _stored_bytes(descriptor: dict[str, int] | None) -> int:
     if descriptor is None:
         return 0
-    return EXTERNAL_BLOB_BYTES if descriptor["kind"] == _BLOB_EXTERNAL else descriptor["size"]
-
-
-def _is_null(descriptor: Mapping[str, object] | None, nullable: bool) -> bool:
-    """The format's rule: Lance 7 stores a null as an inline blob without place, size and URI."""
-    if descriptor is None or descriptor["kind"] is None:
-        return True
-    inline = descriptor["kind"] == _BLOB_INLINE
-    nowhere = not descriptor["position"] and not descriptor["size"] and not descriptor["blob_uri"]
-    return nullable and inline and nowhere
+    return EXTERNAL_BLOB_BYTES if descriptor["kind"] == EXTERNAL else descriptor["size"]
 
 
 def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:

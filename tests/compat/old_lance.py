@@ -28,6 +28,18 @@ def append(ds: lance.LanceDataset, rows: list[dict[str, Any]]) -> dict[str, Any]
     return {"version": moved.version, "count": moved.count_rows()}
 
 
+def append_blobs(ds: lance.LanceDataset, blobs: dict[str, str | None]) -> dict[str, Any]:
+    """Rows of an id, a blob `body` (null, or the text's bytes) and a `name` that is the id."""
+    values = [None if text is None else {"data": text.encode(), "uri": None} for text in blobs.values()]
+    kind = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
+    body = pa.field("body", kind, metadata={"ARROW:extension:name": "lance.blob.v2"})
+    key = [pa.field(name, pa.string(), nullable=False) for name in ("id", "name")]
+    columns = [pa.array(list(blobs)), pa.array(values, kind), pa.array(list(blobs))]
+    rows = pa.Table.from_arrays(columns, schema=pa.schema([key[0], body, key[1]]))
+    moved = lance.write_dataset(rows, ds.uri, mode="append")
+    return {"version": moved.version}
+
+
 def merge(ds: lance.LanceDataset, rows: list[dict[str, Any]]) -> dict[str, Any]:
     builder = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     stats = builder.execute(as_table(ds, rows))
@@ -39,7 +51,13 @@ def delete(ds: lance.LanceDataset, where: str) -> dict[str, Any]:
     return {"version": ds.version, "count": ds.count_rows()}
 
 
-DO: dict[str, Callable[..., dict[str, Any]]] = {"scan": scan, "append": append, "merge": merge, "delete": delete}
+DO: dict[str, Callable[..., dict[str, Any]]] = {
+    "scan": scan,
+    "append": append,
+    "append_blobs": append_blobs,
+    "merge": merge,
+    "delete": delete,
+}
 
 
 def main() -> None:

@@ -13,6 +13,9 @@ import lance
 import pytest
 
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.storage.blobs import column_with_hidden_nulls, hides_nulls
+from spark_omnigraph.storage.rows import rows_in_id_order
+from spark_omnigraph.storage.scan import PinnedTable, Scan, read_batches
 from tests.format.sample import edge, node
 from tests.support.cases import Json
 from tests.support.graph_files import Pin, pins
@@ -99,6 +102,28 @@ def test_old_lance_scans_what_we_wrote(graph: Path, old_python: Path) -> None:
     assert gauges["rows"] == [{"id": "g1", "big": 2**64 - 1, "words": ["x"], "kind": "b"}]
     assert edges["rows"] == [{"id": "k1", "src": "p0", "dst": "p1", "since": "1970-01-04"}]
     assert [row["id"] for row in forked["rows"]] == ["draft", "p0", "p1", "p2", "p3", "p4", "p5"]
+
+
+def test_nulls_that_old_lance_wrote_as_empty_blobs_are_nulls(tmp_path: Path, old_python: Path) -> None:
+    root = tmp_path / "graph"
+    g = Graph.init(str(root), "node File { name: String @key  body: Blob? }")
+    g.load([node("File", name="ours", body="base64:"), node("File", name="none")])
+    pin = pins(root)["node:File"]
+    path = folder(root, pin)
+    under_old_lance(
+        old_python,
+        {"do": "append_blobs", "path": path, "blobs": {"a": None, "b": "x", "c": None, "d": ""}},
+        {"do": "append_blobs", "path": path, "blobs": {"e": "", "f": ""}},
+    )
+    found = lance.dataset(path)
+    scan = Scan(PinnedTable(path, found.version), ("id", "body"))
+    blobs = {row["id"]: row["body"] for batch in read_batches(scan) for row in batch.to_pylist()}
+    texts = {row["id"]: row["body"] for batch in rows_in_id_order(found, ["body"]) for row in batch.to_pylist()}
+    empty = dict.fromkeys(("ours", "d", "e", "f"), b"")
+    assert blobs == {**empty, "none": None, "a": None, "b": b"x", "c": None}
+    assert texts == {**dict.fromkeys(empty, "base64:"), "none": None, "a": None, "b": "base64:eA==", "c": None}
+    assert [hides_nulls(found, "body", f.fragment_id) for f in found.get_fragments()] == [False, True, False]
+    assert column_with_hidden_nulls(found) == "body"
 
 
 @pytest.mark.parametrize("branch", [None, "draft"])

@@ -255,3 +255,32 @@ def test_a_publish_that_was_lost_is_undone(graph: Graph) -> None:
     assert sorted(graph.export()) == rows
     assert physical(graph) == before
     assert_whole(graph)
+
+
+def test_an_empty_blob_stays_one_when_its_file_is_written_anew(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node File { name: String @key  size: I32?  body: Blob? }")
+    lines = [
+        json.dumps({"type": "File", "data": {"name": name, "body": body}})
+        for name, body in (("a", "base64:aGk="), ("b", "base64:"), ("c", None), ("d", "base64:"))
+    ]
+    graph.load(lines, options=PLAIN)
+    graph.delete("node:File", ["a"])
+    graph.optimize()
+    graph.mutate('query set_size() { update File set { size: 1 } where name = "d" }')
+    graph.mutate('query set_size() { update File set { size: 1 } where name = "c" }')
+    assert graph.optimize().tables["node:File"].files_before == 3
+    bodies = {row["id"]: row["body"] for row in (json.loads(line)["data"] for line in graph.export())}
+    assert bodies == {"b": "base64:", "c": None, "d": "base64:"}
+
+
+def test_a_table_with_nulls_that_would_become_empty_blobs_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    for number in range(2):
+        graph.load([doc(number)], options=PLAIN)
+    monkeypatch.setattr("spark_omnigraph.storage.blobs.hides_nulls", lambda *_: True)
+    left = graph.optimize().tables[DOC]
+    assert (left.files_before, left.files_after) == (2, 2)
+    assert left.left is not None
+    assert "nulls of 'body' that would become empty blobs" in left.left

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.storage import blobs as blobs_module
 from spark_omnigraph.storage.scan import (
     BATCH_BYTES,
     BATCH_ROWS,
@@ -126,13 +127,22 @@ def test_many_large_blobs_come_in_bounded_batches(tmp_path: Path) -> None:
     assert all(b.nbytes <= 1.01 * BLOB_RUN_BYTES for b in batches)
 
 
-def test_lance_7_nulls_are_nulls_where_null_is_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(
+    "layers", ["", "RepdefAllValidItem, RepdefAllValidItem,", "RepdefAllValidItem, RepdefNullableItem,"]
+)
+def test_only_files_of_lance_7_with_nulls_show_a_first_empty_blob_as_null(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nullable: bool, layers: str
+) -> None:
     """Lance 7 wrote null blobs as inline blobs without place and size; a first, empty blob looks the same."""
-    for nullable, expected in ((True, None), (False, b"")):
-        field = pa.field("blob", BLOB, nullable=nullable, metadata=BLOB_METADATA)
-        table = pa.Table.from_arrays([pa.array([{"data": b"", "uri": None}], BLOB)], schema=pa.schema([field]))
-        pinned = write_table(tmp_path / str(nullable), table)
-        assert rows(Scan(pinned, ("blob",))) == [{"blob": expected}]
+    field = pa.field("blob", BLOB, nullable=nullable, metadata=BLOB_METADATA)
+    table = pa.Table.from_arrays([pa.array([{"data": b"", "uri": None}], BLOB)], schema=pa.schema([field]))
+    pinned = write_table(tmp_path / "t", table)
+    if layers:
+        monkeypatch.setattr(blobs_module, "_pages", lambda *_: [f"FullZipLayout {{ layers: [ {layers} ] }}"])
+    hidden = nullable and "Nullable" in layers
+    assert rows(Scan(pinned, ("blob",))) == [{"blob": None if hidden else b""}]
+    assert blobs_module.column_with_hidden_nulls(lance.dataset(pinned.uri)) == ("blob" if hidden else None)
 
 
 def test_an_external_blob_that_is_gone_is_a_storage_error(tmp_path: Path) -> None:
