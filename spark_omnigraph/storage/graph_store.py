@@ -49,10 +49,13 @@ class SchemaFiles:
 
 @dataclass(frozen=True, slots=True)
 class BranchRef:
-    """Parent of a branch (None is main) and the manifest version at which it left it."""
+    """Parent of a branch (None is main) and the manifest version at which it left it; a branch made anew under the same
+    name has another id.
+    """
 
     parent: str | None
     parent_version: int
+    id: str
 
 
 class GraphStore:
@@ -103,9 +106,9 @@ class GraphStore:
 
     def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
         """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there."""
-        self.require_branch(branch)
+        ref = self.require_branch(branch)
         newest = self.open_dataset(branch_path(MANIFEST, branch))
-        if self._reader.is_another(newest):
+        if self._reader.is_another(newest, ref.id if ref is not None else None):
             self.reads.forget()
         if version is None or version == newest.version:
             return newest
@@ -149,18 +152,21 @@ class GraphStore:
         """All Lance branches of the manifest, internal ones too; main is not among them."""
         return set(self.branch_refs())
 
-    def require_branch(self, branch: str | None, way_out: str = "") -> None:
-        """NotFoundError, with the names that there are, for a branch that does not exist; None is main."""
+    def require_branch(self, branch: str | None, way_out: str = "") -> BranchRef | None:
+        """Where a branch comes from; None for main. NotFoundError, with the names that there are, for one that does
+        not exist.
+        """
         if branch is None:
-            return
-        names = self.branch_names()
-        if branch not in names:
-            known = ["main", *sorted(n for n in names if n.lstrip("/") != SCHEMA_APPLY_LOCK)]
+            return None
+        refs = self.branch_refs()
+        if branch not in refs:
+            known = ["main", *sorted(n for n in refs if n.lstrip("/") != SCHEMA_APPLY_LOCK)]
             more = f", and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
             raise NotFoundError(
                 f"branch '{branch}' not found in '{self.root}'{nearest(branch, known)} "
                 f"(branches: {', '.join(known[:_NAMED])}{more}){way_out}"
             )
+        return refs[branch]
 
     def branch_refs(self) -> dict[str, BranchRef]:
         """Where each branch of the manifest comes from."""
@@ -170,7 +176,10 @@ class GraphStore:
         with reading("list branches"):
             listed = dataset.branches.list()
         return {
-            name: BranchRef(facts.get("parent_branch"), int(facts["parent_version"])) for name, facts in listed.items()
+            name: BranchRef(
+                facts.get("parent_branch"), int(facts["parent_version"]), str(facts.get("branch_identifier"))
+            )
+            for name, facts in listed.items()
         }
 
     def has_lance_branch(self, path: str, branch: str) -> bool:

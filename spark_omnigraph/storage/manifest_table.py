@@ -66,17 +66,21 @@ class ManifestReader:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._first: dict[str, str] = {}
+        self._branches: dict[str, str | None] = {}
 
-    def is_another(self, dataset: LanceDataset) -> bool:
-        """Whether a newest manifest begins with another file than before: it was compacted, or the graph was made anew
-        in the same place, and versions mean something else now. Notes what it looked at.
+    def is_another(self, dataset: LanceDataset, branch: str | None) -> bool:
+        """Whether a newest manifest begins with another file than before, or its branch has another id: it was
+        compacted, or the graph or the branch was made anew in the same place, and versions mean something else now.
+        Notes what it looked at.
         """
+        place = str(dataset.uri)
         first = next((file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()), "")
-        own = self._first.get(str(dataset.uri))
+        own = self._first.get(place)
         # A branch that is looked at for the first time begins as the one did that it comes from.
         known = [own] if own is not None else list(self._first.values())
-        self._first[str(dataset.uri)] = first
-        return bool(known) and first not in known
+        another = bool(known) and (first not in known or self._branches.get(place, branch) != branch)
+        self._first[place], self._branches[place] = first, branch
+        return another
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:
         """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""

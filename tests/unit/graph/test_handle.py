@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import lance
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError
@@ -55,6 +56,20 @@ def test_a_handle_shows_the_graph_that_was_made_anew_in_its_place(tmp_path: Path
     other.create_branch("draft")
     where = {"newest": Where(), "version": Where(version=version), "branch": Where(branch="draft")}[how]
     assert graph.query(names, **where).to_pylist() == [{"l.tag": "new"}]
+
+
+def test_a_handle_shows_the_branch_that_was_made_anew_under_its_name(graph: Graph) -> None:
+    names = "query names() { match { $l: Lamp } return { $l.tag } }"
+    seen = []
+    for tag in ("old", "new"):
+        graph.create_branch("draft")
+        Graph.open(graph.uri).load([lamp(tag)], branch="draft")
+        seen.append((graph.query(names, branch="draft").to_pylist()[-1], graph.snapshot(branch="draft").version))
+        # What another engine does to delete a branch.
+        for path in ("__manifest", graph.snapshot().entries["node:Lamp"].location, "_graph_commits.lance"):
+            lance.dataset(f"{graph.uri}/{path}").branches.delete("draft")
+    assert [tag for tag, _ in seen] == [{"l.tag": "old"}, {"l.tag": "new"}]
+    assert seen[0][1] == seen[1][1]
 
 
 def test_a_type_that_the_manifest_has_no_table_for_is_named(tmp_path: Path) -> None:
