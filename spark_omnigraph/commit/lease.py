@@ -66,7 +66,7 @@ class Lease:
     def __init__(self, store: GraphStore, operation_id: str) -> None:
         self._store = store
         self._path = lease_path(operation_id)
-        self._owner = f"{socket.gethostname()}:{os.getpid()}"
+        self._owner = _here()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._renewed: tuple[float, float] | None = None
@@ -115,22 +115,25 @@ class Lease:
 
     def _beat(self) -> None:
         """Renews the lease until it is stopped, or until somebody else removed or changed it: none comes back."""
+        doubtful: list[bytes] = []
         while not self._stop.wait(TERM / 3):
             now, objects = _clocks(), self._store.objects
             self._is_late = self.may_be_taken()
             reach(CrashPoint.HEARTBEAT)
             content = self._facts(TERM)
             try:
-                if not objects.swap(self._path, self._content, content) and objects.get(self._path) != content:
+                swapped = any(objects.swap(self._path, known, content) for known in (self._content, *doubtful))
+                if not swapped and objects.get(self._path) != content:
                     self._is_late = True
                     return
             except StorageError:
+                doubtful.append(content)  # it may have landed
                 continue  # the next beat tries again; a lease that runs out makes others stop, never go on
             self._content, self._renewed = content, now
+            doubtful.clear()
 
     def _facts(self, term: float) -> bytes:
-        facts = {"owner": self._owner, "expires_at": time.time() + term, "started_at": self._started}
-        return json.dumps(facts).encode()
+        return _content(self._owner, self._started, time.time() + term)
 
 
 @contextmanager
@@ -152,17 +155,25 @@ def staging(store: GraphStore) -> Iterator[str]:
 def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None = None) -> str:
     """Like `staging`, for a stage that begins in one process and ends in another: nobody renews it, so it is given as
     long as it may take. The name is for `close_stage`. Processes that stage for one write give it a `shared` name; then
-    the stage begins with the first of them.
+    the stage begins with the first of them, and has at least half of its term before it.
     """
     name, now = f"{STAGE}{shared or new_ulid()}", time.time()
-    facts = {"owner": f"{socket.gethostname()}:{os.getpid()}", "expires_at": now + term, "started_at": now}
-    content = json.dumps(facts).encode()
-    if shared is not None and not store.objects.create(lease_path(name), content):
-        known = read_lease(store, name)
-        if known is not None and known.is_live(now):
-            return name
-    store.objects.put(lease_path(name), content)
+    content = _content(_here(), now, now + term)
+    if shared is None:
+        store.objects.put(lease_path(name), content)
+    elif not store.objects.create(lease_path(name), content):
+        _join_stage(store, lease_path(name), now, term)
     return name
+
+
+def _join_stage(store: GraphStore, path: str, now: float, term: float) -> None:
+    found = store.objects.get(path)
+    known = lease_facts(found) if found is not None else None
+    if found is None or known is None or not known.is_live(now):
+        store.objects.put(path, _content(_here(), now, now + term))
+    elif known.expires_at < now + term / 2:
+        # It is of a batch that died and is repeated. When another task is quicker, it did the same.
+        store.objects.swap(path, found, _content(_here(), known.started_at, now + term))
 
 
 def close_stage(store: GraphStore, name: str) -> None:
@@ -181,6 +192,14 @@ def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
 
 def _is_past(then: tuple[float, float], now: tuple[float, float]) -> bool:
     return any(late - early > TERM for late, early in zip(now, then, strict=True))
+
+
+def _here() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _content(owner: str, started: float, end: float) -> bytes:
+    return json.dumps({"owner": owner, "expires_at": end, "started_at": started}).encode()
 
 
 def _clocks() -> tuple[float, float]:

@@ -6,10 +6,11 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
+from spark_omnigraph import Graph, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.commit import lease as lease_room
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import claimed
@@ -27,6 +28,7 @@ from spark_omnigraph.commit.lease import (
 )
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.objects import Objects
 
 from .builders import leftovers, make_store, prepared, staged_write
 
@@ -86,6 +88,26 @@ def test_a_heartbeat_brings_no_lease_back(store: GraphStore, monkeypatch: pytest
     assert read_lease(store, "op") is None
 
 
+def test_a_heartbeat_goes_on_after_a_lost_answer(store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_room, "TERM", 0.03)
+    plain, third, told = Objects.swap, Event(), []
+
+    def swap(self: Objects, path: str, expected: bytes, content: bytes) -> bool:
+        told.append(plain(self, path, expected, content))
+        if len(told) == 1:
+            raise StorageError("storage: no answer")
+        if told.count(True) == 3:
+            third.set()
+        return told[-1]
+
+    monkeypatch.setattr(Objects, "swap", swap)
+    with Lease(store, "op") as lease:
+        lease.acquire()
+        assert third.wait(60)
+        lease.release()
+    assert told[:3] == [True, False, True], "what it wrote without an answer is its own"
+
+
 def test_a_shared_stage_begins_with_its_first_process_and_anew_when_it_ran_out(store: GraphStore) -> None:
     name = open_stage(store, shared="q-7")
     first = read_lease(store, name)
@@ -100,6 +122,16 @@ def test_a_shared_stage_begins_with_its_first_process_and_anew_when_it_ran_out(s
     close_stage(store, name)
     close_stage(store, name)
     assert read_lease(store, name) is None
+
+
+def test_a_repeated_batch_keeps_the_begin_of_its_stage_and_gets_time_again(store: GraphStore) -> None:
+    name = open_stage(store, shared="q-7")
+    late = json.dumps({"owner": "x", "expires_at": time.time() + 1, "started_at": 5.0}).encode()
+    store.objects.put(lease_path(name), late)
+    before = time.time()
+    again = read_lease(store, open_stage(store, term=1000.0, shared="q-7"))
+    assert again is not None
+    assert (again.started_at, again.expires_at >= before + 1000.0) == (5.0, True)
 
 
 def test_a_live_writer_is_waited_for_and_then_reported(store: GraphStore) -> None:
