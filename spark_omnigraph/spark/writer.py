@@ -150,8 +150,8 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
         with coded():
             store = self._store()
-            request = replace(self._named(messages, batchId), stages=_stages(messages))
-            with staging(store):
+            with staging(store) as stage:
+                request = replace(self._named(messages, batchId), stages=(*_stages(messages), stage))
                 try:
                     report = finish_frame_load(store, request, self._plan(store), _parts(messages))
                 except TransactionCommittedError as again:
