@@ -84,15 +84,16 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         raise BadRequestError("option 'txnVersion' does not go with a stream: the number is that of the batch")
     deletes = text.get("loadMode", "").strip().lower() == DELETE
     if deletes:
-        _check_delete_options(text, overwrite)
+        _check_delete_options(text)
     mode = LoadMode.APPEND if deletes else _mode(text.get("loadMode"), overwrite)
+    if overwrite and mode is not LoadMode.OVERWRITE:
+        asked, way = ("outputMode('complete')", "foreachBatch") if stream else ("mode('overwrite')", "mode('append')")
+        raise BadRequestError(f"{asked} and loadMode '{DELETE if deletes else mode}' contradict each other; use {way}")
     request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
     return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id, deletes)
 
 
-def _check_delete_options(text: Mapping[str, str], overwrite: bool) -> None:
-    if overwrite:
-        raise BadRequestError("mode('overwrite') and loadMode 'delete' contradict each other; use mode('append')")
+def _check_delete_options(text: Mapping[str, str]) -> None:
     for name in ("maxBadRows", "badRowsPath", "onDuplicate", "index"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
@@ -111,10 +112,7 @@ def _transaction(app_id: str | None, version: str | None) -> Transaction | None:
 def _mode(text: str | None, overwrite: bool) -> LoadMode:
     if text is None:
         return LoadMode.OVERWRITE if overwrite else LoadMode.APPEND
-    mode = LoadMode(_one_of("loadMode", text, LoadMode))
-    if overwrite and mode is not LoadMode.OVERWRITE:
-        raise BadRequestError(f"mode('overwrite') and loadMode '{mode}' contradict each other; use mode('append')")
-    return mode
+    return LoadMode(_one_of("loadMode", text, LoadMode))
 
 
 class _Flag(TextEnum):

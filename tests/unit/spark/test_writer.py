@@ -14,7 +14,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_omnigraph import Graph
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark import deleter, writer
+from spark_omnigraph.spark.write_options import parse_write_options
 from spark_omnigraph.spark.writer import plan_stream_write, plan_write
 
 SCHEMA = """
@@ -186,6 +188,28 @@ def test_clean_up_leaves_alone_what_a_batch_has_staged(graph: Graph, branch: str
     # A batch that fails is not spared for long.
     sink.abort([attempt(sink, mails("e")), None], 1)
     assert not list(Path(graph.uri, "__recovery").glob("*"))
+
+
+def test_a_stream_of_whole_results_overwrites_with_each_batch(graph: Graph) -> None:
+    given = {"path": graph.uri, "node": "Mail"}
+    for number, table in enumerate((mails("c", "d"), mails("d", size=2), mails("e"))):
+        sink = plan_stream_write(given, from_arrow_schema(table.schema), overwrite=True)
+        sink.commit([attempt(sink, table)], min(number, 1))  # the third comes again as the second
+    assert sizes(graph) == {"d": 2}
+
+
+@pytest.mark.parametrize("mode", ["merge", "append", "delete"])
+@pytest.mark.parametrize(
+    ("stream", "text"),
+    [
+        (True, "outputMode('complete') and loadMode '{}' contradict each other; use foreachBatch"),
+        (False, "mode('overwrite') and loadMode '{}' contradict each other; use mode('append')"),
+    ],
+)
+def test_whole_results_contradict_other_modes(mode: str, stream: bool, text: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        parse_write_options({"path": "/g", "node": "Mail", "loadMode": mode}, True, stream)
+    assert caught.value.message == text.format(mode)
 
 
 def test_a_deletion_that_comes_again_leaves_rows_that_came_later(graph: Graph) -> None:
