@@ -70,6 +70,28 @@ def test_a_deletion_shows_the_row_that_is_gone(graph: Graph) -> None:
     assert batch.to_pylist()[0]["watt"] == 1.0
 
 
+def test_an_edge_type_alone_has_its_ends_before_and_after(graph: Graph) -> None:
+    first = graph.commits()[-1].manifest_version + 1
+    for end in ("b", "a"):
+        graph.load([json.dumps({"edge": "Near", "from": "a", "to": end, "data": {"id": "n"}})], "merge")
+    graph.load([lamp("z", 1)])  # a commit that leaves the type alone has no row here
+    graph.delete("edge:Near", ["n"])
+    found = tasks(graph, first=first, table="edge:Near")
+    changes = [row for task in found for batch in read_typed(task) for row in batch.to_pylist()]
+    assert list(changes[0]) == [
+        *("id", "src", "dst"),
+        *("_change_type", "_commit_version", "_commit_id", "_commit_timestamp"),
+    ]
+    commits = {c.id: c.manifest_version for c in graph.commits()}
+    assert [(r["_change_type"], r["id"], r["src"], r["dst"], r["_commit_version"]) for r in changes] == [
+        ("insert", "n", "a", "b", first),
+        ("update_preimage", "n", "a", "b", commits[changes[1]["_commit_id"]]),
+        ("update_postimage", "n", "a", "a", commits[changes[2]["_commit_id"]]),
+        ("delete", "n", "a", "a", graph.commits()[-1].manifest_version),
+    ]
+    assert changes[1]["_commit_id"] == changes[2]["_commit_id"] != changes[3]["_commit_id"]
+
+
 def test_a_task_travels_and_needs_no_graph(graph: Graph) -> None:
     (task,) = tasks(graph, first=graph.commits()[-1].manifest_version)
     assert rows([pickle.loads(pickle.dumps(task))]) == [("insert", "b")]
