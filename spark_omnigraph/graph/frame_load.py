@@ -15,7 +15,7 @@ from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.commit.lease import await_turn
 from spark_omnigraph.commit.publisher import check_transaction
 from spark_omnigraph.commit.recovery import Scope, recover
-from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch, OmnigraphError
+from spark_omnigraph.errors import BadRequestError, ConflictError, ExpectedVersionMismatch, OmnigraphError
 from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import current_hash
 from spark_omnigraph.graph.index import ensure_indices
@@ -42,10 +42,13 @@ from spark_omnigraph.storage.staged import discard
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """What one task staged, and the versions of the tables among whose rows it looked for stored ids."""
+    """What one task staged, the versions of the tables among whose rows it looked for stored ids, and the hash of the
+    schema that the rows were checked by.
+    """
 
     receipt: RangeReceipt
     versions: Mapping[str, int]
+    schema: str
 
     def moved(self, context: StageContext) -> bool:
         """Whether a table that it staged rows for is at another version in a context."""
@@ -53,8 +56,8 @@ class StagedPart:
 
 
 def staged_part(context: StageContext, receipt: RangeReceipt) -> StagedPart:
-    """A receipt with the versions of the context that it was staged in."""
-    return StagedPart(receipt, {key: context.targets[key].version for key in receipt.staged})
+    """A receipt with the versions and the schema of the context that it was staged in."""
+    return StagedPart(receipt, {key: context.targets[key].version for key in receipt.staged}, context.catalog.ir_hash)
 
 
 def frame_request(
@@ -121,6 +124,8 @@ def _with_replans(
     while True:
         if request.transaction is not None:
             check_transaction(store.manifest_rows(store.manifest(request.branch)), request.transaction)
+        if any(part.schema != plan.contract.schema_hash for part in parts):
+            raise ConflictError("the schema changed after rows of this frame were staged; write the frame again")
         moved = request.mode is not LoadMode.OVERWRITE and any(part.moved(plan.context) for part in parts)
         receipts = StagedAgain(plan.context, numbered).renew() if moved else numbered
         try:

@@ -294,7 +294,10 @@ def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResu
     ranges, receipts = staged.plan.ranges, staged.receipts
     found = FoundRows(staged.tables, result.findings, SAMPLE if request.options.bad_rows is None else None)
     found.locate(staged.again)
-    return write_report(ranges, receipts, found, request.options.bad_rows, staged.plan.context.storage_options)
+    options, path = request.options, request.options.report
+    if options.batch is not None and not (result.findings or any(receipt.bad_total for receipt in receipts)):
+        path = None
+    return write_report(ranges, receipts, found, path, staged.plan.context.storage_options)
 
 
 def _refusal(summary: BadRowSummary) -> str:

@@ -20,7 +20,8 @@ class LoadOptions:
     """How a load treats its input.
 
     `max_bad_rows` is a count, or a fraction of the records when it is a float below 1. `bad_rows` is the path of a
-    JSONL report. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
+    JSONL report; of a batch of a stream, whose number is `batch`, it is a file of its own and there only when a row is
+    bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
     for small inputs and local worker processes for others.
     """
 
@@ -32,6 +33,7 @@ class LoadOptions:
     dry_run: bool = False
     progress: Progress | None = None
     executor: Executor | None = None
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         if self.bad_rows is not None:
@@ -41,6 +43,15 @@ class LoadOptions:
         limit = self.max_bad_rows
         if limit < 0 or (isinstance(limit, float) and limit > 1):
             raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")
+
+    @property
+    def report(self) -> str | None:
+        """Where the report goes: of batch 7 `bad-7.jsonl` when `bad.jsonl` is asked for."""
+        if self.bad_rows is None or self.batch is None:
+            return self.bad_rows
+        folder, name = os.path.split(self.bad_rows)
+        stem, ending = os.path.splitext(name)
+        return os.path.join(folder, f"{stem}-{self.batch}{ending}")
 
     def allows(self, bad: int, records: int) -> bool:
         """Whether so many bad rows among so many records still let the good ones in."""

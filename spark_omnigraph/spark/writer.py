@@ -130,9 +130,9 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
     Spark hands the id of a batch to `commit`, but that of the query only to tasks, which send it along.
     """
 
-    def __init__(self, options: WriteOptions, frame: FramePlan) -> None:
+    def __init__(self, options: WriteOptions, columns: pa.Schema) -> None:
         self.write_options = options
-        self.frame = frame
+        self.columns = columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stages the rows of one partition of a batch."""
@@ -142,7 +142,9 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
             # Before a fork is made or looked for, so that clean-up leaves it and what is staged alone.
             stage = open_stage(store, shared=current_batch())
             context = self._plan(store).context
-            decoder = FrameDecoder(context.catalog, context.decode, self.frame)
+            # The schema may have changed since the query began.
+            frame = plan_frame(context.catalog, self.write_options.table_key, self.columns)
+            decoder = FrameDecoder(context.catalog, context.decode, frame)
             receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
             return Staged(staged_part(context, receipt), current_query(), stage)
 
@@ -173,6 +175,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
 
     def _named(self, messages: list[WriterCommitMessage | None], batch: int) -> LoadRequest:
         request = self.write_options.request
+        request = replace(request, options=replace(request.options, batch=batch))
         query = next((m.query for m in messages if isinstance(m, Staged) and m.query), None)
         app_id = self.write_options.app_id or query
         return request if app_id is None else replace(request, transaction=Transaction(app_id, batch))
@@ -191,6 +194,7 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
         check_delete(options, schema)
         return DeletingStreamWriter(options)
     store = GraphStore.open(options.uri, options.storage or None)
-    frame = plan_frame(read_catalog(store), options.table_key, to_arrow_schema(schema, timezone="UTC"))
+    columns = to_arrow_schema(schema, timezone="UTC")
+    plan_frame(read_catalog(store), options.table_key, columns)
     plan_frame_load(store, options.request, options.table_key)
-    return GraphStreamWriter(options, frame)
+    return GraphStreamWriter(options, columns)

@@ -284,6 +284,17 @@ def test_a_named_overwrite_with_nothing_sees_rows_that_came_meanwhile(graph: Gra
     assert mails(graph) == {}
 
 
+def test_rows_that_were_checked_by_another_schema_are_not_committed(graph: Graph) -> None:
+    write(graph, "node:Person", people(("a", "1")))
+    request, plan, staged = stage(graph, "node:Person", [people(("b", "2")), people(("c", "3"))])
+    before = (graph.snapshot(), table_files(graph))
+    old = [staged[0], replace(staged[1], schema="sha256:before")]
+    with pytest.raises(ConflictError, match="the schema changed after rows of this frame were staged"):
+        finish_frame_load(graph.store, request, plan, old)
+    assert graph.snapshot() == before[0]
+    assert len(before[1] - table_files(graph)) == 2
+
+
 def test_a_dry_run_keeps_no_name(graph: Graph) -> None:
     before = graph.snapshot()
     request, plan, staged = stage(graph, "node:Person", [people()], dry_run=True)

@@ -16,8 +16,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from spark_omnigraph import Graph
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark import deleter, writer
+from spark_omnigraph.spark.errors import CodedError
 from spark_omnigraph.spark.write_options import parse_write_options
-from spark_omnigraph.spark.writer import plan_stream_write, plan_write
+from spark_omnigraph.spark.writer import GraphStreamWriter, plan_stream_write, plan_write
 
 SCHEMA = """
 node Mail { address: String @key  size: I32?  body: Blob? }
@@ -188,6 +189,28 @@ def test_clean_up_leaves_alone_what_a_batch_has_staged(graph: Graph, branch: str
     # A batch that fails is not spared for long.
     sink.abort([attempt(sink, mails("e")), None], 1)
     assert not list(Path(graph.uri, "__recovery").glob("*"))
+
+
+def test_each_batch_with_bad_rows_has_a_report_of_its_own(graph: Graph, tmp_path: Path) -> None:
+    given = {"path": graph.uri, "node": "Mail", "maxBadRows": "9", "badRowsPath": str(tmp_path / "out" / "bad.jsonl")}
+    for number, table in enumerate((mails("a", "c"), mails("d"), mails("b", "c", "e"))):
+        sink = plan_stream_write(given, from_arrow_schema(table.schema), overwrite=False)
+        sink.commit([attempt(sink, table)], number)
+    reports = {path.name: path.read_text().splitlines() for path in (tmp_path / "out").iterdir()}
+    found = {
+        name: [json.loads(json.loads(line)["raw"])["data"]["address"] for line in lines]
+        for name, lines in reports.items()
+    }
+    assert found == {"bad-0.jsonl": ["a"], "bad-2.jsonl": ["b", "c"]}
+    assert sizes(graph).keys() == {"a", "b", "c", "d", "e"}
+
+
+def test_a_batch_is_read_by_the_schema_of_its_time(graph: Graph) -> None:
+    given = {"path": graph.uri, "node": "Mail"}
+    sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
+    stale = GraphStreamWriter(sink.write_options, pa.schema([("adress", pa.string())]))  # as before a change
+    with pytest.raises(CodedError, match=r"OMNIGRAPH_BAD_REQUEST: .*'address' is missing"):
+        attempt(stale, pa.table({"adress": ["z"]}))
 
 
 def test_a_stream_of_whole_results_overwrites_with_each_batch(graph: Graph) -> None:
