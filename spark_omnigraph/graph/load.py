@@ -303,7 +303,9 @@ def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResu
 def _refusal(summary: BadRowSummary) -> str:
     rules = ", ".join(f"{count} {rule}" for rule, count in summary.per_rule.items())
     first = summary.sample[0]
-    more = f" Full report: {summary.report}." if summary.report else " Ask for a report of all of them (bad_rows)."
+    more = f" Full report: {summary.report}." if summary.report else ""
+    if summary.total > 1 and not more:
+        more = " A file of all of them: --bad-rows, in Python bad_rows, in Spark badRowsPath."
     return (
         f"load refused, nothing changed: {summary.total} bad row{'s' if summary.total != 1 else ''} ({rules}). First: "
         f"{first.file}:{first.line}: {first.message}.{more}"

@@ -15,7 +15,7 @@ STORAGE_PREFIX = "storage."
 """Options below this prefix reach the object store, without it: `storage.aws_region`."""
 
 READ_OPTIONS: Mapping[str, str] = {
-    "path": "root of the graph; what `load(uri)` sets",
+    "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `load(uri)` sets",
     "node": "name of a node type",
     "edge": "name of an edge type",
     "table": "`commits`, `branches`, `tables`, `recoveries`: facts about the graph; `changes`: the change feed",

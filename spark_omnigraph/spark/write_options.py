@@ -16,7 +16,7 @@ from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.spark.options import canonical, did_you_mean, graph_uri, split_storage, type_key
 
 WRITE_OPTIONS: Mapping[str, str] = {
-    "path": "root of the graph; what `save(uri)` and `start(uri)` set",
+    "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `save(uri)` and `start(uri)` set",
     "node": "name of a node type",
     "edge": "name of an edge type; without either the frame holds records, or ids to delete, of any types (see below)",
     "branch": "default `main`; it must exist",

@@ -579,3 +579,12 @@ def test_an_earlier_edge_takes_the_place_of_one_that_dangles(tmp_path: Path) -> 
     assert report.bad_rows.per_rule == {"cardinality": 1, "endpoint": 1}
     ends = {row["data"]["id"]: (row["from"], row["to"]) for row in map(json.loads, graph.export(["Wears"]))}
     assert ends == {"e": ("a", "b"), "f": ("b", "a")}
+
+
+def test_a_refusal_says_how_to_see_all_bad_rows(graph: Graph) -> None:
+    many = [person("x", age=-1), person("y", age=-1)]
+    with pytest.raises(BadRowsError, match="all of them: --bad-rows, in Python bad_rows, in Spark badRowsPath"):
+        graph.load(many)
+    with pytest.raises(BadRowsError) as caught:
+        graph.load(many[:1])
+    assert "--bad-rows" not in caught.value.message, "the only one is in the message"
