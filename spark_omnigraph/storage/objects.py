@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _BULK = 1000
 """Objects that a store removes in one request."""
 _ABSENT = (FileNotFoundError, NotFoundError)
+_ROLE_SERVER = "169.254.169.254"
+"""Where credentials are asked for last, when the environment has none."""
 _FOREIGN = (BaseError, OSError, ValueError, RuntimeError)
 
 
@@ -204,6 +206,8 @@ class Objects:
 
     def _failed(self, verb: str, path: str, error: BaseException) -> StorageError:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if _ROLE_SERVER in reason:
+            reason = f"no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a role ({reason})"
         return StorageError(f"storage: cannot {verb} {self.location.root}/{path}: {reason}")
 
 

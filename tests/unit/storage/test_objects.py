@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import obstore
 import pytest
 
 from spark_omnigraph import Graph
@@ -99,3 +100,12 @@ def test_a_store_that_ignores_create_if_absent_is_refused(tmp_path: Path) -> Non
 
     with pytest.raises(StorageError, match="conditional puts"):
         Forgetful(locate(tmp_path)).probe("__recovery")
+
+
+def test_missing_credentials_are_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask_the_machine(*_: object) -> None:
+        raise OSError("Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 3ms")
+
+    monkeypatch.setattr(obstore, "get", ask_the_machine)
+    with pytest.raises(StorageError, match="no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        Objects(locate(tmp_path)).get("_schema.pg")
