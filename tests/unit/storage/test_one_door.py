@@ -39,8 +39,10 @@ def committing_calls(path: Path) -> list[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        receiver = ast.unparse(node.func.value)
         name = node.func.attr
+        if name not in COMMITTING | {"commit", "delete"}:
+            continue
+        receiver = ast.unparse(node.func.value)
         if name in COMMITTING and receiver not in ("self", "set") and "objects" not in receiver:
             found.append(f"{path.name}:{node.lineno}: {receiver}.{name}")
         if name == "commit" and ("LanceDataset" in receiver or "Compaction" in receiver):
