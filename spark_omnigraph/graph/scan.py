@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import astuple, dataclass, replace
 from difflib import get_close_matches
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import list_commits
 from spark_omnigraph.graph.index import Progress, table_status
 from spark_omnigraph.manifest.lineage import head
@@ -56,6 +57,8 @@ TABLES = pa.schema(
         pa.field("indexes_complete", pa.int64(), nullable=False),
     ]
 )
+STORED = frozenset({"fragments", "bytes", "indexes", "indexes_complete"})
+"""Columns of the list of tables that only the tables themselves know."""
 RECOVERIES = pa.schema(
     [
         pa.field("commit", pa.string(), nullable=False),
@@ -128,24 +131,33 @@ def recoveries_table(store: GraphStore) -> pa.Table:
     return _table((astuple(audit) for audit in read_recoveries(store.location)), RECOVERIES)
 
 
-def tables_table(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> pa.Table:
-    """All types of a snapshot with their row counts, pins, files and indexes, nodes first.
+def tables_table(store: GraphStore, snapshot: Snapshot, columns: Collection[str] | None = None) -> pa.Table:
+    """All types of a snapshot with their row counts, pins, files and indexes, nodes first; `columns` leaves others out.
 
-    `indexes` are those that the schema asks for, `indexes_complete` those that cover every row. Opens every table.
+    `indexes` are those that the schema asks for, `indexes_complete` those that cover every row. The columns of `STORED`
+    open every table; the rest comes from the manifest.
     """
     keys = sorted(snapshot.entries, key=lambda k: (not k.startswith("node:"), k))
-    rows = []
+    is_opened = columns is None or not STORED.isdisjoint(columns)
+    catalog = read_catalog(store) if is_opened else None
+    rows: list[tuple[object, ...]] = []
     for entry in map(snapshot.entries.__getitem__, keys):
         kind, _, name = entry.table_key.partition(":")
         line = snapshot.branch or MAIN
         pins = (line, snapshot.version, entry.version, entry.branch or MAIN)
-        sizes = fragment_sizes(pin(store, entry))
-        entity = catalog.table(entry.table_key)
-        indexes = [] if entity is None else table_status(store, entity, entry)
-        complete = sum(status.progress is Progress.COMPLETE for status in indexes)
-        stored = (len(sizes), sum(size.bytes for size in sizes), len(indexes), complete)
+        stored = () if catalog is None else _stored(store, catalog, entry)
         rows.append((entry.table_key, kind, name, entry.row_count, *pins, *stored))
-    return _table(rows, TABLES)
+    known = TABLES if is_opened else pa.schema([field for field in TABLES if field.name not in STORED])
+    table = _table(rows, known)
+    return table if columns is None else table.select([name for name in TABLES.names if name in columns])
+
+
+def _stored(store: GraphStore, catalog: Catalog, entry: TableEntry) -> tuple[int, int, int, int]:
+    sizes = fragment_sizes(pin(store, entry))
+    entity = catalog.table(entry.table_key)
+    indexes = [] if entity is None else table_status(store, entity, entry)
+    complete = sum(status.progress is Progress.COMPLETE for status in indexes)
+    return len(sizes), sum(size.bytes for size in sizes), len(indexes), complete
 
 
 def _table(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

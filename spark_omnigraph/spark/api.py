@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from weakref import WeakSet
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.errors import typed_errors
@@ -17,6 +17,7 @@ from spark_omnigraph.spark.where import where_json
 
 Conditions = str | Iterable[Sequence[object]]
 
+TABLES_DDL = "table string, branch string, manifest_version bigint"
 _FIXED = {"versionAsOf", "snapshot", "timestampAsOf"}
 _registered: WeakSet[SparkSession] = WeakSet()
 
@@ -91,9 +92,7 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
     `edge_` before theirs. BadRequestError when a view or table of such a name is there already, and then none is made,
     unless `replace` says that temporary views may go and tables be hidden.
     """
-    tables = _load(spark, uri, {"table": "tables", **_at(branch, version, snapshot, as_of)}, storage_options)
-    with typed_errors():
-        rows = tables.select("table", "branch", "manifest_version").collect()
+    rows = _tables(spark, uri, _at(branch, version, snapshot, as_of), storage_options)
     wanted = None if types is None else set(types)
     views = view_names([row["table"] for row in rows], prefix, wanted)
     if not replace:
@@ -140,11 +139,8 @@ def _load_pinned(
     """
     pinned = dict(options)
     if is_remote(spark) and not _FIXED.intersection(options):
-        at = {"table": "tables", **({"branch": options["branch"]} if "branch" in options else {})}
-        tables = _load(spark, uri, at, storage_options).select("branch", "manifest_version")
-        with typed_errors():
-            row = tables.first()
-        if row is not None:
+        at = {"branch": options["branch"]} if "branch" in options else {}
+        for row in _tables(spark, uri, at, storage_options)[:1]:
             pinned |= {"branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
     frame = _load(spark, uri, pinned, storage_options)
     with typed_errors():
@@ -157,12 +153,28 @@ def is_remote(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def _tables(
+    spark: SparkSession, uri: str, at: Mapping[str, str], storage_options: Mapping[str, str] | None
+) -> list[Row]:
+    """All types of a state, with its branch and manifest version; no table is opened for these columns."""
+    tables = _load(spark, uri, {"table": "tables", **at}, storage_options, TABLES_DDL)
+    # All rows: Spark ends a Python worker that still has some, and the next task would wait for another.
+    with typed_errors():
+        return tables.collect()
+
+
 def _load(
-    spark: SparkSession, uri: str, options: Mapping[str, str], storage_options: Mapping[str, str] | None
+    spark: SparkSession,
+    uri: str,
+    options: Mapping[str, str],
+    storage_options: Mapping[str, str] | None,
+    schema: str | None = None,
 ) -> DataFrame:
     register(spark)
     storage = {**session_storage_options(spark), **(storage_options or {})}
     reader = spark.read.format(OmnigraphDataSource.name()).options(**options)
+    if schema is not None:
+        reader = reader.schema(schema)
     for name, value in storage.items():
         reader = reader.option(STORAGE_PREFIX + name, value)
     with typed_errors():

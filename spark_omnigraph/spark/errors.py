@@ -54,14 +54,18 @@ class coded(AbstractContextManager[None]):  # noqa: N801 - used as a function, a
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """Around an action on a DataFrame: exceptions of Spark that carry an error of ours become it."""
+    """Around an action on a DataFrame: exceptions of Spark that carry an error of ours become it.
+
+    It is shown alone, since over Connect Spark's own has a hundred lines; that of a bug is shown too. `__context__` has
+    Spark's in any case.
+    """
     try:
         yield
     except PySparkException as error:
         found = translate(error)
         if found is None:
             raise
-        raise found from error
+        raise found from (error if isinstance(found, InternalError) else None)
 
 
 def encode(error: OmnigraphError) -> str:
@@ -77,7 +81,7 @@ def encode(error: OmnigraphError) -> str:
 def translate(error: BaseException) -> OmnigraphError | None:
     """The error of ours that an exception of Spark carries; None when there is none in it.
 
-    Example: `raise translate(error) or error`.
+    Example: `raise (translate(error) or error) from None`.
     """
     found = _CODED.findall(str(error))
     if not found:

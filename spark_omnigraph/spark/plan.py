@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -15,7 +15,15 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import ReadTarget, resolve
 from spark_omnigraph.graph.query import QueryTask, bound_plan, prepare, query_task
-from spark_omnigraph.graph.scan import TypeAt, branches_table, commits_table, recoveries_table, tables_table, type_at
+from spark_omnigraph.graph.scan import (
+    TABLES,
+    TypeAt,
+    branches_table,
+    commits_table,
+    recoveries_table,
+    tables_table,
+    type_at,
+)
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.spark.filters import filter_sql
 from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
@@ -36,12 +44,28 @@ class CountTask:
 
 
 @dataclass(frozen=True, slots=True)
+class TablesTask:
+    """The list of the types of one snapshot. Its task finds it, when it knows which columns are wanted."""
+
+    uri: str
+    snapshot: Snapshot
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def run(self, columns: Sequence[str]) -> pa.Table:
+        """The columns, in the given order."""
+        store = GraphStore.open(self.uri, self.storage or None)
+        return tables_table(store, self.snapshot, columns).select(list(columns))
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What the tasks of one `load()` do. `source` is a scan, a count, a query, or a small result that is known."""
+    """What the tasks of one `load()` do. `source` is a scan, a count, a query, a list of tables, or a small result that
+    is known.
+    """
 
     frame: StructType
     owner: str
-    source: Scan | CountTask | QueryTask | bytes
+    source: Scan | CountTask | QueryTask | TablesTask | bytes
 
     def for_schema(self, asked: StructType) -> ReadPlan:
         """The same read under a schema that the user gave: it prunes and orders columns, types must be the graph's."""
@@ -67,7 +91,8 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
     target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of)
     snapshot = resolve(store, target)
     if options.meta is MetaTable.TABLES:
-        return _known(tables_table(store, read_catalog(store), snapshot), "table 'tables'")
+        task = TablesTask(options.uri, snapshot, options.storage)
+        return ReadPlan(from_arrow_schema(TABLES), "table 'tables'", task)
     if options.query is not None:
         return _plan_query(store, snapshot, options, now)
     if options.table_key is None:

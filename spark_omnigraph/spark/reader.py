@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.query import QueryTask
 from spark_omnigraph.spark.errors import coded
-from spark_omnigraph.spark.plan import CountTask, ReadPlan
+from spark_omnigraph.spark.plan import CountTask, ReadPlan, TablesTask
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_target, to_frame
 from spark_omnigraph.storage.scan import FragmentSize, Scan, count_rows, fragment_sizes, read_batches
@@ -89,5 +89,7 @@ def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
         return iter([pa.record_batch({name: counted[name] for name in names})])
     if isinstance(plan.source, QueryTask):
         return iter(plan.source.run().select(names).to_batches(QUERY_BATCH_ROWS))
+    if isinstance(plan.source, TablesTask):
+        return iter(plan.source.run(names).to_batches())
     rows = pa.ipc.open_stream(plan.source).read_all()
     return iter(rows.select(names).to_batches())

@@ -89,6 +89,18 @@ def test_a_branch_stands_apart_and_versions_stay(spark: SparkSession, way: Way, 
     same(spark, way.read(uri, "node:Person", version=before), "node:Person", ADA, BOB)
 
 
+def test_a_condition_finds_what_is_there_and_a_delete_takes_edges_along(
+    spark: SparkSession, way: Way, uri: str
+) -> None:
+    way.write(uri, [*FIRST, person("Eve", age=18)])
+    assert way.older(uri, 18) == {"Ada", "Eve"}
+    assert way.older(uri, 19) == {"Ada"}
+    assert way.delete(uri, "Ada") == Ended()
+    assert way.older(uri, 18) == {"Eve"}
+    same(spark, way.read(uri, "node:Person"), "node:Person", BOB, ("Eve", 18, None, "Eve", None))
+    assert way.read(uri, "edge:Knows").count() == 0
+
+
 def test_what_is_not_there_is_not_found(way: Way, tmp_path: Path) -> None:
     missing = way.write(str(tmp_path / "nothing"), FIRST)
     assert (missing.kind, missing.exit_code) == ("not_found", 6)

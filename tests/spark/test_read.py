@@ -289,6 +289,29 @@ def test_errors_of_tasks_are_ours_too(spark: SparkSession, graph: str) -> None:
         frame.collect()
 
 
+def test_two_settings_leave_one_line_of_an_error(spark: SparkSession, graph: str) -> None:
+    """As the page on reading says; without them Spark adds tracebacks of Python, and over Connect its own stack."""
+    conf = {
+        "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
+        "spark.sql.connect.serverStacktrace.enabled": "false",
+    }
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        for options, says in [
+            ({"node": "Nothing"}, "OMNIGRAPH_NOT_FOUND: node type 'Nothing' is not in the schema"),
+            ({"node": "Thing", "filter": "1 / i32 > 0"}, "OMNIGRAPH_BAD_REQUEST: filter fails on a stored value"),
+        ]:
+            with pytest.raises(PySparkException) as caught:
+                load(spark, graph, **options).collect()
+            assert says in str(caught.value)
+            assert len(str(caught.value).strip().splitlines()) <= 3
+            assert translate(caught.value) is not None
+    finally:
+        for key in conf:
+            spark.conf.unset(key)
+
+
 def test_blobs(spark: SparkSession, tmp_path: Path) -> None:
     store = new_graph(tmp_path / "g")
     outside = tmp_path / "outside.bin"

@@ -15,6 +15,7 @@ from spark_omnigraph import Graph
 from spark_omnigraph.cli import main
 from spark_omnigraph.errors import BadRowsError, OmnigraphError
 from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.errors import typed_errors
 
 Record = dict[str, object]
@@ -24,6 +25,8 @@ node Person { name: String @key  age: I32? @range(age, 0..150)  born: Date?  tag
 node City { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 """
+OLDER = "query older($age: I32) { match { $p: Person $p.age >= $age } return { $p.name as name } }"
+LEAVE = "query leave($name: String) { delete Person where name = $name }"
 COLUMNS = {
     "node:Person": "id string, age int, born date, name string, tags array<string>",
     "node:City": "id string, name string",
@@ -64,6 +67,12 @@ class Way(Protocol):
     def read(self, uri: str, table: str, branch: str = "main", version: int | None = None) -> DataFrame:
         """All rows of a table (`node:Person`) with the columns of `COLUMNS`."""
 
+    def delete(self, uri: str, name: str) -> Ended:
+        """Deletes a person by name."""
+
+    def older(self, uri: str, age: int) -> set[str]:
+        """Names of the persons of an age or above, found by the storage."""
+
 
 @dataclass(frozen=True)
 class DataSource:
@@ -89,6 +98,15 @@ class DataSource:
         kind, _, name = table.partition(":")
         reader = self.spark.read.format("omnigraph").option(kind, name).option("branch", branch)
         return (reader if version is None else reader.option("versionAsOf", str(version))).load(uri)
+
+    def delete(self, uri: str, name: str) -> Ended:
+        frame = self.spark.createDataFrame([(name,)], "id string")
+        frame.write.format("omnigraph").mode("append").options(node="Person", loadMode="delete").save(uri)
+        return Ended()
+
+    def older(self, uri: str, age: int) -> set[str]:
+        found = read_nodes(self.spark, uri, "Person", columns=["name"], where=[("age", ">=", age)])
+        return {row["name"] for row in found.collect()}
 
 
 @dataclass(frozen=True)
@@ -117,6 +135,16 @@ class Jobs:
         assert summary["status"] == "done"
         return _frame(self.spark, table, output.read_text().splitlines())
 
+    def delete(self, uri: str, name: str) -> Ended:
+        summary = self._run("mutate", uri, "-e", LEAVE, "--params", json.dumps({"name": name}))
+        return Ended(None, summary["exit_code"])
+
+    def older(self, uri: str, age: int) -> set[str]:
+        output = self.folder / "found.jsonl"
+        given = ["-e", OLDER, "--params", json.dumps({"age": age}), "--format", "jsonl", "--output", str(output)]
+        assert self._run("query", uri, *given)["exit_code"] == 0
+        return {json.loads(line)["name"] for line in output.read_text().splitlines()}
+
     def _run(self, verb: str, uri: str, *given: str) -> dict:  # JSON
         path = self.folder / "summary.json"
         code = main([verb, "--graph", uri, "--summary", str(path), "--log-level", "error", *given])
@@ -144,6 +172,13 @@ class Handle:
 
     def read(self, uri: str, table: str, branch: str = "main", version: int | None = None) -> DataFrame:
         return _frame(self.spark, table, Graph.open(uri).export(branch=branch, version=version))
+
+    def delete(self, uri: str, name: str) -> Ended:
+        Graph.open(uri).delete("node:Person", [name])
+        return Ended()
+
+    def older(self, uri: str, age: int) -> set[str]:
+        return {row["name"] for row in Graph.open(uri).query(OLDER, params={"age": age}).to_pylist()}
 
 
 WAYS = {"data source": DataSource, "jobs": Jobs, "Graph": Handle}

@@ -74,7 +74,7 @@ def test_branches_name_their_heads(store: GraphStore) -> None:
 
 
 def test_tables_list_nodes_first(store: GraphStore) -> None:
-    rows = tables_table(store, read_catalog(store), resolve(store, ReadTarget("dev/one"))).to_pylist()
+    rows = tables_table(store, resolve(store, ReadTarget("dev/one"))).to_pylist()
     assert [(r["table"], r["kind"], r["type"], r["rows"], r["table_branch"]) for r in rows] == [
         ("node:Empty", "node", "Empty", 0, "main"),
         ("node:Thing", "node", "Thing", 6, "main"),
@@ -86,7 +86,7 @@ def test_indexes_are_complete_when_they_cover_every_row(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", "node A { k: String @key  n: I32? @index }  node B { k: String @key }")
 
     def coverage(version: int | None = None) -> dict[str, tuple[object, ...]]:
-        rows = tables_table(graph.store, graph.catalog(), graph.snapshot(version=version)).to_pylist()
+        rows = tables_table(graph.store, graph.snapshot(version=version)).to_pylist()
         assert all(r["bytes"] > 0 for r in rows if r["fragments"])
         return {r["type"]: (r["rows"], r["fragments"], r["indexes"], r["indexes_complete"]) for r in rows}
 

@@ -76,6 +76,16 @@ def test_other_exceptions_are_left_alone() -> None:
         raise KeyError("x")
 
 
+@pytest.mark.parametrize(("kind", "is_shown"), [("NOT_FOUND", False), ("STORAGE", False), ("INTERNAL", True)])
+def test_an_error_of_ours_is_shown_without_sparks_unless_it_is_a_bug(kind: str, is_shown: bool) -> None:
+    sparks = PySparkException(f"OMNIGRAPH_{kind}: gone\n\nJVM stacktrace:\nmany lines")
+    with pytest.raises(OmnigraphError, match="gone") as caught, typed_errors():
+        raise sparks
+    shown = "".join(traceback.format_exception(caught.value))
+    assert ("JVM stacktrace" in shown) is is_shown
+    assert caught.value.__context__ is sparks
+
+
 def test_a_missing_package_says_what_to_do() -> None:
     found = translate(PySparkException("… ModuleNotFoundError: No module named 'lance'\n"))
     assert type(found) is UsageError

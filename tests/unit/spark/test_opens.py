@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import pickle
+from collections.abc import Callable, Mapping, Sequence
 
 import lance
 import pytest
+from pyspark import cloudpickle
+from pyspark.sql.types import StructType
 
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.feed import FeedReader, plan_feed_frame
@@ -75,6 +78,24 @@ def test_the_feed_opens_as_much_for_many_rows(uri: str, opened: list[str]) -> No
     rows = sum(batch.num_rows for partition in partitions for batch in reader.read(partition))
     assert rows in (2 * FEW, 2 * MANY)
     assert len(opened) <= 3 * tasks
+
+
+def test_the_list_of_types_opens_tables_for_what_only_they_know(uri: str, opened: list[str]) -> None:
+    plan = plan_read({"path": uri, "table": "tables"})
+    opened.clear()
+
+    def rows(names: Sequence[str]) -> list[dict[str, object]]:
+        asked = StructType([field for field in plan.frame.fields if field.name in names])
+        reader = pickle.loads(cloudpickle.dumps(GraphReader(plan.for_schema(asked))))
+        (partition,) = reader.partitions()
+        return [row for batch in reader.read(partition) for row in batch.to_pylist()]
+
+    cheap = ["table", "rows", "branch", "manifest_version", "table_version"]
+    (page,) = rows(cheap)
+    assert (page["table"], page["rows"], page["branch"]) in {("node:Page", 2 * n, "main") for n in (FEW, MANY)}
+    assert [path for path in opened if "/nodes/" in path] == []
+    assert rows(["fragments"]) == [{"fragments": 2}]
+    assert [path for path in opened if "/nodes/" in path] != []
 
 
 def test_a_query_opens_as_much_for_many_rows(uri: str, opened: list[str]) -> None:
