@@ -233,7 +233,7 @@ def _expand(given: str, options: dict[str, str]) -> list[InputFile]:
 def _expand_local(text: str) -> list[InputFile]:
     path = Path(text)
     if path.is_dir():
-        names = [str(p) for p in sorted(_files_below(path)) if not _is_hidden(p.relative_to(path))]
+        names = [str(p) for p in sorted(_files_below(path))]
     elif path.is_file():
         names = [text]
     else:
@@ -244,13 +244,15 @@ def _expand_local(text: str) -> list[InputFile]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """All files below a folder. A folder in it that may not be listed is an error, not an empty one."""
+    """All files below a folder that are input. A folder in it that may not be listed is an error, not an empty one."""
 
     def refuse(error: OSError) -> NoReturn:
         raise error
 
-    for parent, _, names in os.walk(folder, onerror=refuse):
-        yield from (path for name in names if (path := Path(parent, name)).is_file())
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not _is_hidden(Path(name))]
+        found = (Path(parent, name) for name in names if not _is_hidden(Path(name)))
+        yield from (path for path in found if path.is_file())
 
 
 def _expand_s3(uri: str, options: dict[str, str]) -> list[InputFile]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 import pickle
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,21 @@ def test_folders_and_globs_are_read_in_name_order_without_hidden_files(tmp_path:
     assert globbed == ["a.jsonl", "b.jsonl"]
     listed = list_inputs([str(tmp_path / "b.jsonl"), tmp_path / "a.jsonl"], {})
     assert [Path(f.name).name for f in listed] == ["b.jsonl", "a.jsonl"]
+
+
+def test_folders_that_are_left_out_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("in/a.jsonl", ".trash/b.jsonl", "in/_log/c.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}\n")
+    plain = os.scandir
+
+    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path).name in (".trash", "_log"):
+            raise PermissionError(13, "Permission denied", path)
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert [Path(f.name).name for f in list_inputs(tmp_path, {})] == ["a.jsonl"]
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
