@@ -160,15 +160,6 @@ def _has_recoveries(location: Location) -> bool:
     return Objects(location).has_prefix(f"{RECOVERIES}/_versions")
 
 
-def newest_commit_id(location: Location, branch: str | None) -> str | None:
-    """Id of the head of a branch, or None for a log without rows."""
-    log = open_log(location, COMMITS, branch)
-    with reading("read the commit log"):
-        table = log.to_table(columns=["manifest_version", "created_at", "graph_commit_id"])
-    rows = [(r["manifest_version"], r["created_at"], r["graph_commit_id"]) for r in table.to_pylist()]
-    return max(rows)[2] if rows else None
-
-
 def _read_actors(location: Location) -> dict[str, str]:
     log = open_log(location, COMMIT_ACTORS, None)
     with reading("read the commit actors"):

@@ -49,12 +49,9 @@ class SchemaFiles:
 
 @dataclass(frozen=True, slots=True)
 class BranchRef:
-    """Parent of a branch (None is main) and the manifest version at which it left it; a branch made anew under the same
-    name has another id.
-    """
+    """Parent of a branch (None is main); a branch made anew under the same name has another id."""
 
     parent: str | None
-    parent_version: int
     id: str
 
 
@@ -176,9 +173,7 @@ class GraphStore:
         with reading("list branches"):
             listed = dataset.branches.list()
         return {
-            name: BranchRef(
-                facts.get("parent_branch"), int(facts["parent_version"]), str(facts.get("branch_identifier"))
-            )
+            name: BranchRef(facts.get("parent_branch"), str(facts.get("branch_identifier")))
             for name, facts in listed.items()
         }
 
