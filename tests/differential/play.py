@@ -22,11 +22,12 @@ from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.manifest.snapshot import Snapshot
 from tests.differential.questions import Question
-from tests.differential.worlds import State, World
+from tests.differential.worlds import NOW, State, World
 from tests.oracle.answer import Answer, answer
-from tests.oracle.evaluate import AmbiguousError
+from tests.oracle.evaluate import NOW_NAME, AmbiguousError
 from tests.oracle.values import Stored
 
+NOW_STORED = round(NOW.timestamp() * 1000)
 Table = tuple[list[str], list[tuple[Stored, ...]]]
 
 
@@ -95,7 +96,7 @@ def expected(world: World, state: State, question: Question) -> Answer | None:
     query = pick_query(parse_queries(question.text), None)
     check_read(world.catalog, query)
     try:
-        return answer(world.catalog, state.rows, query, question.stored)
+        return answer(world.catalog, state.rows, query, {**question.stored, NOW_NAME: NOW_STORED})
     except AmbiguousError:
         return None
 
@@ -105,7 +106,7 @@ def first_mismatch(world: World, state: State, question: Question) -> Mismatch |
     wanted = expected(world, state, question)
     if wanted is None:
         return None
-    plan = bound_plan(prepare(world.catalog, question.text), question.given)
+    plan = bound_plan(prepare(world.catalog, question.text), question.given, NOW)
     for form in forms(world, state):
         try:
             found = form.table(world, plan)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, PropType, Scalar
-from tests.differential.worlds import PLAIN, as_json, value_of
+from tests.differential.worlds import ALIKE, PLAIN, as_json, value_of
 from tests.oracle.evaluate import property_type
 from tests.oracle.values import Stored
 from tests.oracle.walks import Rows
@@ -215,6 +215,9 @@ class Maker:
             return f"{left} contains {self._constant(PropType(of.scalar), self._stored(kinds[variable], name))}"
         is_text = of.scalar is Scalar.STRING and not of.is_enum
         if is_text and kinds[variable] in self.catalog.nodes and self.source.random() < 0.35:
+            if self.source.random() < 0.3:
+                edits = self.source.choice(("", ", 0", ", 1", ", 2"))
+                return f"fuzzy({left}, {json.dumps(self.source.choice(ALIKE))}{edits})"
             words = " ".join(self.source.choice(PLAIN) for _ in range(self.source.choice((1, 1, 2))))
             return f"{self.source.choice(('search', 'match_text'))}({left}, {json.dumps(words)})"
         if is_text and self.source.random() < 0.5:
@@ -254,6 +257,10 @@ class Maker:
     def _constant(self, of: PropType, known: Stored, enum: bool = False) -> str:
         """A literal or a parameter that may be compared with a property of the type, often one that rows have."""
         number = of.scalar.is_numeric
+        if of.scalar is Scalar.DATETIME and self.source.random() < 0.2:
+            return "now()"
+        if of.scalar is Scalar.F32 and known is not None and known >= 0 and self.source.random() < 0.5:
+            return f"{abs(known):.6f}"  # the number that was given, not the one that is stored
         if known is not None and self.source.random() < 0.6:
             return json.dumps(known) if enum and of.is_enum else self._parameter(of, known)
         if number and self.source.random() < 0.3:

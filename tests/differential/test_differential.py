@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import random
 from pathlib import Path
@@ -12,10 +14,14 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph.errors import OmnigraphError, QueryTypeError
+from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.query import prepare
 from spark_omnigraph.lang.pg import compile_schema
+from tests.differential.play import first_mismatch
 from tests.differential.questions import Maker, Question
 from tests.differential.run import compare
+from tests.differential.worlds import State, World
+from tests.oracle.values import single
 from tests.oracle.walks import Rows
 
 SEED = int(os.environ.get("DIFFERENTIAL_SEED", "20261128"))
@@ -43,6 +49,22 @@ def test_engine_and_oracle_agree(tmp_path: Path) -> None:
     compared, mismatches = compare(SEED, 150, 2, tmp_path)
     assert not mismatches, mismatches[0]
     assert compared == 150
+
+
+def test_numbers_that_f32_cannot_hold_meet_what_is_stored_for_them(tmp_path: Path) -> None:
+    schema = "node A {{ name: String @key  f: F32?{} }}\nnode B {{ t: String? }}"
+    graphs = [
+        Graph.init(tmp_path / name, schema.format(index)) for name, index in (("plain", ""), ("indexed", " @index"))
+    ]
+    given = {"a": 0.1, "b": 0.5, "c": 16777216.0, "d": None}
+    for graph in graphs:
+        graph.load([json.dumps({"type": "A", "data": {"name": name, "f": f}}) for name, f in given.items()])
+    world = World(compile_schema(schema.format("")), schema, *graphs)
+    nodes = {name: {"name": name, "f": single(f)} for name, f in given.items()}
+    state = State("loaded", graphs[0].snapshot(), graphs[1].snapshot(), Rows({"A": nodes, "B": {}}, {}))
+    for word, literal in itertools.product(("=", "!=", "<", "<=", ">", ">="), ("0.1", "0.5", "16777217.0")):
+        for clause in (f"$a.f {word} {literal}", f"{literal} {word} $a.f"):
+            assert first_mismatch(world, state, Question(("$a: A", clause), ("$a", "$a.f"))) is None, clause
 
 
 @pytest.mark.long

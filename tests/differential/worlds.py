@@ -6,7 +6,7 @@ import copy
 import json
 import random
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 from spark_omnigraph import Graph, LoadOptions
@@ -17,9 +17,13 @@ from tests.oracle.evaluate import property_type
 from tests.oracle.values import Stored, single
 from tests.oracle.walks import Row, Rows
 
-WORDS = ("wax", "fern", "moss", "bog", "elk", "Öl")
-PLAIN = WORDS[:5]
-"""Words that are their own stems and no stop words."""
+WORDS = ("wax", "fern", "moss", "bog", "elk", "Öl", "elks", "ferns")
+PLAIN = (*WORDS[:5], "elks", "Ferns")
+"""Words that are no stop words, and whose stems the oracle knows."""
+ALIKE = ("wax", "wex", "fen", "mess", "bag", "bg", "elx", "ol", "fernx")
+"""Words within a letter or two of others, which are their own stems."""
+NOW = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=1_700_000_000_123)
+"""What `now()` is: an instant that rows have, too."""
 
 PROPERTIES = (
     ("t", "String"), ("i", "I32"), ("l", "I64"), ("u", "U32"), ("w", "U64"), ("f", "F32"), ("d", "F64"),
@@ -121,10 +125,10 @@ def _load(world: World, lines: list[str], mode: str) -> None:
 
 
 def _schema(source: random.Random) -> tuple[str, str]:
-    """A schema without and with indexes. `A` has a text as key, `B` a number, `C` none."""
+    """A schema without and with indexes. `A` has a text as key, `B` a number, `C` none, `D` a text and a number."""
     texts = {False: "", True: ""}
-    types = {name: source.sample(PROPERTIES, source.randrange(5, 12)) for name in "ABC"}
-    edges = {name: source.sample(PROPERTIES[:13], source.randrange(3)) for name in ("Ab", "Ac", "Self", "Loop")}
+    types = {name: source.sample(PROPERTIES, source.randrange(5, 12)) for name in "ABCD"}
+    edges = {name: source.sample(PROPERTIES[:13], source.randrange(3)) for name in ("Ab", "Ac", "Ad", "Self", "Loop")}
     for indexed in texts:
         shown = {
             name: "  ".join(f"{p}: {of}?{_index(of) if indexed else ''}" for p, of in properties)
@@ -135,8 +139,10 @@ def _schema(source: random.Random) -> tuple[str, str]:
                 f"node A {{ name: String @key  {shown['A']} }}",
                 f"node B {{ num: I32 @key  {shown['B']} }}",
                 f"node C {{ {shown['C']} }}",
+                f"node D {{ part: String  place: I32  @key(part, place)  {shown['D']} }}",
                 f"edge Ab: A -> B {{ {shown['Ab']} }}",
                 f"edge Ac: C -> A {{ {shown['Ac']} }}",
+                f"edge Ad: A -> D {{ {shown['Ad']} }}",
                 f"edge Self: A -> A {{ {shown['Self']} }}",
                 f"edge Loop: B -> B {{ {shown['Loop']} }}",
             ]
@@ -156,8 +162,10 @@ def _grown(source: random.Random, catalog: Catalog, rows: Rows) -> list[str]:
         for _ in range(source.choice((1, 3, 5, 6))):
             number = len(there)
             row: Row = {p.name: _or_null(source, p.type) for p in node.properties}
-            key = {"A": f"a{number}", "B": str(number), "C": f"c{number}"}[name]
-            row |= {"A": {"name": key}, "B": {"num": number}, "C": {}}[name]
+            part = source.choice(("x", 'y"z', ""))
+            composite = json.dumps([part, str(number)], separators=(",", ":"))
+            key = {"A": f"a{number}", "B": str(number), "C": f"c{number}", "D": composite}[name]
+            row |= {"A": {"name": key}, "B": {"num": number}, "C": {}, "D": {"part": part, "place": number}}[name]
             there[key] = row
             lines.append(_node_line(catalog, name, key, row))
     for name, edge in catalog.edges.items():
@@ -185,11 +193,11 @@ def _or_null(source: random.Random, of: PropType) -> Stored:
 
 def _replaced(source: random.Random, catalog: Catalog, rows: Rows) -> list[str]:
     lines = []
-    for name in "AB":
+    for name in "ABD":
         for key in source.sample(sorted(rows.nodes[name]), min(2, len(rows.nodes[name]))):
             row = rows.nodes[name][key]
             for prop in catalog.nodes[name].properties:
-                if prop.name not in ("name", "num"):
+                if prop.name not in ("name", "num", "part", "place"):
                     row[prop.name] = _or_null(source, prop.type)
             lines.append(_node_line(catalog, name, key, row))
     return lines
@@ -202,7 +210,7 @@ def _removed(source: random.Random, rows: Rows) -> list[str]:
         key = source.choice(sorted(rows.nodes["A"]))
         statements.append(f'delete A where name = "{key}"')
         del rows.nodes["A"][key]
-        for name, ends in (("Ab", ("src",)), ("Ac", ("dst",)), ("Self", ("src", "dst"))):
+        for name, ends in (("Ab", ("src",)), ("Ac", ("dst",)), ("Ad", ("src",)), ("Self", ("src", "dst"))):
             rows.edges[name] = {k: r for k, r in rows.edges[name].items() if all(r[end] != key for end in ends)}
     if rows.nodes["B"]:
         key = source.choice(sorted(rows.nodes["B"]))

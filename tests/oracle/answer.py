@@ -23,7 +23,7 @@ from spark_omnigraph.lang.gq.ast import (
     Variable,
 )
 from spark_omnigraph.lang.gq.scope import declared_params
-from tests.oracle.evaluate import AmbiguousError, Evaluator, Filled, property_type
+from tests.oracle.evaluate import AmbiguousError, Evaluator, Filled, property_type, tokens
 from tests.oracle.values import Stored, sort_rows
 from tests.oracle.walks import Rows
 
@@ -136,7 +136,7 @@ class _Asked:
 
     def _matches(self, call: Bm25Call, row: Filled) -> bool:
         text, query = self.of.value(call.field, row), self.of.value(call.query, row)
-        return text is not None and bool(set(text.lower().split()) & set(query.lower().split()))
+        return text is not None and bool(tokens(text) & tokens(query))
 
     def _fused(self, call: RrfCall, filled: list[Filled]) -> list[Filled]:
         k = 60 if call.k is None else self.of.value(call.k, {})

@@ -19,16 +19,20 @@ from spark_omnigraph.lang.gq.ast import (
     ListLiteral,
     Literal,
     Negation,
+    NowCall,
     PropertyAccess,
     TextCall,
     TextClause,
     Traversal,
     Variable,
 )
-from spark_omnigraph.lang.gq.plan import Comparator
+from spark_omnigraph.lang.gq.plan import Comparator, TextForm
 from spark_omnigraph.lang.gq.scope import instant
 from tests.oracle.values import Stored, holds, single
 from tests.oracle.walks import Row, Rows, reached
+
+NOW_NAME = "now()"
+"""The parameter that holds the instant of the query."""
 
 
 class AmbiguousError(Exception):
@@ -238,9 +242,14 @@ class Evaluator:
         return next(self._ways(clause.clauses, filled, types), None) is None
 
     def finds(self, call: TextCall, filled: Filled) -> bool:
-        """Any of the words is in the text. Exact for lower-case words that are their own stems."""
+        """Any of the words is in the text, or with `fuzzy` one that differs by few letters."""
         text, query = self.value(call.field, filled), self.value(call.query, filled)
-        return text is not None and bool(set(text.lower().split()) & set(query.lower().split()))
+        if text is None:
+            return False
+        if call.form is not TextForm.FUZZY:
+            return bool(tokens(text) & tokens(query))
+        most = 2 if call.max_edits is None else self.value(call.max_edits, filled)
+        return any(edits(a, b) <= most for a in tokens(text) for b in tokens(query))
 
     def value(self, part: Expr, filled: Filled) -> Stored:
         """What an expression is for a row."""
@@ -249,6 +258,8 @@ class Evaluator:
         if isinstance(part, Variable):
             entity = filled.get(part.name.text)
             return entity.id if entity is not None else self.params[part.name.text]
+        if isinstance(part, NowCall):
+            return self.params[NOW_NAME]
         if isinstance(part, ListLiteral):
             return tuple(self.value(item, filled) for item in part.items)
         assert isinstance(part, Literal), part
@@ -261,6 +272,30 @@ class Evaluator:
         if not isinstance(part, PropertyAccess):
             return None
         return property_type(self.catalog, filled[part.variable.text].kind, part.property.text)
+
+
+def tokens(text: str) -> set[str]:
+    """Words as a search sees them: small letters without accents, in the singular. Exact for the words of the tests.
+
+    >>> sorted(tokens("Elks moss Öl"))
+    ['elk', 'moss', 'ol']
+    """
+    words = text.lower().replace("ö", "o").split()
+    return {word[:-1] if word in ("elks", "ferns") else word for word in words}
+
+
+def edits(a: str, b: str) -> int:
+    """How many letters have to be put in, left out or changed.
+
+    >>> edits("bog", "ol"), edits("wax", "wax")
+    (2, 0)
+    """
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a, 1):
+        last, row[0] = row[0], i
+        for j, right in enumerate(b, 1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (left != right))
+    return row[-1]
 
 
 def property_type(catalog: Catalog, kind: str, name: str) -> PropType:
