@@ -13,7 +13,7 @@ from spark_omnigraph.engine.columns import FEW
 from spark_omnigraph.engine.lookup import Lookup, positions_of
 from spark_omnigraph.engine.rows import Bound, Entities, Rows, check_size
 from spark_omnigraph.engine.scans import satisfied, select
-from spark_omnigraph.engine.sets import Numbers, in_sorted, is_range, numbered, ranges
+from spark_omnigraph.engine.sets import Numbers, in_sorted, is_range, numbered, ranges, upto
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
@@ -74,7 +74,7 @@ def _repeated(operator: Expand, rows: Rows, of_row: Numbers, pairs: _Pairs, star
     if is_range(of_row, starts):
         return rows.take(pairs.starts), None
     begins = np.cumsum(counted) - counted
-    return rows.take(np.repeat(np.arange(rows.count), counts)), ranges(begins[of_row], counts)
+    return rows.take(np.repeat(upto(rows.count), counts)), ranges(begins[of_row], counts)
 
 
 def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
@@ -89,9 +89,7 @@ def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strat
     begins = np.searchsorted(keys, wanted, side="left")
     counts = np.searchsorted(keys, wanted, side="right") - begins
     chosen = ranges(begins, counts)
-    return _with_edges(
-        operator.hops, rows.take(np.repeat(np.arange(rows.count), counts)), pairs.edges_at(chosen), source
-    )
+    return _with_edges(operator.hops, rows.take(np.repeat(upto(rows.count), counts)), pairs.edges_at(chosen), source)
 
 
 def _starts(bound: Bound) -> tuple[Numbers, Numbers]:
@@ -121,7 +119,7 @@ def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, B
         good = np.zeros(table.stored, dtype=bool)
         good[select(table, operator.predicates)] = True
         pairs = pairs.at(np.flatnonzero(good[pairs.nodes]))
-    return pairs, Bound(Entities(table, np.arange(table.stored)), pairs.nodes)
+    return pairs, Bound(Entities(table, table.every()), pairs.nodes)
 
 
 def _with_edges(hops: Hops, rows: Rows, edges: Numbers | None, source: EngineSource) -> Rows:

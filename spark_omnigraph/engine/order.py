@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.engine.compare import numbers
+from spark_omnigraph.engine.sets import upto
 from spark_omnigraph.storage.table_reader import Positions
 
 Ranks = npt.NDArray[np.int64]
@@ -156,6 +157,7 @@ def groups(keys: Sequence[Numbered], count: int) -> tuple[Ranks, Positions]:
     return _by_first_row(found, count)
 
 
+_RUN = 4096
 _DENSE = 16
 """Group numbers are told apart by a table of them up to so many times the number of rows."""
 
@@ -172,17 +174,28 @@ def _by_first_row(found: Numbered, count: int) -> tuple[Ranks, Positions]:
     if found.size > _DENSE * count:
         encoded = pa.array(found.numbers).dictionary_encode()
         found = Numbered(np.asarray(encoded.indices), len(encoded.dictionary))
-    first = np.full(found.size, -1, dtype=np.int64)
-    # Of repeated places the last one stays, so backwards the first.
-    first[found.numbers[::-1]] = np.arange(count - 1, -1, -1)
+    first = _first_rows(found, count)
     used = np.flatnonzero(first >= 0)
     used = used[np.argsort(first[used])]
     numbers = found.numbers
-    if not np.array_equal(used, np.arange(len(used))):
+    if not np.array_equal(used, upto(len(used))):
         place = np.zeros(found.size, dtype=np.int64)
         place[used] = np.arange(len(used))
         numbers = place[numbers]
     return numbers.astype(np.int64, copy=False), first[used]
+
+
+def _first_rows(found: Numbered, count: int) -> Positions:
+    """The first row of each number, -1 for those that no row has; looks no further than it has to."""
+    first = np.full(found.size, -1, dtype=np.int64)
+    start, run = 0, max(_RUN, found.size)
+    while start < count and (first < 0).any():
+        part = found.numbers[start : start + run]
+        new = np.flatnonzero(first[part] < 0)[::-1]
+        # Of repeated places the last one stays, so backwards the first.
+        first[part[new]] = new + start
+        start, run = start + run, 2 * run
+    return first
 
 
 def value_numbers(column: pa.Array) -> Numbered:

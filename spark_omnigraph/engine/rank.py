@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.access import split
+from spark_omnigraph.engine.access import way
+from spark_omnigraph.engine.columns import FEW
 from spark_omnigraph.engine.order import Key, ordered
 from spark_omnigraph.engine.rows import Rows, Scores, scanned
-from spark_omnigraph.engine.scans import satisfied
+from spark_omnigraph.engine.scans import satisfied, select
 from spark_omnigraph.engine.search import distances, query_text, query_vector, search_hits, text_scores
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
@@ -108,8 +109,8 @@ def _k(fuse: Fuse) -> int:
 
 
 def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
-    """Candidates for the best rows of a large table, found by Lance after its filters; None when this is no ranking of
-    one scan, or when they cannot be proven to hold the wanted rows.
+    """Candidates for the best rows of a large table: what its filters leave where that is little, otherwise found by
+    Lance. None when this is no ranking of one scan, or when they cannot be proven to hold the wanted rows.
     """
     by, scan, limit = operator.by, operator.input, operator.limit
     if isinstance(by, Fuse) or not isinstance(scan, Scan) or not limit:
@@ -118,8 +119,13 @@ def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
     reader = table.reader
     if reader is None or reader.rows < MANY:
         return None
-    pushed, by_index = split(table, scan.predicates)
-    candidates = _Candidates(scan.variable, table, reader, pushed.where, by_index, limit)
+    chosen = way(table, scan.predicates)
+    if isinstance(by, Nearest) and scan.predicates and (chosen.by_index or chosen.in_memory):
+        positions = select(table, scan.predicates)
+        if len(positions) * FEW <= reader.rows:
+            return scanned(scan.variable, table, positions)
+    pushed = chosen.pushed
+    candidates = _Candidates(scan.variable, table, reader, pushed.where, chosen.by_index, limit)
     told = not pushed.rest and by.column.name in table.names
     if isinstance(by, Nearest):
         return candidates.nearest(by) if told else None

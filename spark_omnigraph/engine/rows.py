@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.engine.order import Numbered, value_numbers
-from spark_omnigraph.engine.sets import is_range, numbered
+from spark_omnigraph.engine.sets import is_range, numbered, upto
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import IDENTITY, Ranking, TextMatch
@@ -157,7 +157,7 @@ class Rows:
 def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Rows:
     """One variable, a row for each position; with the ids of the rows where they are known."""
     entities = Entities(table, positions, {} if ids is None else {IDENTITY: ids})
-    return Rows(len(positions), {variable: Bound(entities, np.arange(len(positions)))})
+    return Rows(len(positions), {variable: Bound(entities, upto(len(positions)))})
 
 
 def crossed(left: Rows, right: Rows) -> Rows:

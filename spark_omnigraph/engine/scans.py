@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +27,18 @@ def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
         return np.empty(0, dtype=np.int64)
     if not way.in_memory:
         found = table.every() if way.pushed.where is None else reader.find(way.pushed.where, way.by_index)
-        return found[satisfied(table, found, way.pushed.rest)]
+        return _keep(table, found, way.pushed.rest)
     comparisons = [p for p in wanted if isinstance(p, Comparison)]
     searches = [p for p in wanted if isinstance(p, TextMatch)]
     # Of many rows few match a search.
     found = matching(table, searches.pop(0)) if searches else table.every()
     for comparison in comparisons:
-        found = found[satisfied(table, found, [comparison])]
-    return found[satisfied(table, found, searches)]
+        found = _keep(table, found, [comparison])
+    return _keep(table, found, searches)
+
+
+def _keep(table: Table, positions: Positions, predicates: Sequence[Predicate]) -> Positions:
+    return positions[satisfied(table, positions, predicates)] if predicates else positions
 
 
 def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.Array | None:

@@ -46,9 +46,36 @@ def in_sorted(values: Numbers, among: Numbers) -> npt.NDArray[np.bool_]:
     return found
 
 
+class _Shared:
+    """The whole numbers from 0 on, made once; nobody may change them."""
+
+    def __init__(self) -> None:
+        self.numbers: Numbers = np.arange(0)
+
+    def upto(self, length: int) -> Numbers:
+        if length > len(self.numbers):
+            made = np.arange(1 << (length - 1).bit_length())
+            made.flags.writeable = False
+            self.numbers = made
+        return self.numbers[:length]
+
+
+_SHARED = _Shared()
+_MOST_SHARED = 1 << 22
+"""Numbers that are kept: 32 MiB."""
+
+
+def upto(length: int) -> Numbers:
+    """The whole numbers below a length, in order, to be read alone: making them anew takes longer than most uses."""
+    return _SHARED.upto(length) if length <= _MOST_SHARED else np.arange(length)
+
+
 def is_range(values: Numbers, length: int) -> bool:
     """Whether these are the numbers below a length, in order."""
-    return len(values) == length and bool((values == np.arange(length)).all())
+    if len(values) != length:
+        return False
+    wanted = upto(length)
+    return (values.base is wanted.base and values.ctypes.data == wanted.ctypes.data) or bool((values == wanted).all())
 
 
 def ranges(begins: Numbers, counts: Numbers) -> Numbers:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.engine.columns import COLUMNS, FEW
 from spark_omnigraph.engine.order import Numbered
-from spark_omnigraph.engine.sets import is_range
+from spark_omnigraph.engine.sets import is_range, upto
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 
@@ -42,7 +41,7 @@ class Table:
 
     def every(self) -> Positions:
         """Positions of all rows."""
-        return np.arange(self.stored, dtype=np.int64)
+        return upto(self.stored)
 
     def numbers(self, positions: Positions, name: str) -> Numbered | None:
         """Numbers for the texts of many rows, from what is kept of the whole column; None where nothing is."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_omnigraph.engine.adjacency import Neighbours
 from spark_omnigraph.engine.rows import check_size
-from spark_omnigraph.engine.sets import Numbers, distinct, in_sorted, numbered, ranges
+from spark_omnigraph.engine.sets import Numbers, distinct, in_sorted, numbered, ranges, upto
 from spark_omnigraph.lang.gq.plan import Hops
 
 
@@ -34,7 +34,7 @@ def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool) -> R
     first = neighbours.of(starts)
     if first is None:
         return None
-    who = np.repeat(np.arange(len(starts)), first.counts)
+    who = np.repeat(upto(len(starts)), first.counts)
     if hops.edge_variable is not None or not chains or hops.max_hops == 1:
         return Reached(who, first.nodes, first.edges)
     return _chain(hops, starts, neighbours)

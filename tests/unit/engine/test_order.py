@@ -6,10 +6,11 @@ import math
 import random
 from functools import cmp_to_key
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.engine.order import Key, codes, ordered
+from spark_omnigraph.engine.order import Key, Numbered, codes, groups, ordered
 
 COLUMNS = {
     "int": (pa.int32(), [None, -5, 0, 3, 2**31 - 1]),
@@ -97,3 +98,13 @@ def test_lists_are_grouped_and_ordered_item_by_item() -> None:
     lists = pa.array([[2], [1, 2], [1], None, [None], [], [1]], pa.list_(pa.int32()))
     assert ordered([Key.of(lists)], 7).tolist() == [3, 5, 4, 2, 6, 1, 0]
     assert codes([lists], 7)[0].tolist() == [0, 1, 2, 3, 4, 5, 2]
+
+
+def test_groups_are_numbered_by_their_first_row_however_late_it_comes() -> None:
+    numbers = np.array([3] * 9_000 + [1] * 3 + [3, 0], dtype=np.int32)
+    group, first = groups([Numbered(numbers, 5)], len(numbers))
+    assert first.tolist() == [0, 9_000, 9_004]
+    assert group[[0, 8_999, 9_000, 9_003, 9_004]].tolist() == [0, 0, 1, 0, 2]
+    both, first = groups([Numbered(numbers, 5), Numbered(numbers[::-1].copy(), 5)], len(numbers))
+    assert len(first) == len({(a, b) for a, b in zip(numbers.tolist(), numbers[::-1].tolist(), strict=True)})
+    assert both[first].tolist() == list(range(len(first)))

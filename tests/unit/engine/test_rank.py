@@ -45,8 +45,9 @@ def test_the_same_rows_with_and_without_the_search_of_lance(
 ) -> None:
     expected = graph.query(text).to_pylist()
     monkeypatch.setattr(rank, "MANY", 1)
-    for spare in (0, 3, 1000):
+    for spare, few in ((0, 16), (3, 16), (1000, 16), (3, 1)):
         monkeypatch.setattr(rank, "SPARE", spare)
+        monkeypatch.setattr(rank, "FEW", few)
         found = graph.query(text).to_pylist()
         assert [row["d.k"] for row in found] == [row["d.k"] for row in expected]
         assert [row["s"] for row in found] == pytest.approx([row["s"] for row in expected])
