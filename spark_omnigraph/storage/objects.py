@@ -114,7 +114,9 @@ class Objects:
             found = obstore.list_with_delimiter(self._store, folder)["objects"]
         except _ABSENT:
             return []
-        except InvalidPathError:
+        except InvalidPathError as error:
+            if not self.location.is_local:
+                raise self._failed("list", folder, error) from error
             return _list_files(self.location.join(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error

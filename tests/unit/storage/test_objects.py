@@ -7,6 +7,7 @@ from pathlib import Path
 
 import obstore
 import pytest
+from obstore.exceptions import InvalidPathError
 
 from spark_omnigraph import Graph
 from spark_omnigraph.errors import StorageError
@@ -109,3 +110,14 @@ def test_missing_credentials_are_called_so(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(obstore, "get", ask_the_machine)
     with pytest.raises(StorageError, match="no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
         Objects(locate(tmp_path)).get("_schema.pg")
+
+
+def test_names_that_are_no_paths_are_an_error_where_no_folder_can_be_looked_into(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InvalidPathError('Path "f//a" contained empty path segment')
+
+    monkeypatch.setattr(obstore, "list_with_delimiter", refuse)
+    with pytest.raises(StorageError, match=r"cannot list s3://b/g/f: .*empty path segment"):
+        Objects(locate("s3://b/g", {"aws_region": "us-east-1"})).list("f")
