@@ -56,9 +56,16 @@ def city(name: str) -> str:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    """Loads in every mode with indexes, on main, on a branch and on a branch of it."""
-    graph = Graph.init(tmp_path / "g", SCHEMA)
+def graph(grown: Path) -> Graph:
+    """A graph that the test may change, with files of now. It stands where it grew, for branches hold whole paths."""
+    shutil.rmtree(grown, ignore_errors=True)
+    return Graph.open(shutil.copytree(grown.with_name("kept"), grown, copy_function=shutil.copy))
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Loads in every mode with indexes, on main, on a branch and on a branch of it; beside it `kept`, its copy."""
+    graph = Graph.init(tmp_path_factory.mktemp("grown") / "g", SCHEMA)
     graph.load([person("a"), person("b"), city("x")])
     graph.load([person("a", 5), person("c")], "merge")
     graph.load([city("y")], "overwrite")
@@ -67,7 +74,8 @@ def graph(tmp_path: Path) -> Graph:
     graph.create_branch("deep", base="team/draft")
     graph.load([city("w")], branch="deep")
     graph.load([person("e")])
-    return graph
+    shutil.copytree(root(graph), root(graph).with_name("kept"))
+    return root(graph)
 
 
 def root(graph: Graph) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,8 +48,15 @@ def edge(kind: str, source: str, target: str, edge_id: str) -> str:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    graph = Graph.init(tmp_path / "g", SCHEMA)
+def graph(loaded: Path, tmp_path: Path) -> Graph:
+    """A copy that the test may change."""
+    return Graph.open(shutil.copytree(loaded, tmp_path / "g"))
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three people, two notes and what joins them, without indexes."""
+    graph = Graph.init(tmp_path_factory.mktemp("loaded") / "g", SCHEMA)
     graph.load(
         [
             person("a", age=1, mail="a@x"), person("b", age=2), person("c", age=3),
@@ -58,7 +66,7 @@ def graph(tmp_path: Path) -> Graph:
         ],
         options=PLAIN,
     )  # fmt: skip
-    return graph
+    return Path(graph.uri)
 
 
 def ages(graph: Graph, branch: str = "main") -> dict[str, int | None]:
