@@ -53,11 +53,13 @@ class _Shared:
         self.numbers: Numbers = np.arange(0)
 
     def upto(self, length: int) -> Numbers:
-        if length > len(self.numbers):
-            made = np.arange(1 << (length - 1).bit_length())
-            made.flags.writeable = False
-            self.numbers = made
-        return self.numbers[:length]
+        found = self.numbers
+        if length > len(found):
+            found = np.arange(1 << (length - 1).bit_length())
+            found.flags.writeable = False
+            self.numbers = found
+        # Not `self.numbers`: another thread may have put fewer there meanwhile.
+        return found[:length]
 
 
 _SHARED = _Shared()
@@ -75,7 +77,8 @@ def is_range(values: Numbers, length: int) -> bool:
     if len(values) != length:
         return False
     wanted = upto(length)
-    return (values.base is wanted.base and values.ctypes.data == wanted.ctypes.data) or bool((values == wanted).all())
+    shared = values.base is wanted.base and values.ctypes.data == wanted.ctypes.data
+    return (shared and values.strides == wanted.strides) or bool((values == wanted).all())
 
 
 def ranges(begins: Numbers, counts: Numbers) -> Numbers:

@@ -32,6 +32,14 @@ def test_more_than_is_kept_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_range_is_known_by_its_values(values: list[int], length: int, expected: bool) -> None:
     assert is_range(np.array(values, dtype=np.int64), length) is expected
     assert not is_range(upto(5)[1:4], 3)
+    assert not is_range(upto(8)[::2], 4)
+
+
+def test_another_thread_that_puts_fewer_numbers_there_takes_none_away() -> None:
+    class Overtaken(sets._Shared):
+        numbers = property(lambda _: np.arange(4), lambda _, __: None)  # type: ignore[assignment]  # a field there
+
+    assert Overtaken().upto(9).tolist() == list(range(9))
 
 
 def test_ranges_that_follow_each_other_and_that_do_not() -> None:
