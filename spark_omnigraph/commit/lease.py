@@ -76,12 +76,11 @@ class Lease:
 
     def acquire(self) -> None:
         """Creates the lease object and starts the heartbeat."""
-        content = self._facts(TERM)
+        content = self._content = self._facts(TERM)
         self._renewed = _clocks()  # even if this fails, the lease may be there
         if not self._store.objects.create(self._path, content) and self._store.objects.get(self._path) != content:
             self._renewed = None
             raise WriterBusyError(f"lease {self._path} exists already; an operation id was used twice")
-        self._content = content
         self._stop.clear()
         self._thread = threading.Thread(target=self._beat, name="omnigraph-lease", daemon=True)
         self._thread.start()
