@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_omnigraph import Graph
+from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark import deleter, writer
 from spark_omnigraph.spark.errors import CodedError
@@ -31,7 +31,8 @@ QUERY = "9f1c"
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     g = Graph.init(tmp_path / "g", SCHEMA)
-    g.load([json.dumps({"type": "Mail", "data": {"address": name, "size": 0}}) for name in "ab"])
+    lines = [json.dumps({"type": "Mail", "data": {"address": name, "size": 0}}) for name in "ab"]
+    g.load(lines, options=LoadOptions(build_indexes=False))
     g.create_branch("dev")
     return g
 
@@ -84,7 +85,9 @@ def attempt(planned: DataSourceArrowWriter, table: pa.Table) -> WriterCommitMess
 
 
 def planned(graph: Graph, table: pa.Table, **options: str) -> DataSourceArrowWriter:
-    return plan_write({"path": graph.uri, **options}, from_arrow_schema(table.schema), overwrite=False)
+    return plan_write(
+        {"path": graph.uri, "index": "false", **options}, from_arrow_schema(table.schema), overwrite=False
+    )
 
 
 @pytest.mark.parametrize("winner", [0, 1])
@@ -152,7 +155,7 @@ def test_a_batch_that_comes_again_leaves_no_file(
     named: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = {"path": graph.uri, **options, **({"txnAppId": "mails"} if named else {})}
+    given = {"path": graph.uri, "index": "false", **options, **({"txnAppId": "mails"} if named else {})}
     branch = options.get("branch", "main")
 
     def run(number: int, name: str) -> None:
@@ -177,7 +180,7 @@ def test_a_batch_that_comes_again_leaves_no_file(
 
 @pytest.mark.parametrize("branch", ["main", "dev"])
 def test_clean_up_leaves_alone_what_a_batch_has_staged(graph: Graph, branch: str) -> None:
-    given = {"path": graph.uri, "node": "Mail", "branch": branch}
+    given = {"path": graph.uri, "index": "false", "node": "Mail", "branch": branch}
     sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
     message = attempt(sink, mails("c"))
     report = graph.cleanup(timedelta(0), confirm=True)
@@ -192,7 +195,13 @@ def test_clean_up_leaves_alone_what_a_batch_has_staged(graph: Graph, branch: str
 
 
 def test_each_batch_with_bad_rows_has_a_report_of_its_own(graph: Graph, tmp_path: Path) -> None:
-    given = {"path": graph.uri, "node": "Mail", "maxBadRows": "9", "badRowsPath": str(tmp_path / "out" / "bad.jsonl")}
+    given = {
+        "path": graph.uri,
+        "index": "false",
+        "node": "Mail",
+        "maxBadRows": "9",
+        "badRowsPath": str(tmp_path / "out" / "bad.jsonl"),
+    }
     for number, table in enumerate((mails("a", "c"), mails("d"), mails("b", "c", "e"))):
         sink = plan_stream_write(given, from_arrow_schema(table.schema), overwrite=False)
         sink.commit([attempt(sink, table)], number)
@@ -206,7 +215,7 @@ def test_each_batch_with_bad_rows_has_a_report_of_its_own(graph: Graph, tmp_path
 
 
 def test_a_batch_is_read_by_the_schema_of_its_time(graph: Graph) -> None:
-    given = {"path": graph.uri, "node": "Mail"}
+    given = {"path": graph.uri, "index": "false", "node": "Mail"}
     sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
     stale = GraphStreamWriter(sink.write_options, pa.schema([("adress", pa.string())]))  # as before a change
     with pytest.raises(CodedError, match=r"OMNIGRAPH_BAD_REQUEST: .*'address' is missing"):
@@ -214,7 +223,7 @@ def test_a_batch_is_read_by_the_schema_of_its_time(graph: Graph) -> None:
 
 
 def test_a_stream_of_whole_results_overwrites_with_each_batch(graph: Graph) -> None:
-    given = {"path": graph.uri, "node": "Mail"}
+    given = {"path": graph.uri, "index": "false", "node": "Mail"}
     for number, table in enumerate((mails("c", "d"), mails("d", size=2), mails("e"))):
         sink = plan_stream_write(given, from_arrow_schema(table.schema), overwrite=True)
         sink.commit([attempt(sink, table)], min(number, 1))  # the third comes again as the second
