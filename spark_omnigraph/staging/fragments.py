@@ -83,23 +83,29 @@ def write_fragment(
     matches: Matches | None,
     options: Mapping[str, str],
 ) -> tuple[StagedFragment, Int64s]:
-    """One fragment of the kept rows, those that replace stored rows first, then the new ones; and their order."""
+    """One fragment of the kept rows, those that replace stored rows first, then the new ones; and their order.
+
+    The former lie by stable row id: ascending ids take a quarter of the place, or less, in the manifest that every
+    reader of the table reads.
+    """
     if matches is None:
         order = np.flatnonzero(keep)
         if len(order) == len(rows) and ordinals[-1] - ordinals[0] + 1 == len(rows):
             return StagedFragment(stage_rows(target, rows, None, options), 0, int(ordinals[0]), None, None), order
         file = stage_rows(target, rows.take(pa.array(order)), None, options)
         return StagedFragment(file, 0, int(ordinals[order[0]]), packed(ordinals[order].astype(np.int32)), None), order
-    replaced = np.flatnonzero(matches.hit & keep)
-    order = np.concatenate([replaced, np.flatnonzero(~matches.hit & keep)])
     kept_hits = keep[matches.hit]
-    file = stage_rows(target, rows.take(pa.array(order)), matches.row_ids[kept_hits], options)
+    row_ids, addresses = matches.row_ids[kept_hits], matches.addresses[kept_hits]
+    by_id = np.argsort(row_ids)
+    replaced = np.flatnonzero(matches.hit & keep)[by_id]
+    order = np.concatenate([replaced, np.flatnonzero(~matches.hit & keep)])
+    file = stage_rows(target, rows.take(pa.array(order)), row_ids[by_id], options)
     fragment = StagedFragment(
         file,
         len(replaced),
         int(ordinals[order[0]]),
         packed(ordinals[order].astype(np.int32)),
-        packed(matches.addresses[kept_hits]),
+        packed(addresses[by_id]),
     )
     return fragment, order
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -149,6 +150,19 @@ def test_merge_keeps_row_ids_and_creation_versions(graph: Graph) -> None:
     assert after["a"] == before["a"]
     assert after["b"] == (before["b"][0], before["b"][1], version)
     assert after["c"][1:] == (version, version)
+
+
+def test_replaced_rows_lie_in_the_order_of_their_row_ids(graph: Graph) -> None:
+    names = [f"n{i:03d}" for i in range(100)]
+    graph.load([person(name, age=1) for name in names])
+    shuffled = random.Random(3).sample([*names, "new1", "new2"], 102)
+    report = graph.load([person(name, age=2) for name in shuffled], "merge", options=LoadOptions(build_indexes=False))
+    assert (report.tables["node:Person"].inserted, report.tables["node:Person"].updated) == (2, 100)
+    table = graph.store.open_table(graph.snapshot().entries["node:Person"])
+    rows = table.scanner(columns=["id"], with_row_id=True, scan_in_order=True).to_table()
+    assert rows.column("_rowid").to_pylist()[:100] == list(range(100))
+    assert rows.column("id").to_pylist()[:100] == names
+    assert people(graph) == dict.fromkeys([*names, "new1", "new2"], 2)
 
 
 def test_the_last_record_of_a_merge_wins_in_file_then_line_order(graph: Graph, tmp_path: Path) -> None:
