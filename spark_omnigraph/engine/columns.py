@@ -94,7 +94,7 @@ class ColumnCache:
             found.update((name, one_array(table.column(name))) for name in rest)
         return found
 
-    def whole(self, reader: TableReader, names: Iterable[str]) -> dict[str, pa.Array]:
+    def whole(self, reader: TableReader, names: Sequence[str]) -> dict[str, pa.Array]:
         """Columns of all rows: those that are not here are read together, and kept."""
         found: dict[str, pa.Array] = {}
         for name in names:
