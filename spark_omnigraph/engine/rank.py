@@ -36,6 +36,8 @@ MANY = 10_000
 """Rows from which Lance looks for the best of a scan; of smaller tables all rows are scored here."""
 SPARE = 64
 """Candidates besides the wanted ones, so that equal scores are told apart by the rules of the plan."""
+TEXTS = 64
+"""Times as many for texts, which often score alike: so all rows of all but common words come at once."""
 _DOUBT = 1e-4
 
 
@@ -160,7 +162,7 @@ class _Candidates:
         text = query_text(by.query)
         if text is None:
             return None
-        wanted = self.limit + SPARE
+        wanted = self.limit + SPARE * TEXTS
         found = best_text_rows(self.reader, by.column.name, text, wanted, self.restricted)
         if found is None:
             return None
