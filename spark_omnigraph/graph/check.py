@@ -196,15 +196,18 @@ class LoadChecker:
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return np.empty(0, dtype=np.int64)
         names = list(probe.columns)
+        keys = [f"c{i}" for i in range(len(names))]  # a property may be called `row`
         live = np.flatnonzero(~table.dropped)
-        new = pa.table({n: one_zero(table.column(n).take(pa.array(live))) for n in names} | {"row": pa.array(live)})
+        values = pa.table({n: one_zero(table.column(n).take(pa.array(live))) for n in names})
+        new = values.rename_columns(keys).append_column("row", pa.array(live))
         replaced = _live_ids(table)
         hits = [pa.table({"row": pa.array([], pa.int64()), "id": pa.array([], pa.string())})]
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
-        wanted = any_of(new.select(names).drop_null())
+        wanted = any_of(values.drop_null())
         for batch in scan_where(table.target.open(self._options), ["id", *names], wanted):
-            stored = pa.table({n: one_zero(batch.column(n)) for n in names} | {"id": batch.column("id")})
-            hits.append(new.join(stored, keys=names, join_type="inner").select(["row", "id"]))
+            held_here = {key: one_zero(batch.column(name)) for key, name in zip(keys, names, strict=True)}
+            stored = pa.table({**held_here, "id": batch.column("id")})
+            hits.append(new.join(stored, keys=keys, join_type="inner").select(["row", "id"]))
         held = pa.concat_tables(hits)
         kept = held.filter(pc.invert(pc.is_in(held.column("id"), value_set=replaced)))
         found = np.unique(np.asarray(kept.column("row"), dtype=np.int64))

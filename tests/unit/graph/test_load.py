@@ -271,6 +271,19 @@ def test_both_zeros_are_one_unique_value(tmp_path: Path, kind: str) -> None:
         graph.load([minus.replace("-0.0", "0.0")])
 
 
+@pytest.mark.parametrize("name", ["row", "c0", "group"])
+def test_a_unique_property_may_have_any_name(tmp_path: Path, name: str) -> None:
+    graph = Graph.init(tmp_path / "g", f"node A {{ k: String @key  {name}: String? @unique }}")
+
+    def made(key: str, value: str) -> str:
+        return json.dumps({"type": "A", "data": {"k": key, name: value}})
+
+    graph.load([made("a", "one"), made("b", "two")], options=LoadOptions(build_indexes=False))
+    assert facts(refused(graph, [made("c", "three"), made("d", "two")])) == [(2, "unique", name)]
+    graph.load([made("c", "three")], options=LoadOptions(build_indexes=False))
+    assert graph.count("node:A") == 3
+
+
 def test_a_merge_may_move_a_unique_value_between_rows_it_replaces(graph: Graph) -> None:
     graph.load([person("a", mail="one"), person("b", mail="two")])
     graph.load([person("a", mail="two"), person("b", mail="one")], "merge")
