@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from spark_omnigraph import Graph
 from spark_omnigraph.graph.frame_load import frame_request, plan_frame_load, staged_part
@@ -29,7 +30,7 @@ def test_a_read_of_ten_thousand_fragments_is_a_few_tasks(tmp_path: Path) -> None
     partitions = reader.partitions()
     assert 1 <= len(partitions) <= 8
     assert sum(len(partition.ids) for partition in partitions) == 10_000
-    assert len(pickle.dumps((reader, partitions))) < 100_000
+    assert len(cloudpickle.dumps((reader, partitions))) < 100_000
 
 
 @pytest.mark.parametrize("mode", ["append", "merge"])

@@ -77,6 +77,7 @@ def schema_files(root: Path) -> tuple[str, Json, Json]:
 
 
 def recovery_files(root: Path) -> list[str]:
-    """Objects that interrupted or running writes leave behind."""
+    """Objects that interrupted or running writes leave behind. The file under whose lock leases are swapped stays."""
     folder = root / "__recovery"
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "x_swap.lock")
+    return sorted(str(path.relative_to(folder)) for path in files)
