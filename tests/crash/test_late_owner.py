@@ -1,8 +1,8 @@
 """A process that was given up for dead goes on: it is refused, or what it still does has no effect.
 
 Owners of a write and recoverers stand still for real at every step that is left to them, another process recovers and
-writes, then they are let go. Once a test is the default; `pytest tests/crash/test_late_owner.py --late-rounds 100` runs
-each a hundred times.
+writes, then they are let go. Once a test is the default; `pytest tests/crash/test_late_owner.py -m "long or not long"
+--late-rounds 100` runs each a hundred times.
 """
 
 from __future__ import annotations
@@ -265,9 +265,20 @@ def test_a_late_recoverer(
     check(root, (writer.after if died_at is CrashPoint.LANDED_ALL else BEFORE) | LATER, late)
 
 
-@pytest.mark.parametrize("fate", ["goes on", "is killed"])
+STOOD_AT = [CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED]
+FATES = [
+    *(pytest.param(stood_at, "goes on", id=f"{stood_at.value}-goes on") for stood_at in STOOD_AT),
+    pytest.param(CrashPoint.LANDED_ALL, "is killed", id="landed_all-is killed"),
+    # Each costs the start of a process.
+    *(
+        pytest.param(stood_at, "is killed", id=f"{stood_at.value}-is killed", marks=pytest.mark.long)
+        for stood_at in (CrashPoint.LANDED_FIRST, CrashPoint.PUBLISHED)
+    ),
+]
+
+
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=ids)
-@pytest.mark.parametrize("stood_at", [CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED], ids=ids)
+@pytest.mark.parametrize(("stood_at", "fate"), FATES)
 def test_an_owner_that_goes_on_before_its_recovery_is_through(
     tmp_path: Path,
     owner: Actor,
