@@ -21,6 +21,8 @@ from spark_omnigraph.storage.uri import Location
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
+SWAP_LOCK = "x_swap.lock"
+"""File of a local folder at which swaps of objects in it take turns; it stays."""
 _BULK = 1000
 """Objects that a store removes in one request."""
 _ABSENT = (FileNotFoundError, NotFoundError)
@@ -109,7 +111,9 @@ class Objects:
                 raise self._failed("delete", chunk[0], error) from error
 
     def list(self, folder: str) -> list[str]:
-        """Names of the objects directly in a folder, sorted; empty when the folder does not exist."""
+        """Names of the objects directly in a folder, sorted; empty when the folder does not exist. The file at which
+        swaps of a local folder take turns is none of them.
+        """
         try:
             found = obstore.list_with_delimiter(self._store, folder)["objects"]
         except _ABSENT:
@@ -120,7 +124,8 @@ class Objects:
             return _list_files(self.location.join(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
-        return sorted(meta["path"].rsplit("/", 1)[-1] for meta in found)
+        names = (meta["path"].rsplit("/", 1)[-1] for meta in found)
+        return sorted(name for name in names if name != SWAP_LOCK)
 
     def walk(self, folder: str) -> tuple[StoredObject, ...]:
         """All objects below a folder at any depth, by path; empty when the folder does not exist."""
@@ -251,7 +256,7 @@ def _list_files(folder: str) -> list[str]:
 
 def _swap_file(path: str, expected: bytes, content: bytes) -> bool:
     """Local file systems have no conditional replacement: swaps of one folder take turns at a lock file in it."""
-    with open(os.path.join(os.path.dirname(path), "x_swap.lock"), "wb") as lock:
+    with open(os.path.join(os.path.dirname(path), SWAP_LOCK), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with open(path, "rb") as file:
             if file.read() != expected:

@@ -121,3 +121,11 @@ def test_names_that_are_no_paths_are_an_error_where_no_folder_can_be_looked_into
     monkeypatch.setattr(obstore, "list_with_delimiter", refuse)
     with pytest.raises(StorageError, match=r"cannot list s3://b/g/f: .*empty path segment"):
         Objects(locate("s3://b/g", {"aws_region": "us-east-1"})).list("f")
+
+
+def test_the_lock_of_swaps_is_not_listed(tmp_path: Path) -> None:
+    objects = Objects(locate(tmp_path))
+    objects.put("f/a", b"1")
+    assert objects.swap("f/a", b"1", b"2")
+    assert (tmp_path / "f" / "x_swap.lock").exists()
+    assert objects.list("f") == ["a"]
