@@ -255,17 +255,13 @@ def test_what_a_graph_knows_about_itself(spark: SparkSession, graph: str) -> Non
         ({"node": "Thing", "columns": "nope"}, BadRequestError, "'Thing' has no column 'nope'"),
         ({"node": "Thing", "filter": "agee > 3"}, BadRequestError, "No field named agee"),
         ({"node": "Thing", "limits": "3"}, BadRequestError, "Did you mean 'limit'?"),
-        ({"node": "Thing", "edge": "Link"}, BadRequestError, "contradict"),
         ({"node": "Things"}, NotFoundError, "Did you mean node type 'Thing'?"),
-        ({"edge": "Thing"}, NotFoundError, "edge type 'Thing' is not in the schema"),
-        ({"node": "Thing", "branch": "nope"}, NotFoundError, "branch 'nope' not found"),
-        ({"node": "Thing", "versionAsOf": "99"}, NotFoundError, "manifest version 99 not found"),
-        ({"node": "Thing", "snapshot": "nope"}, NotFoundError, "commit 'nope' not found"),
     ],
 )
 def test_load_refuses_at_once_and_typed(
     spark: SparkSession, graph: str, options: dict[str, str], kind: type[OmnigraphError], message: str
 ) -> None:
+    """One of each kind: Spark starts a new Python worker after every error. The others are tried without it."""
     with pytest.raises(PySparkException) as caught:
         _ = load(spark, graph, **options).schema  # over Connect nothing is sent before the schema is asked for
     assert f"OMNIGRAPH_{kind.kind.upper()}: " in str(caught.value)
