@@ -11,6 +11,7 @@ import pytest
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.handle import Graph, Where
+from spark_omnigraph.graph.history import time_micros
 from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
 
@@ -140,3 +141,18 @@ def test_other_stores_are_refused_by_name(graph: Graph) -> None:
         graph.load("abfss://c@a/f")
     with pytest.raises(BadRequestError, match=r"'gs://b/bad\.jsonl' has an unsupported scheme"):
         graph.load([lamp("b")], options=LoadOptions(bad_rows="gs://b/bad.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("1970-01-02", 86_400_000_000),
+        ("1970-01-01T00:01Z", 60_000_000),
+        ("1970-01-01 00:00:01.5", 1_500_000),
+        ("1970-01-01T00:00:00.123456789z", 123_456),
+        ("1970-01-01T01:00:00+0100", 0),
+        ("1970-01-01T01:00:00.25+01:00", 250_000),
+    ],
+)
+def test_a_time_is_read_alike_by_every_python(text: str, micros: int) -> None:
+    assert time_micros(text) == micros
