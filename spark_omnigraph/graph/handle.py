@@ -442,6 +442,8 @@ def _id_array(table: str, ids: Iterable[str]) -> pa.Array:
     """Ids to delete as a column. BadRequestError for what is no list of texts."""
     if isinstance(ids, str):
         raise BadRequestError(f"ids of '{table}' to delete must be a list: write ['{ids}'] for one id")
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        return ids
     try:
         return pa.array(ids, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:

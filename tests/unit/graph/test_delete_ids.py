@@ -115,7 +115,7 @@ def test_a_named_deletion_without_effect_comes_once_too(graph: Graph) -> None:
     ids=["dictionary", "large", "view", "chunks"],
 )
 def test_ids_in_any_layout_of_text_are_taken(graph: Graph, wanted: pa.Array) -> None:
-    report = delete_ids(graph.store, DeleteRequest({"node:Person": wanted}))
+    report = graph.delete("node:Person", wanted)
     assert (report.deleted["node:Person"], report.missing) == (2, {"node:Person": 0})
     assert ids(graph) == {"c", "x", "y", "e6"}
 
