@@ -23,16 +23,26 @@ def recover(job: Job) -> Outcome:
         pending = [{**write, "state": "interrupted"} for write in graph.interrupted()]
         pending += [{**write, "state": "running"} for write in graph.running()]
         columns = ("operation", "writer", "branch", "tables", "state", "alive_until")
-        say_table(job.log, columns, [[row.get(column, "") for column in columns] for row in pending])
+        if pending:
+            say_table(job.log, columns, [[_words(row.get(column, "")) for column in columns] for row in pending])
+        else:
+            job.log.info("no write is interrupted or under way")
         job.log.info("dry run: nothing was recovered")
         return Outcome(result=pending)
-    found = [_figures(recovered) for recovered in Graph.open(config.graph, storage_options=storage).recovered]
-    say_table(
-        job.log, ("operation", "writer", "kind", "branch", "manifest_version"), [list(r.values())[:5] for r in found]
-    )
-    if not found:
+    graph = Graph.open(config.graph, storage_options=storage)
+    found = [_figures(recovered) for recovered in graph.recovered]
+    headers = ("operation", "writer", "kind", "branch", "manifest_version")
+    if found:
+        say_table(job.log, headers, [list(row.values())[:5] for row in found])
+    else:
         job.log.info("nothing to recover")
+    for write in graph.running():
+        job.log.info("%s %s counts as running until %s", write["writer"], write["operation"], write["alive_until"])
     return Outcome(result=found)
+
+
+def _words(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
 def repair(job: Job) -> Outcome:

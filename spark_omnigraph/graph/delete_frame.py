@@ -29,6 +29,8 @@ class FrameIds:
     ids: Mapping[str, tuple[str, ...]]
     nulls: int = 0
     unnamed: int = 0
+    example: str | None = None
+    """Id of a row that names no type or two."""
 
 
 def check_delete_columns(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> None:
@@ -54,17 +56,20 @@ def frame_ids(batches: Iterable[pa.RecordBatch], table_key: str | None) -> Frame
     """Distinct ids of one partition of a frame that `check_delete_columns` lets pass."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     nulls = unnamed = 0
+    example: str | None = None
     for batch in batches:
         nulls += batch.column("id").null_count
         if table_key is not None:
             found[table_key].update(_distinct(batch.column("id")))
             continue
         named = {kind: _column(batch, name) for kind, name in _KINDS.items()}
-        unnamed += pc.sum(pc.equal(named["node"].is_null(), named["edge"].is_null())).as_py() or 0
+        untold = batch.column("id").filter(pc.equal(named["node"].is_null(), named["edge"].is_null()))
+        unnamed += len(untold)
+        example = untold[0].as_py() if len(untold) and example is None else example
         for kind, types in named.items():
             for name in _distinct(types):
                 found[f"{kind}:{name}"].update(_distinct(batch.column("id").filter(pc.equal(types, name))))
-    return FrameIds({key: tuple(sorted(ids)) for key, ids in found.items()}, nulls, unnamed)
+    return FrameIds({key: tuple(sorted(ids)) for key, ids in found.items()}, nulls, unnamed, example)
 
 
 def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRequest) -> DeleteReport:
@@ -74,11 +79,11 @@ def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRe
     """
     told = list(parts)
     if nulls := sum(part.nulls for part in told):
-        raise BadRequestError(f"{nulls} rows of the frame to delete have no id; filter them out first")
+        raise BadRequestError(f"{_counted(nulls)} no id; filter them out first")
     if unnamed := sum(part.unnamed for part in told):
         raise BadRequestError(
-            f"{unnamed} rows of the frame to delete name no type, or a node type and an edge type: each must have "
-            "either 'type' or 'edge'"
+            f"{_counted(unnamed)} no type, or both a node type and an edge type: each must have either 'type' or "
+            f"'edge'. One has the id '{next(part.example for part in told if part.unnamed)}'"
         )
     keys = sorted({key for part in told for key in part.ids})
     catalog = read_catalog(store)
@@ -86,6 +91,10 @@ def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRe
         _check_type(catalog, key)
     ids: Ids = {key: pa.array([one for part in told for one in part.ids.get(key, ())], pa.string()) for key in keys}
     return delete_ids(store, DeleteRequest(ids, request.branch, request.actor, request.transaction))
+
+
+def _counted(rows: int) -> str:
+    return "1 row of the frame to delete has" if rows == 1 else f"{rows} rows of the frame to delete have"
 
 
 def _distinct(column: pa.Array) -> list[str]:

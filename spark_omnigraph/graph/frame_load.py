@@ -70,7 +70,8 @@ def frame_request(
     """The request of a frame. BadRequestError when a later row is to win: rows of a frame have no order."""
     if options.on_duplicate is OnDuplicate.LAST:
         raise BadRequestError(
-            "on_duplicate 'last' needs rows in an order, and a frame has none; drop duplicates before the write"
+            "'last' for repeated ids (option onDuplicate) needs rows in an order, and a frame has none; drop "
+            "duplicates before the write"
         )
     check_report_path(options.bad_rows, ())
     name = parse_branch(branch) if branch is not None else None

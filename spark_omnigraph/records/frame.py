@@ -22,7 +22,8 @@ from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.endpoints import end_ids
-from spark_omnigraph.records.frame_columns import convert, takes
+from spark_omnigraph.records.frame_columns import columns_taken, convert, takes
+from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.keys import key_columns, key_ids
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.plan import EndForm
@@ -30,6 +31,7 @@ from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.records.ulid import new_ulids
 
 ENVELOPE = ("type", "edge", "from", "to", "data")
+_DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}
 
 Decoded = tuple[DecodedChunk, Callable[[int], str]]
@@ -89,9 +91,9 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[t
         found = left.pop(source)
         fits = takes(prop, found) if prop is not None else _takes_id(catalog, entity, name, found)
         if not fits:
-            wanted = _shown(prop) if prop is not None else "string"
+            wanted, taken = (_shown(prop), columns_taken(prop)) if prop is not None else ("string", "string")
             raise BadRequestError(
-                f"column '{source}' is {found}, which '{entity.name}.{name}' ({wanted}) does not take"
+                f"column '{source}' is {found}, which '{entity.name}.{name}' ({wanted}) does not take; it takes {taken}"
             )
         sources.append((name, source))
     for name in left:
@@ -155,7 +157,11 @@ class FrameDecoder:
     def _decode_records(self, batch: pa.RecordBatch, first: int) -> Decoded:
         lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
         chunk = self._records.decode(_chunk(lines, first))
-        return chunk, lambda line: lines[line - first].decode()[:RAW_LIMIT]
+        broken = {r.line: fault for r in chunk.rejected if (fault := _fault(batch, r.line - first)) is not None}
+        told = tuple(replace(r, message=broken.get(r.line, r.message)) for r in chunk.rejected)
+        return replace(chunk, rejected=told), lambda line: (
+            _record_text(batch, line - first) if line in broken else lines[line - first].decode()
+        )[:RAW_LIMIT]
 
     def _decode_rows(self, entity: EntityType, rows: pa.RecordBatch, first: int) -> Decoded:
         columns, doubtful = self._columns(entity, rows)
@@ -241,16 +247,44 @@ def _texts(batch: pa.RecordBatch, name: str) -> list[str | None]:
     return [None] * batch.num_rows if place < 0 else batch.column(place).to_pylist()
 
 
-def _envelope(kind: str | None, edge: str | None, start: str | None, end: str | None, data: str | None) -> bytes:
+def _head(row: Sequence[str | None]) -> dict[str, object]:
+    return {name: value for name, value in zip(ENVELOPE, row, strict=False) if value is not None and name != "data"}
+
+
+def _envelope(*row: str | None) -> bytes:
     """The JSON line of a record. `data` must be one JSON value by itself, else the line is made to be none."""
-    members: dict[str, object] = {"type": kind, "edge": edge, "from": start, "to": end}
-    head = {name: value for name, value in members.items() if value is not None}
+    head, data = _head(row), row[_DATA]
     if data is None:
         return msgspec.json.encode(head)
-    try:
-        msgspec.json.decode(data, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeError):
+    if _why_no_json(data) is not None:
         # Text that is no value could otherwise close the object and add members of its own.
         return json.dumps({**head, "data": data}, ensure_ascii=False).encode()[:-1]
     text = data.replace("\r", " ").replace("\n", " ").encode()
     return msgspec.json.encode({**head, "data": msgspec.Raw(text)})
+
+
+def _why_no_json(data: str) -> str | None:
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return str(error)
+    return None
+
+
+def _fault(batch: pa.RecordBatch, row: int) -> str | None:
+    """What is wrong with the `data` of a row when it is no JSON; None when it is some."""
+    data = _texts(batch.slice(row, 1), "data")[0]
+    if data is None or (why := _why_no_json(data)) is None:
+        return None
+    try:
+        parse_line(data.encode())
+    except (InvalidJsonError, UnicodeError) as error:
+        why = str(error)
+    return f"invalid JSON in 'data': {why}"
+
+
+def _record_text(batch: pa.RecordBatch, row: int) -> str:
+    """A row whose `data` is no JSON, as the record that it was to be."""
+    texts = [_texts(batch.slice(row, 1), name)[0] for name in ENVELOPE]
+    head = json.dumps(_head(texts), ensure_ascii=False)
+    return f'{head[:-1]}, "data": {texts[_DATA]}}}'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +20,17 @@ _NUMBERS = (Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64)
 _FLOATS = (Scalar.F32, Scalar.F64)
 
 
+_TAKEN: Mapping[Scalar, str] = {
+    Scalar.STRING: "string",
+    Scalar.BOOL: "boolean",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "timestamp or timestamp_ntz",
+    Scalar.F32: "float, double, any integer type or decimal",
+    Scalar.F64: "float, double, any integer type or decimal",
+    Scalar.BLOB: "binary",
+}
+
+
 def takes(prop: Property, column_type: pa.DataType) -> bool:
     """Whether a property can be filled from a column of this type; single values may still not fit."""
     if pa.types.is_null(column_type):
@@ -27,6 +40,14 @@ def takes(prop: Property, column_type: pa.DataType) -> bool:
     if prop.type.is_list:
         return _is_list(column_type) and _scalar_takes(prop.type.scalar, column_type.value_type)
     return _scalar_takes(prop.type.scalar, column_type)
+
+
+def columns_taken(prop: Property) -> str:
+    """What `takes` lets pass, in words for a message."""
+    if prop.type.is_vector:
+        return "arrays of numbers"
+    one = _TAKEN.get(prop.type.scalar, "any integer type or decimal")
+    return f"arrays of {one}" if prop.type.is_list else one
 
 
 def convert(prop: Property, column: pa.Array) -> Converted:

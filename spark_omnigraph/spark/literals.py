@@ -124,7 +124,7 @@ def _integer(column: Column, value: object) -> str:
     number = _integral(column, value)
     low, high = _INTEGER_RANGES[column.type.scalar]
     if not low <= number <= high:
-        raise BadRequestError(f"{number} is out of range for '{column.name}' of type {column.type.display()}")
+        raise BadRequestError(f"{number} is out of range for '{column.name}' of type {column.type.scalar}")
     # The negative limit of 64 bits would be read as the negation of a number that does not fit.
     return f"({number + 1} - 1)" if number == -(2**63) else str(number)
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, StorageError, nearest
 
 _SCALARS: Mapping[Scalar, DataType] = {
     Scalar.STRING: StringType(),
@@ -73,7 +73,7 @@ def select_columns(frame: StructType, columns: Sequence[str], owner: str) -> Str
     known = {f.name: f for f in frame.fields}
     for place, name in enumerate(columns):
         if name not in known:
-            raise BadRequestError(f"{owner} has no column '{name}' (it has {', '.join(known)})")
+            raise BadRequestError(f"{owner} has no column '{name}'{nearest(name, known)} (it has {', '.join(known)})")
         if name in columns[:place]:
             raise BadRequestError(f"column '{name}' is asked for twice")
     return StructType([known[name] for name in columns])

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, nearest
 from spark_omnigraph.spark.literals import NO_ROW, Column, compare, list_has, text_literal
 
 _COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -124,8 +124,8 @@ def _column(name: str, entity: EntityType) -> Column:
         return Column(name, PropType(Scalar.STRING))
     found = entity.property(name)
     if found is None:
-        known = ", ".join(entity.columns)
-        raise BadRequestError(f"'{entity.name}' has no column '{name}' to filter on (it has {known})")
+        hint, known = nearest(name, entity.columns), ", ".join(entity.columns)
+        raise BadRequestError(f"'{entity.name}' has no column '{name}' to filter on{hint} (it has {known})")
     return Column(name, found.type)
 
 

@@ -225,7 +225,7 @@ def _require_folder(root: str) -> None:
         if stat.S_ISDIR(os.stat(root).st_mode):
             return
     except (FileNotFoundError, NotADirectoryError):
-        why = "there is no such folder"
+        why = "there is no such folder; init makes a new graph"
     except OSError as error:
         raise StorageError(f"storage: cannot read {root}: {error.strerror}") from error
     raise NotFoundError(f"no graph at '{root}': {why}")

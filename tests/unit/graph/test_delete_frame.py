@@ -75,9 +75,10 @@ def test_a_frame_of_one_type_needs_no_name_in_its_rows(graph: Graph) -> None:
         (
             rows((None, None, "a"), ("City", None, "x")),
             BadRequestError,
-            "1 rows of the frame to delete name no type, or",
+            "1 row of the frame to delete has no type, or both a node type and an edge type: each must have "
+            "either 'type' or 'edge'. One has the id 'a'",
         ),
-        (rows(("City", "Twins", "a")), BadRequestError, "1 rows of the frame to delete name no type, or"),
+        (rows(("City", "Twins", "a")), BadRequestError, "1 row of the frame to delete has no type, or"),
         (rows(("City", None, None), (None, None, None)), BadRequestError, "2 rows of the frame to delete have no id"),
         (rows(("Citty", None, "x")), NotFoundError, "node type Citty is not in the schema; did you mean 'City'?"),
         (rows((None, "City", "x")), NotFoundError, "edge type City is not in the schema"),

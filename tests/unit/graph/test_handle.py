@@ -103,7 +103,7 @@ def test_what_is_no_graph_is_called_what_it_is(tmp_path: Path) -> None:
     file.write_text("{}")
     for root, why in [
         (file, "it is a file, not a folder"),
-        (tmp_path / "gone", "there is no such folder"),
+        (tmp_path / "gone", "there is no such folder; init makes a new graph"),
         (tmp_path, "no _schema.pg is there; init makes a graph"),
     ]:
         with pytest.raises(NotFoundError) as caught:

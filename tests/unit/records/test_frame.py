@@ -151,9 +151,21 @@ def test_ids_and_ends() -> None:
     [
         ("node:Thing", {"name": pa.string(), "u46": pa.int64()}, "'Thing' has no column 'u46'; did you mean 'u64'?"),
         ("node:Thing", {"u64": pa.int64()}, "column 'name' is missing"),
-        ("node:Thing", {"name": pa.int64()}, "column 'name' is int64, which 'Thing.name' (String) does not take"),
-        ("node:Thing", {"name": pa.string(), "v": pa.float32()}, "(Vector(2)) does not take"),
-        ("node:Thing", {"name": pa.string(), "i32": pa.float64()}, "(I32) does not take"),
+        (
+            "node:Thing",
+            {"name": pa.int64()},
+            "column 'name' is int64, which 'Thing.name' (String) does not take; it takes string",
+        ),
+        (
+            "node:Thing",
+            {"name": pa.string(), "v": pa.float32()},
+            "(Vector(2)) does not take; it takes arrays of numbers",
+        ),
+        (
+            "node:Thing",
+            {"name": pa.string(), "i32": pa.float64()},
+            "(I32) does not take; it takes any integer type or decimal",
+        ),
         ("edge:Marks", {"src": pa.string(), "from": pa.string()}, "mean the same"),
         ("edge:Marks", {"src": pa.string(), "dst": pa.string()}, "column 'weight' is missing"),
         ("node:Things", {"name": pa.string()}, "no node type 'Things'; did you mean 'Thing'?"),
@@ -176,6 +188,23 @@ def test_records() -> None:
         (102, Rule.KEY_MISSING),
         (103, Rule.UNKNOWN_TYPE),
     ]
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ('{"name": oops, "i32": 3}', "Expecting value at character 10"),
+        ('{"name": "b"}, "type": "Day"', "more text after the JSON value at character 14"),
+        ('{"name": "b"', "Expecting ',' delimiter at character 13"),
+    ],
+)
+def test_data_that_is_no_json_is_told_by_its_own_places(data: str, fault: str) -> None:
+    batch = pa.record_batch({"type": ["Day", "Thing"], "data": ['{"name": 1}', data]})
+    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, None, batch.schema))
+    chunk, text = decoder.decode(batch, 100)
+    (row,) = (r for r in chunk.rejected if r.line == 101)
+    assert (row.rule, row.message) == (Rule.INVALID_JSON, f"invalid JSON in 'data': {fault}")
+    assert text(101) == f'{{"type": "Thing", "data": {data}}}'
 
 
 def test_dates_outside_the_years_1_to_9999_are_bad_rows() -> None:
