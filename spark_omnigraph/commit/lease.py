@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -36,10 +36,6 @@ LONG_STAGE = 24 * 3600.0
 """Seconds for which a stage counts as alive that nobody renews."""
 _POLL = 0.05
 _POLL_MAX = 1.0
-
-
-_ENDED = json.dumps({"owner": "", "expires_at": 0.0}).encode()
-"""What a lease says that is about to be removed, should its remover die."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,34 +267,21 @@ def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
 
 def remove_orphans(store: GraphStore) -> None:
     """Removes leases that ran out and have no sidecar."""
-    end_lost(store, lost_leases(store))
+    for path in lost_leases(store):
+        store.objects.delete(path)
 
 
-def lost_leases(store: GraphStore) -> dict[str, bytes]:
-    """Paths and contents of leases that ran out and have no sidecar: their writers died before arming, or after
-    cleaning up.
-    """
-    lost = {}
+def lost_leases(store: GraphStore) -> list[str]:
+    """Paths of leases that ran out and have no sidecar: their writers died before arming, or after cleaning up."""
+    lost = []
     armed = {lease_path(sidecar.operation_id) for sidecar in pending(store)}
     for name in store.objects.list(RECOVERY):
         path = f"{RECOVERY}/{name}"
         if name.endswith(".lease") and path not in armed:
-            content = store.objects.get(path)
-            lease = lease_facts(content) if content is not None else None
-            if content is not None and lease is not None and not lease.is_live(time.time()):
-                lost[path] = content
+            lease = read_lease(store, name.removesuffix(".lease"))
+            if lease is not None and not lease.is_live(time.time()):
+                lost.append(path)
     return lost
-
-
-def end_lost(store: GraphStore, lost: Mapping[str, bytes]) -> list[str]:
-    """Removes leases as they were found, and returns their paths; one that was renewed since stays.
-
-    Each is marked by a swap first: a late heartbeat expects another content then, and does not bring it back.
-    """
-    ended = [path for path, content in lost.items() if store.objects.swap(path, content, _ENDED)]
-    if ended:
-        store.objects.delete_all(ended)
-    return ended
 
 
 def is_live(store: GraphStore, sidecar: Sidecar) -> bool:

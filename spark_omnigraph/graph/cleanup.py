@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, timezone
 
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
 from spark_omnigraph.commit.claim import abandoned, claimed
-from spark_omnigraph.commit.lease import end_lost, lost_leases
+from spark_omnigraph.commit.lease import lost_leases
 from spark_omnigraph.commit.owners import Owners, find_owners
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -118,8 +118,10 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
 def _end_lost_stages(store: GraphStore, confirm: bool) -> list[StoredObject]:
     """Leases that ran out; removed first, so that whoever still goes on with one finds that it is over."""
     stored = {each.path: each for each in store.objects.walk(RECOVERY)}
-    lost = lost_leases(store)
-    return [stored[path] for path in (end_lost(store, lost) if confirm else lost) if path in stored]
+    lost = [stored[path] for path in lost_leases(store) if path in stored]
+    if confirm and lost:
+        store.objects.delete_all([each.path for each in lost])
+    return lost
 
 
 @dataclass(slots=True)

@@ -22,9 +22,7 @@ from spark_omnigraph.commit.lease import (
     LeaseFacts,
     await_turn,
     close_stage,
-    end_lost,
     lease_path,
-    lost_leases,
     open_stage,
     read_lease,
 )
@@ -193,38 +191,3 @@ def arm_with_lease_on(graph: Graph, expires_at: float) -> str:
     lease = json.dumps({"owner": "x", "expires_at": expires_at}).encode()
     graph.store.objects.put(lease_path("01J0000000000000000000000A"), lease)
     return "01J0000000000000000000000A"
-
-
-def run_out(store: GraphStore, name: str) -> str:
-    """A lease that nobody renewed for a day."""
-    path = lease_path(name)
-    store.objects.put(path, json.dumps({"owner": "gone:1", "expires_at": time.time() - 86400}).encode())
-    return path
-
-
-def test_a_lease_that_is_renewed_after_it_was_found_lost_stays(store: GraphStore) -> None:
-    dead, late = run_out(store, "dead"), run_out(store, "late")
-    found = lost_leases(store)
-    assert sorted(found) == [dead, late]
-    renewed = json.dumps({"owner": "gone:1", "expires_at": time.time() + TERM}).encode()
-    assert store.objects.swap(late, found[late], renewed)
-    assert end_lost(store, found) == [dead]
-    assert (store.objects.get(dead), store.objects.get(late)) == (None, renewed)
-
-
-def test_a_heartbeat_between_the_mark_and_the_removal_of_a_lost_lease_does_not_land(
-    store: GraphStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = run_out(store, "late")
-    found = lost_leases(store)
-    beats: list[bool] = []
-    delete_all = Objects.delete_all
-
-    def beat_first(objects: Objects, paths: list[str]) -> None:
-        beats.append(objects.swap(path, found[path], b"renewed"))
-        assert list(lost_leases(store)) == [path]  # should the remover die here, the next one ends it
-        delete_all(objects, paths)
-
-    monkeypatch.setattr(Objects, "delete_all", beat_first)
-    assert end_lost(store, found) == [path]
-    assert (beats, store.objects.get(path)) == ([False], None)

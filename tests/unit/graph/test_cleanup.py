@@ -32,7 +32,6 @@ from spark_omnigraph.commit.owners import Owners, find_owners
 from spark_omnigraph.graph import cleanup as room
 from spark_omnigraph.graph.cleanup import CleanupReport
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.objects import SWAP_LOCK
 from spark_omnigraph.storage.residue import DatasetFiles
 from tests.support.graph_files import pins
 
@@ -140,9 +139,7 @@ def history_kept(graph: Graph, dropped: str = "///") -> Iterator[None]:
 
 
 def files(graph: Graph) -> set[str]:
-    """All files but the one at which swaps of a local folder take turns."""
-    found = (path for path in root(graph).rglob("*") if path.is_file() and path.name != SWAP_LOCK)
-    return {str(path.relative_to(root(graph))) for path in found}
+    return {str(path.relative_to(root(graph))) for path in root(graph).rglob("*") if path.is_file()}
 
 
 def paths(report: CleanupReport, reason: str | None = None) -> set[str]:
