@@ -237,7 +237,7 @@ def test_rows_go_by_id_and_nodes_take_their_edges_along(spark: SparkSession, gra
     assert sorted(str(r["id"]) for r in rows(graph, "Person")) == ["b", "c"]
     assert [(r["from"], r["to"]) for r in rows(graph, "Knows")] == [("b", "c")]
     assert graph.commits()[-1].actor == "eve"
-    with pytest.raises(BadRequestError, match="1 rows of the frame to delete have no id"):
+    with pytest.raises(BadRequestError, match="1 row of the frame to delete has no id"):
         save(spark.createDataFrame([(None,), ("b",)], "id string"), graph, node="Person", loadMode="delete")
     with pytest.raises(BadRequestError, match="needs a string column 'id', which is missing"):
         save(spark.createDataFrame([("b",)], "name string"), graph, node="Person", loadMode="delete")
