@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 SWAP_LOCK = "x_swap.lock"
 """File of a local folder at which swaps of objects in it take turns; it stays."""
+SWAP_WAIT = 10.0
+"""Seconds that a swap waits for its turn; less than a heartbeat takes to come again."""
+_SWAP_POLL = 0.005
 _BULK = 1000
 """Objects that a store removes in one request."""
 _ABSENT = (FileNotFoundError, NotFoundError)
@@ -257,7 +261,7 @@ def _list_files(folder: str) -> list[str]:
 def _swap_file(path: str, expected: bytes, content: bytes) -> bool:
     """Local file systems have no conditional replacement: swaps of one folder take turns at a lock file in it."""
     with open(os.path.join(os.path.dirname(path), SWAP_LOCK), "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _take_turn(lock)
         with open(path, "rb") as file:
             if file.read() != expected:
                 return False
@@ -266,6 +270,21 @@ def _swap_file(path: str, expected: bytes, content: bytes) -> bool:
             file.write(content)
         os.replace(fresh, path)
     return True
+
+
+def _take_turn(lock: IO[bytes]) -> None:
+    """Locks a file; StorageError when somebody holds it for long, as a process does that is stopped inside a swap."""
+    end = time.monotonic() + SWAP_WAIT
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise StorageError(
+                    f"storage: {lock.name} is locked by another process for longer than {SWAP_WAIT:g} s; one that "
+                    "stands still has to go on or to be ended"
+                ) from None
+            time.sleep(_SWAP_POLL)
 
 
 def _probe_links(path: str) -> None:
