@@ -167,7 +167,7 @@ SPARK_THRESHOLD = Option(
 )
 LOADING = (
     BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 
 VERSION = Option("version", "read this manifest version", values.positive, "N")
 SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
@@ -191,7 +191,7 @@ OUTPUT = Option("output", "write to this file instead of standard output", value
 CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 UNCHECKED = Option(
     "force",
     "with --confirm: publish besides what only compaction moved also what nobody checked",

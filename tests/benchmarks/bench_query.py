@@ -153,7 +153,7 @@ TASKS = (
     Task("full text", "$w: String",
          "match { $p: Person } return { $p.name } order { bm25($p.bio, $w) } limit 10",
          None, words, lambda source, _: {"w": f"w{source.randrange(WORDS):04d}"}),
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 
 
 def built(folder: Path, count: int) -> tuple[Graph, Tables, ladybug.Connection]:

@@ -241,7 +241,7 @@ class Maker:
         def fits(other: PropType) -> bool:
             return not other.is_list and not other.is_vector and (
                 other.scalar is of.scalar or (other.scalar.is_numeric and of.scalar.is_numeric)
-            )  # fmt: skip
+            )  # laid out as a table  # fmt: skip
 
         variable = self.source.choice(list(kinds))
         named = self._property(kinds[variable], fits)

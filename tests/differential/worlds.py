@@ -29,7 +29,7 @@ PROPERTIES = (
     ("t", "String"), ("i", "I32"), ("l", "I64"), ("u", "U32"), ("w", "U64"), ("f", "F32"), ("d", "F64"),
     ("b", "Bool"), ("day", "Date"), ("at", "DateTime"), ("e", "enum(x, y, z)"), ("ns", "[I32]"), ("ts", "[String]"),
     ("v", "Vector(2)"), ("camelCase", "I32"), ("order", "String"),
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 _VALUES: dict[Scalar, tuple[Stored, ...]] = {
     Scalar.BOOL: (True, False),
     Scalar.I32: (0, 1, 2, 3, -7, 2**31 - 1, -(2**31)),

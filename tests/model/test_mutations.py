@@ -149,7 +149,7 @@ def predicate(source: random.Random, kind: str) -> tuple[str, Callable[[Row], bo
         "N": [("pri", source.randrange(4)), ("text", source.choice("abc"))],
         "K": [("from", source.choice(NAMES)), ("to", source.choice(NAMES)), ("w", source.randrange(4))],
         "A": [("from", source.choice(["n0", "n1"])), ("to", source.choice(NAMES))],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     name, value = source.choice(choices[kind])
     operator = source.choice(list(OPERATORS) if name != "kind" else ["=", "!="])
     column = {"from": "src", "to": "dst"}.get(name, name)

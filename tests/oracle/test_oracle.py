@@ -103,7 +103,7 @@ def test_nulls_are_smallest_and_equal_rows_keep_their_order() -> None:
         ("match { $p: P } return { $p } order { nearest($p.v, [0, 0]) } limit 2", [("a",), ("c",)]),
         ("match { $p: P } return { $p } order { rrf(nearest($p.v, [0, 3]), nearest($p.v, [0, 0])) } limit 1", [("b",)]),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_answers(body: str, expected: list[tuple[Stored, ...]]) -> None:
     query = pick_query(parse_queries(f"query q() {{ {body} }}"), None)
     assert answer(CATALOG, ROWS, query, {}).rows == expected

@@ -135,8 +135,13 @@ def test_the_package_works_out_of_a_zip_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {program}", str(file)]
     ended = subprocess.run(
         [*command, str(tmp_path / "g")],
-        cwd=tmp_path, env=environ(sys.executable), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environ(sys.executable),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stderr[-3000:]
 
 

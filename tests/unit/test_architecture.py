@@ -79,13 +79,17 @@ def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
 
 
 def test_waivers_give_a_reason() -> None:
-    """`# noqa: X - why` and `# type: ignore[x]  # why`: an exception without a reason cannot be judged later."""
-    waiver = re.compile(r"#\s*(?:noqa: [A-Z0-9, ]+?|type: ignore\[[^\]]+\])(?:\s+[-#]\s*(.*))?$")
+    """`# noqa: X - why`, `# type: ignore[x]  # why`, `# why  # fmt: skip`: an exception without a reason cannot be
+    judged later.
+    """
+    waiver = re.compile(
+        r"(?:#\s*(.*\S)\s+)?# fmt: skip$|#\s*(?:noqa: [A-Z0-9, ]+?|type: ignore\[[^\]]+\])(?:\s+[-#]\s*(.*))?$"
+    )
     bare = [
         f"{shown(path)}:{number}"
-        for path in SOURCES
+        for path in (*SOURCES, *(ROOT / "tests").rglob("*.py"))
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if (found := waiver.search(line)) and len(found.group(1) or "") < 10
+        if (found := waiver.search(line)) and len(found.group(1) or found.group(2) or "") < 10
     ]
     assert bare == []
 

@@ -118,7 +118,7 @@ def test_the_plan_is_shown_and_nothing_is_read(folder: Path, capsys: pytest.Capt
         (("-e", "query q() { match { $f: Film } return { $f.nope } }"), 3, "no property `nope`"),
         (("-e", TWICE, "--format", "parquet", "--output", "x"), 3, "two columns are called 'f.title'"),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_what_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, says: str
 ) -> None:

@@ -48,7 +48,7 @@ def pending_write(graph: Graph) -> str:
         "schema_version": 2, "operation_id": name, "started_at": "1750000000000000", "branch": None,
         "actor_id": None, "writer_kind": "Load",
         "tables": [{"table_key": "node:Z", "table_path": "/z/nodes/0", "expected_version": 1, "post_commit_pin": 2}],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     graph.store.objects.put(f"__recovery/{name}.json", json.dumps(body).encode())
     return name
 
@@ -212,7 +212,7 @@ def test_index_shows_first_and_then_builds(graph: Graph, capsys: pytest.CaptureF
     assert body["result"]["indexes"][0] == {
         "table_key": FILM, "column": "id", "kind": "BTREE", "name": "id_idx", "rows": 2, "total": 2,
         "progress": "complete",
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     assert body["manifest_version"] == graph.snapshot().version
 
     _, body, err = run(capsys, "index", "--graph", graph.uri)
@@ -226,7 +226,7 @@ def test_optimize_counts_first_and_then_joins(graph: Graph, capsys: pytest.Captu
     assert (code, body["dry_run"], graph.snapshot().version) == (0, True, version)
     assert body["result"] == {
         "tables": {FILM: {"files_before": 2, "files_after": 2, "left": None}}, "indexes": [], "internal": {},
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     assert "nothing was written" in err
 
     code, body, err = run(capsys, "optimize", "--graph", graph.uri)

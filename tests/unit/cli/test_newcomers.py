@@ -82,7 +82,7 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
         ("lint binary --schema films.pg", 2, "FILE: 'binary' is not UTF-8 text"),
         ("lint q.gq --schema binary", 2, "--schema: 'binary' is not UTF-8 text"),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_a_mistake(place: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str) -> None:
     before = sorted(place.iterdir())
     capsys.readouterr()
@@ -152,7 +152,7 @@ def nobody(made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("recover --graph g --dry-run", 0, ""),
         ("cleanup --graph g", 0, ""),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_a_missing_permission(
     nobody: None, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str
 ) -> None:

@@ -18,7 +18,7 @@ def test_texts_come_as_they_were_given() -> None:
     given, mistakes = split(
         "ingest", "--graph", "g", "--input", "a", "b", "--input=c", "--max-bad-rows", "5%", "--no-index", "--dry-run",
         "--storage-option", "a=1", "--storage-option", "b=2", "--from", "dev",
-    )  # fmt: skip
+    )  # laid out as a table  # fmt: skip
     assert mistakes == []
     assert given == {
         "graph": ["g"],

@@ -30,7 +30,7 @@ from spark_omnigraph.errors import (
 KEYS = [
     "job", "version", "run_id", "graph", "branch", "status", "exit_code", "dry_run", "base_commit", "commit",
     "manifest_version", "tables", "bad_rows", "phases", "seconds", "warnings", "error",
-]  # fmt: skip
+]  # laid out as a table  # fmt: skip
 BAD_ROWS = BadRowsError(
     "3 bad rows, 0 allowed: nothing was loaded",
     BadRowSummary(3, {"range": 2, "unique": 1}, (BadRow("a", 1, 0, "T", "p", Rule.RANGE, "m", "{}"),), "bad.jsonl"),
@@ -216,7 +216,7 @@ def test_a_signal_ends_the_job_tidily(number: signal.Signals, code: int, status:
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )  # fmt: skip
+    )  # laid out as a table  # fmt: skip
     assert child.stderr is not None
     assert "ready" in child.stderr.readline()
     child.send_signal(number)
@@ -231,7 +231,7 @@ def test_a_reader_that_leaves_is_no_disaster() -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )  # fmt: skip
+    )  # laid out as a table  # fmt: skip
     assert child.stdout is not None
     child.stdout.close()
     assert child.stderr is not None

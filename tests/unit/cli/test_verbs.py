@@ -36,7 +36,7 @@ DESCRIBED = {
     "graph": "g", "branch": "main", "manifest_version": 5, "branches": ["main", "dev"],
     "nodes": {"Film": {"properties": {"name": "String", "year": "I32"}, "rows": 3201, "version": 4, "indexes": {}}},
     "edges": {"Directed": {"from": "Person", "to": "Film", "properties": {}}},
-}  # fmt: skip
+}  # laid out as a table  # fmt: skip
 
 Calls = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
 
@@ -103,7 +103,7 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
         "ingest", "--graph", "g", "--input", source, "--mode", "merge", "--branch", "dev", "--from", "base",
         "--actor", "etl", "--max-bad-rows", "5%", "--bad-rows", "bad.jsonl", "--on-duplicate", "error",
         "--unknown-fields", "ignore", "--no-index", "--dry-run", "--storage-option", "aws_region=x",
-    ])  # fmt: skip
+    ])  # laid out as a table  # fmt: skip
     assert code == 0
     assert calls[0] == ("open", ("g",), {"storage_options": {"aws_region": "x"}})
     name, args, kwargs = calls[1]
@@ -125,7 +125,7 @@ def test_ingest_reports_what_was_done(calls: Calls, source: str, capsys: pytest.
         "node:Film": {
             "read": 1200, "valid": 1199, "bad": 1, "inserted": 1000, "updated": 199, "deleted": 0, "superseded": 1
         }
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     assert body["bad_rows"] == {"total": 1, "per_rule": {"range": 1}, "report": None}
     assert body["phases"] == {"stage": 0.25}
     assert body["warnings"] == ["index of Film.title is behind"]
@@ -223,7 +223,7 @@ def test_commits_are_shown_newest_first(calls: Calls, capsys: pytest.CaptureFixt
             "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
             "created_at": "2023-11-14T22:13:20.000+00:00", "actor": "etl",
         },
-    ]  # fmt: skip
+    ]  # laid out as a table  # fmt: skip
     assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000+00:00", "c2", "dev", "5"]
 
 

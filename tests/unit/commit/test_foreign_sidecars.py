@@ -326,7 +326,7 @@ def test_a_merge_that_was_published_is_recorded_as_one(store: GraphStore) -> Non
     sidecar_of(
         store, "BranchMerge", pin(store, A, expected=shown.pin(A) - 1, confirmed=shown.pin(A)),
         merge_source_commit_id=SOURCE,
-    )  # fmt: skip
+    )  # laid out as a table  # fmt: skip
     settle(store)
     check(store, "RolledForward", "BranchMerge")
     row, _ = audit(store)
@@ -376,7 +376,7 @@ def test_a_schema_change_is_left_to_a_read_write_open_and_bars_no_reader(store: 
         store, "SchemaApply", pin(store, A),
         additional_registrations=[{"table_key": "node:C", "table_path": "nodes/c"}],
         tombstones=[{"table_key": B, "tombstone_version": 9}],
-    )  # fmt: skip
+    )  # laid out as a table  # fmt: skip
     assert settle(store, Scope.FORWARD_ONLY) == []
     assert leftovers(store) == [f"{OPERATION}.json"]
     assert (rows(store, A), rows(store, B)) == (1, 1)

@@ -68,7 +68,7 @@ class Change:
             }],
             "additional_registrations": [{"table_key": C, "table_path": self._added}],
             "tombstones": [{"table_key": B, "tombstone_version": self._entries[B].version + 1}],
-        }  # fmt: skip
+        }  # laid out as a table  # fmt: skip
         self.graph.store.objects.put(f"__recovery/{OPERATION}.json", json.dumps(body).encode())
 
     def rewrite(self) -> None:
@@ -159,7 +159,7 @@ def test_a_recovery_without_pins_that_stops(tmp_path: Path, staged: bool, point:
         "schema_version": 2, "operation_id": OPERATION, "started_at": "1750000000000000", "branch": None,
         "actor_id": None, "writer_kind": "SchemaApply", "tables": [],
         "tombstones": [{"table_key": B, "tombstone_version": pin + 1}],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     graph.store.objects.put(f"__recovery/{OPERATION}.json", json.dumps(body).encode())
     for name in FILES if staged else ():
         shutil.copy(tmp_path / "new" / name, tmp_path / "g" / f"{name}.staging")

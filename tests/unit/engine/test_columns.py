@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import lance
@@ -15,7 +15,7 @@ from spark_omnigraph.engine import columns, table
 from spark_omnigraph.engine.columns import ColumnCache
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.storage.scan import PinnedTable
-from spark_omnigraph.storage.table_reader import TableReader
+from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 ROWS = 10_000
 
@@ -28,11 +28,11 @@ class Watched(TableReader):
         self.wholes: list[list[str]] = []
         self.takes: list[int] = []
 
-    def columns(self, names):  # type: ignore[no-untyped-def]  # as in the class above
+    def columns(self, names: Sequence[str]) -> pa.Table:
         self.wholes.append(list(names))
         return super().columns(names)
 
-    def take(self, positions, names):  # type: ignore[no-untyped-def]  # as in the class above
+    def take(self, positions: Positions, names: Sequence[str]) -> pa.Table:
         self.takes.append(len(positions))
         return super().take(positions, names)
 

@@ -68,7 +68,7 @@ def test_text_columns_are_searched_alike_with_and_without_an_index(graph: Graph)
                 f'query q() {{ match {{ $d: D search($d.{column}, "{word}") }} return {{ $d.k }} }}'
             ).to_pylist())
             for column in "tu"
-        ]  # fmt: skip
+        ]  # laid out as a table  # fmt: skip
         assert found[0] == found[1]
         assert bool(found[0]) == (word in ("queens", "RIVER"))
 

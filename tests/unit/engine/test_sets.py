@@ -37,7 +37,7 @@ def test_a_range_is_known_by_its_values(values: list[int], length: int, expected
 
 def test_another_thread_that_puts_fewer_numbers_there_takes_none_away() -> None:
     class Overtaken(sets._Shared):
-        numbers = property(lambda _: np.arange(4), lambda _, __: None)  # type: ignore[assignment]  # a field there
+        numbers = property(lambda _: np.arange(4), lambda _, __: None)
 
     assert Overtaken().upto(9).tolist() == list(range(9))
 

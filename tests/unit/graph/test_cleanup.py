@@ -334,13 +334,13 @@ def sidecar_of(graph: Graph, table: str, started: float, branch: str | None = No
     pin = {
         "table_key": table, "table_path": str(folder(graph, table)),
         "expected_version": 99, "post_commit_pin": 100,
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     if branch is not None:
         pin["table_branch"] = branch
     body = {
         "schema_version": 2, "operation_id": name, "started_at": str(int(started * 1e6)), "branch": branch,
         "actor_id": None, "writer_kind": "Load", "tables": [pin],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     graph.store.objects.put(f"__recovery/{name}.json", json.dumps(body).encode())
     return name
 

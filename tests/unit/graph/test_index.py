@@ -55,7 +55,7 @@ def test_the_kind_of_an_index_follows_the_type_of_its_column(graph: Graph) -> No
     kinds = {s.column: s.kind for s in graph.indexes() if s.table_key == DOC}
     assert kinds == {
         "id": "BTREE", "slug": "INVERTED", "title": "INVERTED", "size": "BTREE", "kind": "BTREE", "v": "IVF_FLAT",
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     assert {s.column: s.kind for s in graph.indexes() if s.table_key == CITES} == dict.fromkeys(
         ("id", "src", "dst"), "BTREE"
     )

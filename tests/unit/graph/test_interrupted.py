@@ -38,7 +38,7 @@ def schema_change(graph: Graph) -> dict[str, object]:
             "expected_version": entry.version, "post_commit_pin": entry.version + 1,
         }],
         "tombstones": [{"table_key": "node:Z", "tombstone_version": 4}],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
 
 
 def assert_readable(graph: Graph) -> None:

@@ -65,7 +65,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
             edge("About", "n1", "a", "n1a"),
         ],
         options=PLAIN,
-    )  # fmt: skip
+    )  # laid out as a table  # fmt: skip
     return Path(graph.uri)
 
 
@@ -169,7 +169,7 @@ def test_a_dry_run_counts_and_writes_nothing(graph: Graph) -> None:
         (query('update Person set { name: "z" } where name = "a"'), BadRequestError, "cannot update @key"),
         (query('insert Person { name: $x }', "$x: String"), BadRequestError, "parameter 'x' not provided"),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_what_the_text_shows_is_refused_before_a_table_is_looked_at(
     graph: Graph, text: str, error: type[OmnigraphError], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,7 +318,7 @@ def test_deletes_cascade_and_count_each_row_once(graph: Graph) -> None:
     assert edges(graph) == set()
     assert dict(result.tables) == {
         ABOUT: ChangedRows(deleted=1), KNOWS: ChangedRows(deleted=3), PERSON: ChangedRows(deleted=2),
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
 
 
 def test_an_emptied_table_is_filled_again(graph: Graph) -> None:
@@ -428,7 +428,7 @@ def test_a_mutation_on_a_branch_leaves_main_alone(graph: Graph) -> None:
     entries = graph.snapshot(branch="draft").entries
     assert {key: entry.branch for key, entry in entries.items()} == {
         PERSON: "draft", KNOWS: "draft", NOTE: None, ABOUT: None,
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     with pytest.raises(NotFoundError, match="nowhere"):
         graph.mutate(query('delete Person where name = "b"'), branch="nowhere")
 

@@ -37,7 +37,7 @@ STORED: dict[Scalar, list[Value]] = {
 NUMBERS: list[Value] = [
     0, 1, -1, 2, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, 0.5, 1.5, -0.1, 0.1, 1e30, 1e300, -1e300,
     *F32, float("inf"), float("-inf"),
-]  # fmt: skip
+]  # laid out as a table  # fmt: skip
 ASKED: dict[Scalar, list[Value]] = {
     **dict.fromkeys(STORED, NUMBERS),
     Scalar.DATE: STORED[Scalar.DATE],

@@ -84,7 +84,7 @@ def test_files_are_joined_and_no_row_looks_changed(graph: Graph) -> None:
     report = graph.optimize()
     assert {key: (t.files_before, t.files_after, t.left) for key, t in report.tables.items()} == {
         DOC: (5, 1, None), CITES: (3, 1, None),
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     assert (files(graph, DOC), files(graph, CITES)) == (1, 1)
     assert sorted(graph.export()) == rows
     assert physical(graph) == before

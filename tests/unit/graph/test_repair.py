@@ -184,7 +184,7 @@ def test_a_pending_write_refuses_a_repair(graph: Graph, confirm: bool) -> None:
         "schema_version": 2, "operation_id": operation, "started_at": "1750000000000000", "branch": "elsewhere",
         "actor_id": None, "writer_kind": "Load",
         "tables": [{"table_key": CITY, "table_path": "/g/nodes/c", "expected_version": 1, "post_commit_pin": 2}],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     graph.store.objects.put(f"__recovery/{operation}.json", json.dumps(body).encode())
     with pytest.raises(RecoveryRequiredError, match=operation):
         graph.repair(confirm=confirm, force=True)

@@ -110,7 +110,7 @@ def test_a_recovery_is_a_row(tmp_path: Path) -> None:
     sidecar = {
         "schema_version": 2, "operation_id": operation, "started_at": "1750000000000000", "branch": None,
         "actor_id": "eve", "writer_kind": "Load", "tables": [{**table, **pins}],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     graph.store.objects.put(f"__recovery/{operation}.json", json.dumps(sidecar).encode())
     Graph.open(graph.uri)
     (row,) = recoveries_table(graph.store).to_pylist()

@@ -33,7 +33,7 @@ CATALOG = compile_schema("node Movie { name: String @key  age: I32? }\nedge Acte
          "T8: count needs a property or a variable, as in `count($film)`"),
         ('match { $film: Movie } return { sum("M") }', "T8: sum needs a property or a variable"),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_the_nearest_name_is_told(body: str, message: str) -> None:
     query = pick_query(parse_queries(f"query q($oldest: I32) {{ {body} }}"), None)
     with pytest.raises(QueryTypeError) as raised:

@@ -283,7 +283,7 @@ def test_every_rule_is_broken_here() -> None:
         "not { $a: Pot { vol: 1 } } not { $z mimics $a } $z: Shelf",
         "search($a.label, $s) fuzzy($a.label, $s) fuzzy($a.label, $s, $i) match_text($c.room, \"x\") = true",
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_clauses_that_are_fine(clause: str) -> None:
     check(match(clause))
 
@@ -302,7 +302,7 @@ def test_clauses_that_are_fine(clause: str) -> None:
         "nearest($a.v, $w) as s } order { s } limit 3 }",
         "count($a) as n, $a.label } order { n desc, $a.label } limit 0 }",
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_results_that_are_fine(items: str) -> None:
     check(returning(items))
 
