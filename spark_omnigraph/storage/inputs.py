@@ -191,7 +191,7 @@ def _add_local(listing: _Listing, text: str) -> None:
     if "\0" in text:
         raise BadRequestError(f"input {shortened(text)} has a zero byte, which no path has")
     try:
-        if os.path.lexists(text):
+        if _exists(text):
             listing.folder(text)
             return
         found = sorted(expand(text)) if has_magic(text) else []
@@ -202,6 +202,15 @@ def _add_local(listing: _Listing, text: str) -> None:
         raise StorageError(f"storage: cannot read input '{error.filename or text}': {error.strerror}") from error
     if not found:
         raise NotFoundError(f"input '{text}' not found: no file, folder or glob match")
+
+
+def _exists(path: str) -> bool:
+    """Whether a file, folder or link stands there. OSError where nobody may look."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _add_s3(listing: _Listing, uri: str, options: Mapping[str, str]) -> None:
