@@ -79,12 +79,14 @@ class Rule(TextEnum):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """What a message about an unknown name ends with: `; did you mean 'x'?`, or nothing where no known name is near.
+    Names that differ in case alone are the nearest.
 
     >>> "no type 'Flim'" + nearest("Flim", ["Film", "Person"])
     "no type 'Flim'; did you mean 'Film'?"
     """
-    near = get_close_matches(word, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    by_folded = {each.lower(): each for each in known}
+    near = get_close_matches(word.lower(), by_folded, n=1)
+    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
 
 
 RAW_LIMIT = 2048

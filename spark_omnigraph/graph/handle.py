@@ -26,7 +26,7 @@ from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete
 from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
-from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve
+from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve, target_of
 from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
@@ -58,6 +58,10 @@ class Where(TypedDict, total=False):
     version: int | None
     snapshot: str | None
     as_of: datetime | str | None
+
+
+State = Where | str | int | datetime
+"""One state of a graph; see `target_of` for what a single value names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +248,11 @@ class Graph:
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
-        entry = self.snapshot(**where).entries.get(table)
+        snapshot = self.snapshot(**where)
+        entry = snapshot.entries.get(table)
         if entry is None:
-            raise NotFoundError(f"table '{table}' not found in '{self.store.root}'")
+            self.catalog().require(table)
+            raise NotFoundError(f"'{table}' does not exist at manifest version {snapshot.version}")
         return entry.row_count
 
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
@@ -293,14 +299,15 @@ class Graph:
         """A commit by id. NotFoundError when no branch has it."""
         return get_commit(self.store, commit_id, parse_branch(self.branch))
 
-    def diff(self, before: Where, after: Where | None = None, *, only: DiffFilter | None = None) -> Diff:
+    def diff(self, before: State, after: State | None = None, *, only: DiffFilter | None = None) -> Diff:
         """Net changes from one state to another; `after` is by default what this handle shows.
 
-        States are given as in `at`: `g.diff({"version": 3})`, `g.diff({"branch": "main"}, {"branch": "draft"})`.
+        A state is a manifest version, a commit id, a time, a branch, or what `at` takes: `g.diff(3)`,
+        `g.diff("main", "draft")`, `g.diff({"branch": "draft", "version": 3})`.
         The cost follows the number of changes, not the size of the graph.
         """
-        later = self.snapshot() if after is None else self._state(after)
-        return diff(self.store, self.catalog(), self._state(before), later, only)
+        later = self.snapshot() if after is None else self._named(after)
+        return diff(self.store, self.catalog(), self._named(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -379,6 +386,13 @@ class Graph:
     def recoveries(self) -> list[RecoveryAudit]:
         """Audit rows of all recoveries, oldest first."""
         return read_recoveries(self.store.location)
+
+    def _named(self, state: State) -> Snapshot:
+        """A state as `diff` takes it."""
+        if isinstance(state, Mapping):
+            return self._state(state)
+        target = target_of(state)
+        return resolve(self.store, replace(target, branch=target.branch or self.branch))
 
     def _state(self, where: Where) -> Snapshot:
         """A state of the graph, on this handle's branch unless another is named."""
