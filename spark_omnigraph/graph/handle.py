@@ -27,7 +27,7 @@ from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
 from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve, target_of
-from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, index_status
+from spark_omnigraph.graph.index import ATTEMPTS, BuiltIndexes, IndexStatus, ensure_indices, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
@@ -323,9 +323,10 @@ class Graph:
         self._require_writable()
         return create_branch(self.store, name, base)
 
-    def ensure_indices(self, *, branch: str | None = None) -> list[str]:
-        """Builds the indexes that the schema asks for and that are missing, and extends those that do not cover all
-        rows; their names as `table.column`. Tables that the branch shares with another one are that one's to index.
+    def ensure_indices(self, *, branch: str | None = None) -> BuiltIndexes:
+        """Builds the indexes that the schema asks for and that are missing, extends those that do not cover all rows,
+        and builds anew what cannot be extended; a list of names as `table.column`, whose `warnings` say what could not
+        be built. Tables that the branch shares with another one are that one's to index.
         """
         self.refresh()
         return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
@@ -416,7 +417,7 @@ class Graph:
         started = time.perf_counter()
         warnings: tuple[str, ...] = ()
         try:
-            ensure_indices(self.store, branch, tables)
+            warnings = ensure_indices(self.store, branch, tables).warnings
         except OmnigraphError as error:
             warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
         return round(time.perf_counter() - started, 4), warnings

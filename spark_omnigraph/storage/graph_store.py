@@ -17,9 +17,11 @@ from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry, reduce_rows
 from spark_omnigraph.storage.commits import compact
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.handles import Dataset
+from spark_omnigraph.storage.index import IndexFiles
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
+    INDICES,
     MANIFEST,
     SCHEMA_APPLY_LOCK,
     SCHEMA_IR,
@@ -194,6 +196,21 @@ class GraphStore:
     def open_table(self, entry: TableEntry) -> LanceDataset:
         """A table exactly as a snapshot shows it."""
         return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+
+    def index_files(self, entry: TableEntry, dataset: LanceDataset) -> IndexFiles:
+        """What the index folders of an opened table hold, those of the branches that it came from included."""
+        folders: dict[int | None, str] = {None: branch_path(entry.location, entry.branch)}
+        for number, base in dataset.base_paths().items():
+            _, found, below = str(base.path).rpartition(entry.location)
+            if found:
+                folders[number] = f"{entry.location}{below}".rstrip("/")
+        sizes: dict[str, int] = {}
+        for folder in sorted(set(folders.values())):
+            prefix = f"{folder}/{INDICES}/"
+            for each in self.objects.walk(f"{folder}/{INDICES}"):
+                uuid = each.path.removeprefix(prefix).split("/", 1)[0]
+                sizes[uuid] = sizes.get(uuid, 0) + each.size
+        return IndexFiles(sizes, frozenset(folders))
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
         """A dataset of the graph by relative path, newest or at a version; StorageError when it cannot be opened."""
