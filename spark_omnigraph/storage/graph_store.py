@@ -208,8 +208,9 @@ class GraphStore:
         for folder in sorted(set(folders.values())):
             prefix = f"{folder}/{INDICES}/"
             for each in self.objects.walk(f"{folder}/{INDICES}"):
-                uuid = each.path.removeprefix(prefix).split("/", 1)[0]
-                sizes[uuid] = sizes.get(uuid, 0) + each.size
+                uuid, _, name = each.path.removeprefix(prefix).partition("/")
+                # What a text index is put together from stays beside it, and is no part of it.
+                sizes[uuid] = sizes.get(uuid, 0) + (0 if name.startswith("staging/") else each.size)
         return IndexFiles(sizes, frozenset(folders))
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
