@@ -109,8 +109,8 @@ class Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
         Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
-        (RecoveryRequiredError when one cannot be); a read-only open always works. NotFoundError for a missing graph or
-        branch.
+        (RecoveryRequiredError when one cannot be); a read-only open changes nothing. NotFoundError for a missing graph
+        or branch, UnsupportedFormatError for a graph of a format that this release does not know.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
@@ -118,10 +118,11 @@ class Graph:
         name = parse_branch(branch)
         store.require_branch(name)
         recovered: tuple[Recovered, ...] = ()
+        manifests = [store.manifest(each) for each in {None, name}]
         if mode == "rw":
             store.objects.probe(RECOVERY)
-            for each in {None, name}:
-                migrate(store.manifest(each))
+            for manifest in manifests:
+                migrate(manifest)
             recovered = tuple(recover(store, lambda: current_hash(store)))
         read_contract(store)
         return cls(store, mode == "rw", ReadTarget(display(name)), recovered)

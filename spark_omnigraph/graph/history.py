@@ -72,13 +72,13 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
 def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
     """Commits that a branch sees, oldest first."""
     name = parse_branch(branch)
-    store.require_branch(name)
+    store.manifest(name)
     return in_order(read_commits(store.location, name))
 
 
 def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
     """A commit by id, looked for on this branch first, then on every other."""
-    store.require_branch(branch)
+    store.manifest(branch)
     others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
     for name in (branch, *others):
         found = find_commit(store.location, name, commit_id)
@@ -90,7 +90,7 @@ def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> 
 
 
 def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
-    store.require_branch(branch)
+    store.manifest(branch)
     moment = time_micros(as_of)
     commits = in_order(read_commits(store.location, branch))
     earlier = [c for c in commits if c.created_at <= moment]

@@ -13,9 +13,11 @@ import pytest
 from lance import LanceDataset, LanceOperation, Transaction
 
 from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.graph import index as graph_index
 from spark_omnigraph.storage import index as storage_index
+from spark_omnigraph.storage.graph_store import GraphStore
 
 SCHEMA = """
 node Doc { slug: String @key  title: String @index  size: I32 @index  v: Vector(2)? @index }
@@ -189,11 +191,11 @@ def test_an_index_that_cannot_be_built_holds_up_no_other(graph: Graph, monkeypat
 def test_what_lance_refuses_in_one_write_is_built_one_by_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     real = graph_index.commit
 
-    def refuse(store: object, prepared: object, *rest: object) -> object:
-        segments = [s for write in prepared.writes for s in write.change.segments]  # type: ignore[attr-defined]
+    def refuse(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> object:
+        segments = [s for write in prepared.writes for s in write.change.segments]
         if any(segment.name == "size_idx" for segment in segments):
             raise StorageError("storage: refused by the test")
-        return real(store, prepared, *rest)  # type: ignore[arg-type]
+        return real(store, prepared, schema_hash)
 
     monkeypatch.setattr(graph_index, "commit", refuse)
     built = graph.ensure_indices()
