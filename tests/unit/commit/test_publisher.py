@@ -14,7 +14,7 @@ from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, sentinel_facts
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import SCHEMA_VERSION_KEY
+from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.manifest_table import publish_rows
 from spark_omnigraph.storage.stamp import read_format
 
@@ -33,7 +33,7 @@ def publication(operation: str = "op", expected: int = 1) -> Publication:
 
 
 def stamp(store: GraphStore, version: str) -> None:
-    store.manifest(None).update_schema_metadata({SCHEMA_VERSION_KEY: version})
+    store.open_dataset(MANIFEST).update_schema_metadata({SCHEMA_VERSION_KEY: version})
 
 
 def test_a_manifest_of_a_newer_format_is_not_written(store: GraphStore) -> None:
