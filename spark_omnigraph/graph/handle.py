@@ -387,6 +387,7 @@ class Graph:
 
     def recoveries(self) -> list[RecoveryAudit]:
         """Audit rows of all recoveries, oldest first."""
+        self.store.manifest(None)
         return read_recoveries(self.store.location)
 
     def _named(self, state: State) -> Snapshot:

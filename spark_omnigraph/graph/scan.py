@@ -125,6 +125,7 @@ def branches_table(store: GraphStore) -> pa.Table:
 
 def recoveries_table(store: GraphStore) -> pa.Table:
     """Interrupted writes that were finished or undone, oldest first; `outcomes` is JSON."""
+    store.manifest(None)
     return _table((astuple(audit) for audit in read_recoveries(store.location)), RECOVERIES)
 
 
