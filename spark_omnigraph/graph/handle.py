@@ -158,7 +158,7 @@ class Graph:
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
 
-        Whoever opens a table by other means opens it at its version here: what is newer may be no part of the graph yet.
+        Whoever opens a table by other means opens it at its version here: what is newer may not be published yet.
 
         A pinned handle shows its own state alone: BadRequestError for any other.
         """
