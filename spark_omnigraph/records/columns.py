@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN
-from spark_omnigraph.catalog.types import Property, PropType, Scalar
+from spark_omnigraph.catalog.types import INTEGER_RANGES, Property, PropType, Scalar
 from spark_omnigraph.records.arrow_schema import BLOB, property_type
 from spark_omnigraph.records.date_columns import read_dates, read_datetimes
-from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, FLOAT_INTEGERS, INTEGER_RANGES
+from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, FLOAT_INTEGERS
 from spark_omnigraph.records.values import BadValueError, read_blob
 
 Bools = npt.NDArray[np.bool_]

@@ -9,6 +9,8 @@ import json
 import re
 from collections import Counter
 
+from spark_omnigraph.catalog.numbers import Real
+
 MAX_DEPTH = 128
 """Nesting beyond this is refused, as other engines do. Records themselves nest three deep."""
 
@@ -21,17 +23,6 @@ _LONGEST_INTEGER = 400
 
 class InvalidJsonError(ValueError):
     """The line is not one JSON object; the text says what is wrong and where."""
-
-
-class Real(float):
-    """A number written with a fraction or an exponent (or too long, or `-0`), and how it was written."""
-
-    text: str
-
-    def __new__(cls, text: str) -> Real:
-        real = super().__new__(cls, text)
-        real.text = text
-        return real
 
 
 class Members(dict[str, object]):

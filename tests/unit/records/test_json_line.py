@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_omnigraph.records.json_line import InvalidJsonError, Real, parse_line, show
+from spark_omnigraph.catalog.numbers import Real
+from spark_omnigraph.records.json_line import InvalidJsonError, parse_line, show
 
 
 @pytest.mark.parametrize(
