@@ -56,6 +56,7 @@ class Rule(TextEnum):
     """Stable names of the rules a bad row can break."""
 
     INVALID_JSON = "invalid_json"
+    INVALID_TEXT = "invalid_text"
     INVALID_ENVELOPE = "invalid_envelope"
     UNKNOWN_TYPE = "unknown_type"
     MISSING_ENDPOINT = "missing_endpoint"
@@ -67,6 +68,7 @@ class Rule(TextEnum):
     INVALID_BLOB = "invalid_blob"
     REQUIRED = "required"
     KEY_MISSING = "key_missing"
+    KEY_TOO_LONG = "key_too_long"
     ID_MISMATCH = "id_mismatch"
     ENUM = "enum"
     RANGE = "range"

@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 RULES: Mapping[Rule, str] = {
     Rule.INVALID_JSON: "the line is not one JSON value",
+    Rule.INVALID_TEXT: "text of a frame that is no UTF-8: a byte that belongs to no character, half of a surrogate pair",
     Rule.INVALID_ENVELOPE: "the record is not `{type, data}` or `{edge, from, to, data}`",
     Rule.UNKNOWN_TYPE: "the schema has no such node or edge type",
     Rule.MISSING_ENDPOINT: "an edge without `from` or `to`",
@@ -30,6 +31,7 @@ RULES: Mapping[Rule, str] = {
     Rule.INVALID_BLOB: "neither base64 nor a URI that may be stored",
     Rule.REQUIRED: "a property without `?` is missing or null",
     Rule.KEY_MISSING: "a property of the key is missing or null",
+    Rule.KEY_TOO_LONG: "an id, key, `from` or `to` of more than 8,192 bytes in UTF-8",
     Rule.ID_MISMATCH: "an `id` that is not what the key says",
     Rule.ENUM: "a value that the enumeration does not list",
     Rule.RANGE: "a value outside `@range`",

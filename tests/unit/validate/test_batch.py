@@ -5,7 +5,7 @@ import pytest
 
 from spark_omnigraph.errors import ConstraintError, Rule
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.validate.batch import BatchChecker, RowViolation, number_text
+from spark_omnigraph.validate.batch import LONGEST_ID, BatchChecker, RowViolation, number_text
 
 CATALOG = compile_schema(
     """
@@ -152,3 +152,20 @@ def test_an_invalid_pattern_fails_the_first_batch_whatever_it_holds(values: list
 )
 def test_numbers_in_messages(value: float, text: str) -> None:
     assert number_text(value) == text
+
+
+def test_an_id_has_a_bound_in_bytes() -> None:
+    longest, longer = "é" * (LONGEST_ID // 2), "é" * (LONGEST_ID // 2) + "x"
+    nodes = accounts(login=[longest, longer])
+    nodes = nodes.append_column("id", nodes.column("login"))
+    message = "the key of Acct has 8193 bytes; ids and keys may have 8192"
+    assert ACCT.check(nodes) == [RowViolation(1, "login", Rule.KEY_TOO_LONG, message)]
+    ids, ends = ["e", longer, "f", "g"], ["a", "a", longer, "b"]
+    edges = pa.table({"id": ids, "src": ends, "dst": ["a", "a", "a", longer], "role": [None] * 4})
+    edges = edges.set_column(3, "role", pa.nulls(4, pa.string()))
+    found = BatchChecker(CATALOG.edges["Joins"]).check(edges.append_column("since", pa.nulls(4, pa.int32())))
+    assert [(v.row, v.field, v.rule) for v in found if v.rule is Rule.KEY_TOO_LONG] == [
+        (1, "id", Rule.KEY_TOO_LONG),
+        (2, "from", Rule.KEY_TOO_LONG),
+        (3, "to", Rule.KEY_TOO_LONG),
+    ]
