@@ -25,6 +25,7 @@ from spark_omnigraph.records.endpoints import end_ids
 from spark_omnigraph.records.frame_columns import columns_taken, convert, takes
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.keys import key_columns, key_ids
+from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.plan import EndForm
 from spark_omnigraph.records.record_text import record_text
@@ -147,12 +148,45 @@ class FrameDecoder:
 
     def decode(self, batch: pa.RecordBatch, first: int) -> Decoded:
         """What the rows are, the first of which is line `first`, and a function that gives the text of a line."""
+        if self._entity is not None:
+            batch = batch.select([source for _, source in self._plan.sources])
+        found = legible_batch(batch)
+        bad = found.bad_rows
+        if not bad.any():
+            return self._decode_legible(found.batch, first)
+        decoded, text = self._decode_legible(found.batch.filter(pa.array(~bad)), 0)
+        return self._with_illegible(decoded, found, bad, first), _placed(text, bad, first)
+
+    def _decode_legible(self, batch: pa.RecordBatch, first: int) -> Decoded:
         if self._entity is None:
             return self._decode_records(batch, first)
-        renamed = pa.RecordBatch.from_arrays(
-            [batch.column(source) for _, source in self._plan.sources], names=[name for name, _ in self._plan.sources]
-        )
+        renamed = batch.rename_columns([name for name, _ in self._plan.sources])
         return self._decode_rows(self._entity, renamed, first)
+
+    def _with_illegible(self, decoded: DecodedChunk, found: LegibleBatch, bad: Bools, first: int) -> DecodedChunk:
+        """What was decoded of the other rows, at their places, and the rows whose text is none as bad ones."""
+        places = np.flatnonzero(~bad) + first
+        tables = tuple(replace(t, lines=places[t.lines]) for t in decoded.tables)
+        moved = [replace(r, line=int(places[r.line])) for r in decoded.rejected]
+        illegible = [self._illegible(found, int(row), first) for row in np.flatnonzero(bad)]
+        rejected = sorted([*moved, *illegible], key=lambda r: r.line)
+        read = Counter(decoded.read)
+        read[self._entity.table_key if self._entity is not None else ""] += len(illegible)
+        return DecodedChunk(tables, tuple(rejected), dict(read))
+
+    def _illegible(self, found: LegibleBatch, row: int, first: int) -> Rejected:
+        names, one = found.columns_of(row), found.batch.slice(row, 1)
+        if self._entity is not None:
+            stored = {source: name for name, source in self._plan.sources}
+            raw = record_text(self._entity, one.take([0]).rename_columns([name for name, _ in self._plan.sources]))[0]
+            kind, is_edge = self._entity.name, isinstance(self._entity, EdgeType)
+            field = _END_NAMES.get(stored[names[0]], stored[names[0]])
+        else:
+            raw = json.dumps({name: _texts(one, name)[0] for name in one.schema.names}, ensure_ascii=False)[:RAW_LIMIT]
+            node, edge = _texts(one, "type")[0], _texts(one, "edge")[0]
+            kind, is_edge, field = node if node is not None else edge, node is None and edge is not None, names[0]
+        message = why_illegible(names, one.column(names[0]))
+        return Rejected(first + row, 0, kind, field, Rule.INVALID_TEXT, message, raw, is_edge)
 
     def _decode_records(self, batch: pa.RecordBatch, first: int) -> Decoded:
         lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
@@ -221,6 +255,12 @@ class FrameDecoder:
         explicit = any(t.explicit_ids for t in tables)
         table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines[order], explicit)
         return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
+
+
+def _placed(text: Callable[[int], str], bad: Bools, first: int) -> Callable[[int], str]:
+    """The function that gives the text of a line, told the place of a row among all instead of that among good ones."""
+    among_good = np.cumsum(~bad) - 1
+    return lambda line: text(int(among_good[line - first]))
 
 
 def _named(entity: EntityType, row: Rejected) -> Rejected:
