@@ -9,7 +9,7 @@ _LONGEST = 400
 """Digits; longer integers exceed every type, and spelling them out takes time that grows with the square."""
 _LONGEST_EXPONENT = 18
 """Digits of an exponent; a text of so many digits before or after its point fits in no memory."""
-BEYOND = 10**_LONGEST
+BEYOND: int = 10**_LONGEST
 """Stands for every integer that is so large, with their sign."""
 
 
@@ -42,7 +42,7 @@ def integer_of(text: str) -> int | None:
     zeros = len(digits) - len(significant) - len(found[3]) + _exponent(found[4], found[5])
     if zeros < 0:
         return None
-    whole = BEYOND if len(significant) + zeros > _LONGEST else int(significant) * 10**zeros
+    whole: int = BEYOND if len(significant) + zeros > _LONGEST else int(significant) * 10**zeros
     return -whole if found[1] == "-" else whole
 
 

@@ -77,7 +77,9 @@ def frame_ids(batches: Iterable[pa.RecordBatch], table_key: str | None) -> Frame
         for kind, types in named.items():
             for name in _distinct(types):
                 found[f"{kind}:{name}"].update(_distinct(batch.column("id").filter(pc.equal(types, name))))
-    return FrameIds({key: tuple(sorted(ids)) for key, ids in found.items()}, nulls, unnamed, example, texts.bad, texts.fault)
+    return FrameIds(
+        {key: tuple(sorted(ids)) for key, ids in found.items()}, nulls, unnamed, example, texts.bad, texts.fault
+    )
 
 
 class _LegibleTexts:
@@ -106,7 +108,8 @@ class _LegibleTexts:
 def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRequest) -> DeleteReport:
     """Deletes the ids of all partitions in one commit, as `delete_ids` does; `request.ids` is not looked at.
 
-    BadRequestError for rows whose text is no UTF-8, without an id, or whose type is not told; NotFoundError for a type that the graph lacks.
+    BadRequestError for rows whose text is no UTF-8, that have no id, or whose type is not told; NotFoundError for a
+    type that the graph lacks.
     """
     told = list(parts)
     if illegible := sum(part.illegible for part in told):

@@ -44,12 +44,21 @@ def export_records(
 def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str, entity_id: str) -> Row | None:
     """One row by id, with the values that export writes; None when table or row do not exist."""
     entity, entry = catalog.table(table_key), snapshot.entries.get(table_key)
-    if entity is None or entry is None:
+    if entity is None or entry is None or not _is_text(entity_id):
         return None
     for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), is_text_of("id", [entity_id])):
         for row in _rows(entity, batch):
             return row
     return None
+
+
+def _is_text(entity_id: str) -> bool:
+    """Whether an id can be stored: half of a surrogate pair has no bytes in UTF-8."""
+    try:
+        entity_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> list[EntityType]:

@@ -212,7 +212,7 @@ def _padded_vectors(
 def with_items(lists: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
     """The same lists with other items. `items` runs along `lists.values`."""
     mask = lists.is_null() if lists.null_count else None
-    # Arrow takes no mask with the offsets of a part of a longer array; seen through numpy they are an array of their own.
+    # Arrow takes no mask with offsets that are a part of an array; seen through numpy they are an array of their own.
     offsets = pa.array(np.asarray(lists.offsets))
     return pa.ListArray.from_arrays(offsets, items, type=target, mask=mask)
 

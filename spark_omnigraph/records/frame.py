@@ -176,6 +176,7 @@ class FrameDecoder:
 
     def _illegible(self, found: LegibleBatch, row: int, first: int) -> Rejected:
         names, one = found.columns_of(row), found.batch.slice(row, 1)
+        kind: str | None
         if self._entity is not None:
             stored = {source: name for name, source in self._plan.sources}
             raw = record_text(self._entity, one.take([0]).rename_columns([name for name, _ in self._plan.sources]))[0]

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 
 from spark_omnigraph.catalog.numbers import BEYOND, Real, integer_of
-from spark_omnigraph.catalog.types import INTEGER_RANGES, Scalar
+from spark_omnigraph.catalog.types import Scalar
 
 STORED_NAMES = {
     Scalar.I32: "Int32",

@@ -75,10 +75,10 @@ def why_illegible(names: Sequence[str], column: pa.Array) -> str:
 
 
 def shown_bytes(text: str) -> str:
-    """A text that `legible` gave back, shortened so that the first of its bad bytes is seen.
+    r"""A text that `legible` gave back, shortened so that the first of its bad bytes is seen.
 
-    >>> shown_bytes("a" * 100 + "\\\\xff" + "b" * 100)
-    '…aaaaaaaaaaaaaaaaaaaa\\\\xffbbbbbbbbbbbbbbbb…'
+    >>> shown_bytes("a" * 100 + "\\xff" + "b" * 100)
+    '…aaaaaaaaaaaaaaaaaaaa\\xffbbbbbbbbbbbbbbbb…'
     """
     start = max(0, text.find("\\x") - _BEFORE)
     end = start + _SHOWN
@@ -123,10 +123,12 @@ def _legible_dictionary(column: pa.DictionaryArray) -> tuple[pa.Array, Bools | N
 
 
 def _legible_lists(column: pa.ListArray | pa.LargeListArray) -> tuple[pa.Array, Bools | None]:
-    items, bad = legible(column.values)
+    offsets = np.asarray(column.offsets)
+    # A part of a longer array has the items of all; only its own are looked at.
+    items, bad = legible(column.values.slice(offsets[0], offsets[-1] - offsets[0]))
     if bad is None:
         return column, None
-    rows = rows_of_items(column, bad)
     mask = column.is_null() if column.null_count else None
-    clean = type(column).from_arrays(pa.array(np.asarray(column.offsets)), items, mask=mask)
+    clean = type(column).from_arrays(pa.array(offsets - offsets[0]), items, mask=mask)
+    rows = rows_of_items(clean, bad)
     return clean, np.zeros(len(column), dtype=bool) if rows is None else rows

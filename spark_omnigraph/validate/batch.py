@@ -16,7 +16,6 @@ from spark_omnigraph.catalog.types import Bound, Check, EntityType, NodeType, Pr
 from spark_omnigraph.errors import ConstraintError, Rule
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
-
 LONGEST_ID = 8192
 """Bytes in UTF-8 of an id, and so of a key, `from` and `to`. No URL or path that is in use is longer, indexes of other
 databases end near it, and a page of an index, which holds 4,096 ids, stays within 32 MB.

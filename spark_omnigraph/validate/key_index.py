@@ -110,7 +110,7 @@ def hash_strings(values: pa.Array) -> _Hashes:
     """A 64-bit hash of each string; nulls hash like the empty string.
 
     Short strings are mixed together, eight bytes of each at a time, so one long string would have its steps run for
-    itself: strings of more than 256 bytes are hashed one by one. The cost is that of the bytes, however they are spread.
+    itself: strings of more than 256 bytes are hashed one by one. So the cost is that of the bytes, however spread.
     """
     count = len(values)
     if not count:
@@ -135,7 +135,7 @@ def hash_strings(values: pa.Array) -> _Hashes:
 
 
 def _hash_long(text: npt.NDArray[np.uint8]) -> np.uint64:
-    return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=_WORD).digest(), "little"))
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.tobytes(), digest_size=_WORD).digest(), "little"))
 
 
 def _mix(hashes: _Hashes, words: _Hashes, places: Positions, lengths: npt.NDArray[np.int32]) -> None:

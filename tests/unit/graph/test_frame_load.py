@@ -309,3 +309,23 @@ def test_a_refused_row_shows_the_unique_value_behind_its_blob(tmp_path: Path) ->
         write(g, "node:File", rows)
     [row] = caught.value.summary.sample
     assert json.loads(row.raw) == {"type": "File", "data": {"id": "y", "hash": "h"}}
+
+
+def test_text_that_nobody_could_read_back_is_a_bad_row(graph: Graph) -> None:
+    names = pa.array([b"a", b"\xff", b"c", b"d"]).view(pa.string())
+    mails = pa.array([b"a@x", None, b"c\xed\xa0\x80", None]).view(pa.string())
+    frame = pa.table({"name": names, "mail": mails, "age": [1, 2, 3, 4]})
+    with pytest.raises(BadRowsError) as refused:
+        write(graph, "node:Person", frame)
+    assert [(r.line, r.field, str(r.rule)) for r in refused.value.summary.sample] == [
+        (2, "name", "invalid_text"),
+        (3, "mail", "invalid_text"),
+    ]
+    assert graph.count("node:Person") == 0
+    report = write(graph, "node:Person", frame, max_bad_rows=2)
+    assert report.bad_rows.per_rule == {"invalid_text": 2}
+    assert [json.loads(line)["data"] for line in graph.export()] == [
+        {"id": "a", "name": "a", "mail": "a@x", "age": 1},
+        {"id": "d", "name": "d", "mail": None, "age": 4},
+    ]
+    graph.optimize()
