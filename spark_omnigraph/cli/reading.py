@@ -9,7 +9,9 @@ from datetime import datetime, timezone
 
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import counted, say_table, speaker
+from spark_omnigraph.cli.values import whole_number
 from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.changes import DiffFilter
 from spark_omnigraph.graph.handle import Graph, Where
 from spark_omnigraph.manifest.lineage import Commit
@@ -70,11 +72,18 @@ def list_branches(job: Job) -> Outcome:
 
 def _state(text: str) -> Where:
     """What a state's text names: a number is a manifest version, a ULID a commit, a date a time, else a branch."""
-    if text.isdecimal():
-        return {"version": int(text)}
+    if text.isascii() and text.isdecimal():
+        return {"version": _version(text)}
     if _COMMIT.fullmatch(text):
         return {"snapshot": text}
     return {"as_of": text} if _TIME.match(text) else {"branch": text}
+
+
+def _version(text: str) -> int:
+    try:
+        return whole_number(text) or 0
+    except ValueError as error:
+        raise UsageError(f"manifest version {error}") from None
 
 
 def _write_lines(job: Job, lines: Iterable[str]) -> int:
@@ -85,7 +94,7 @@ def _write_lines(job: Job, lines: Iterable[str]) -> int:
             job.emit(line)
             count += 1
         return count
-    with whole_file(job.config.output) as file:
+    with whole_file(job.config.output, job.host.storage_options(job.config)) as file:
         for line in lines:
             file.write(line + "\n")
             count += 1
