@@ -6,9 +6,9 @@ endpoints, cardinality. Rows found bad are dropped from the staged tables and re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 
@@ -43,13 +43,19 @@ _RETURNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Rows of one table that break one rule; `message(i)` is the text for `rows[i]`."""
+    """Rows of one table that break one rule; `message(i)` is the text for `rows[i]`.
+
+    `holders`, where there are some, are the rows of the table that were there first, one for each of `rows`. `ids` are
+    those of all rows of the table, None where the input gives none.
+    """
 
     table_key: str
     field: str | None
     rule: Rule
     rows: Rows
     message: Callable[[int], str]
+    holders: Rows | None = None
+    ids: pa.ChunkedArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ class LoadChecker:
         entity = self._entity(table)
         found = self._check_ids(table, entity)
         passes = 0
-        while more := self._check_rules(table, entity, mentioned):
+        while more := self._check_rules(table, entity, mentioned, () if passes else found):
             found += more
             if self._mode is not LoadMode.MERGE:
                 break
@@ -119,13 +125,17 @@ class LoadChecker:
             table.load(["id"])
         return found
 
-    def _check_rules(self, table: RowsToCheck, entity: EntityType, mentioned: frozenset[str]) -> list[Finding]:
+    def _check_rules(
+        self, table: RowsToCheck, entity: EntityType, mentioned: frozenset[str], refused: Sequence[Finding]
+    ) -> list[Finding]:
+        """Findings of one pass. Of rows that were refused just before, the ends are looked at too."""
         found: list[Finding] = []
         for unique in unique_probes(entity):
             if table.changed is None or table.changed.intersection(unique.columns):
                 found += self._check_unique(table, unique)
         if isinstance(entity, EdgeType):
-            found += self._check_endpoints(table, endpoint_probes(entity), mentioned)
+            looked_at = _with_refused(table, [*refused, *found])
+            found += self._check_endpoints(table, endpoint_probes(entity), mentioned, looked_at)
             for cardinality in cardinality_probes(entity):
                 found += self._check_cardinality(table, entity, cardinality)
         return found
@@ -142,7 +152,7 @@ class LoadChecker:
         ids = table.column("id")
         if all_distinct(ids):
             return []
-        later = _repeats([ids], table, keep_last=self._last_wins)
+        later, holders = _repeats([ids], table, keep_last=self._last_wins)
         if self._last_wins:
             table.drop(later)
             self._superseded[table.table_key] = later
@@ -154,7 +164,7 @@ class LoadChecker:
             value = ids[int(later[i])].as_py()
             return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
 
-        return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
+        return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message, holders), table)
 
     def _bring_back(self, table: RowsToCheck, refused: list[Finding]) -> None:
         """Takes, for each refused row, the last record that it superseded."""
@@ -175,8 +185,9 @@ class LoadChecker:
     def _check_unique(self, table: RowsToCheck, probe: UniqueProbe) -> list[Finding]:
         table.load(["id", *probe.columns])
         columns = [one_zero(table.column(name)) for name in probe.columns]
-        later = _repeats(columns, table, keep_last=False)
-        repeated = _found(self._unique_finding(table, probe, later, f"an earlier {table.unit}"), table)
+        later, holders = _repeats(columns, table, keep_last=False)
+        earlier = self._unique_finding(table, probe, later, f"an earlier {table.unit}")
+        repeated = _found(replace(earlier, holders=holders), table)
         taken = self._held_by_stored(table, probe)
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
@@ -214,7 +225,11 @@ class LoadChecker:
         return found[np.argsort(table.input_rank[found])] if len(found) else found
 
     def _check_endpoints(
-        self, table: RowsToCheck, probes: tuple[EndpointProbe, ...], mentioned: frozenset[str]
+        self,
+        table: RowsToCheck,
+        probes: tuple[EndpointProbe, ...],
+        mentioned: frozenset[str],
+        looked_at: npt.NDArray[np.bool_],
     ) -> list[Finding]:
         """Looks at one staged file at a time: edges are many, and two passes cost less than keeping their ends."""
         unknown: dict[str, list[pa.Array]] = {probe.column: [] for probe in probes}
@@ -224,7 +239,8 @@ class LoadChecker:
         missing = {p.column: self._not_stored(unknown[p.column], p.node_key, mentioned) for p in probes}
         if not any(len(values) for values in missing.values()):
             return []
-        return [found for probe in probes for found in self._dangling(table, probe, missing[probe.column])]
+        findings = [self._dangling(table, probe, missing[probe.column], looked_at) for probe in probes]
+        return [found for finding in findings for found in _found(finding, table)]
 
     def _not_staged(self, values: pa.ChunkedArray, node_key: str) -> pa.Array:
         """The distinct values that are no id of a staged row."""
@@ -241,13 +257,15 @@ class LoadChecker:
         stored = stored_among(target.open(self._options), "id", values)
         return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
 
-    def _dangling(self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array) -> list[Finding]:
+    def _dangling(
+        self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array, looked_at: npt.NDArray[np.bool_]
+    ) -> Finding:
         rows: list[Rows] = []
         names: list[pa.Array] = []
         for first, ends in table.files([probe.column]):
             values = ends.column(probe.column)
-            live = ~table.dropped[first : first + len(values)]
-            bad = np.flatnonzero(np.asarray(pc.is_in(values, value_set=missing)) & live)
+            bad = np.asarray(pc.is_in(values, value_set=missing)) & looked_at[first : first + len(values)]
+            bad = np.flatnonzero(bad)
             rows.append(bad + first)
             names += values.take(pa.array(bad)).chunks
         values = pa.chunked_array(names, pa.string())
@@ -257,7 +275,7 @@ class LoadChecker:
         def message(i: int) -> str:
             return f"{probe.column} '{values[i].as_py()}' not found in {node}"
 
-        return _found(Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message), table)
+        return Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message)
 
     def _staged_ids(self, node_key: str) -> KeyIndex | None:
         """Index of the ids of a node table's staged rows, made once for all edge tables."""
@@ -353,11 +371,20 @@ def _found(finding: Finding, table: RowsToCheck) -> list[Finding]:
     if not len(finding.rows):
         return []
     table.drop(finding.rows)
-    return [finding]
+    return [replace(finding, ids=table.column("id") if table.given_ids else None)]
 
 
-def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> Rows:
-    """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order.
+def _with_refused(table: RowsToCheck, findings: Sequence[Finding]) -> npt.NDArray[np.bool_]:
+    """The rows that are not dropped, and those of the findings."""
+    rows: npt.NDArray[np.bool_] = ~table.dropped
+    for finding in findings:
+        rows[finding.rows] = True
+    return rows
+
+
+def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> tuple[Rows, Rows]:
+    """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order; and
+    for each the one kept.
 
     Tuples with a null are exempt; dropped rows do not count.
     """
@@ -370,7 +397,7 @@ def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool
     groups = rows.append_column("row", pa.array(live)).group_by(names).aggregate([("row", "count")])
     repeated = groups.filter(pc.greater(groups.column("row_count"), 1)).select(names)
     if not repeated.num_rows:
-        return np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     repeated = repeated.append_column("group", pa.array(np.arange(repeated.num_rows)))
     joined = rows.append_column("row", pa.array(live)).join(repeated, keys=names, join_type="inner")
     at, group = np.asarray(joined.column("row")), np.asarray(joined.column("group"))
@@ -379,8 +406,9 @@ def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool
     at, group = at[order], group[order]
     is_first = np.ones(len(at), dtype=bool)
     is_first[1:] = group[1:] != group[:-1]
-    later = at[~is_first]
-    return later[np.argsort(table.input_rank[later])]
+    later, kept = at[~is_first], at[is_first][np.cumsum(is_first) - 1][~is_first]
+    order = np.argsort(table.input_rank[later])
+    return later[order], kept[order]
 
 
 def one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
