@@ -111,9 +111,9 @@ class Mistake:
 class BadRow:
     """One refused record: where it stands, which rules it breaks, and its text.
 
-    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`, `rule`
-    and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the record
-    gives, by its key or outright.
+    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
+    `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
+    record gives, by its key or outright.
     """
 
     file: str

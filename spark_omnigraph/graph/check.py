@@ -264,8 +264,8 @@ class LoadChecker:
         names: list[pa.Array] = []
         for first, ends in table.files([probe.column]):
             values = ends.column(probe.column)
-            bad = np.asarray(pc.is_in(values, value_set=missing)) & looked_at[first : first + len(values)]
-            bad = np.flatnonzero(bad)
+            lost = np.asarray(pc.is_in(values, value_set=missing))
+            bad = np.flatnonzero(lost & looked_at[first : first + len(values)])
             rows.append(bad + first)
             names += values.take(pa.array(bad)).chunks
         values = pa.chunked_array(names, pa.string())

@@ -84,7 +84,7 @@ def write_report(
     path: str | None,
     storage_options: Mapping[str, str] | None = None,
 ) -> BadRowSummary:
-    """Counts and samples all bad rows, and writes them to `path`, a file or `s3://…`, when one is given: a JSON line each.
+    """Counts and samples all bad rows, and writes them, a JSON line each, to `path` when one is given: file or `s3://…`.
 
     `found` are rows from the checks of the whole graph. Of what tasks refused, one range is in memory at a time.
     """

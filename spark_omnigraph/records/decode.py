@@ -52,8 +52,8 @@ class Rejected:
     """A bad line: 0-based line in the range, byte offset in the file, and what is wrong with it.
 
     `record_type` is the type as the record names it; `is_edge` says which kind of type that is. `id` is the id that the
-    record gives. `further` are the mistakes after the first. `values` are columns of a record that could be read all the
-    same: other rules may be asked about them.
+    record gives. `further` are the mistakes after the first. `values` are columns that could be read all the same, for
+    other rules to be asked about them.
     """
 
     line: int

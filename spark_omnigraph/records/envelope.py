@@ -12,6 +12,7 @@ from spark_omnigraph.records.json_line import MAX_DEPTH, Members
 from spark_omnigraph.records.screen import TEXT_ERRORS
 
 ENVELOPE = ("type", "edge", "from", "to", "data")
+_ENDS = ("from", "to")
 _NULL = b"null"
 _NOTHING = msgspec.Raw()
 _NAMES = tuple(f'"{name}"'.encode() for name in ENVELOPE)
@@ -29,15 +30,13 @@ def envelope_mistakes(members: Members, entity: EntityType | None, ignore_unknow
             yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{name}' is repeated")
     if members.get("type") is not None and members.get("edge") is not None:
         yield Mistake("edge", Rule.INVALID_ENVELOPE, "a record has 'type' or 'edge', not both")
+    is_node = entity is not None and not isinstance(entity, EdgeType)
     for name, value in members.items():
-        if name not in ENVELOPE:
-            lost = value is not None and name in declared
-            if not ignore_unknown or lost or name.lower() in ENVELOPE:
-                yield Mistake(name, Rule.UNKNOWN_FIELD, _unknown(name, name in declared))
-        elif name in ("from", "to") and value is not None and entity is not None and not isinstance(entity, EdgeType):
-            if not ignore_unknown or name in declared:
-                message = f"'{name}' belongs to edges, and {entity.name} is a node type; a property: write it in data"
-                yield Mistake(name, Rule.UNKNOWN_FIELD, message)
+        if name in ENVELOPE:
+            if is_node and name in _ENDS and value is not None and (not ignore_unknown or name in declared):
+                yield Mistake(name, Rule.UNKNOWN_FIELD, f"'{name}' belongs to edges; a property: write it in data")
+        elif not ignore_unknown or (value is not None and name in declared) or name.lower() in ENVELOPE:
+            yield Mistake(name, Rule.UNKNOWN_FIELD, _unknown(name, name in declared))
 
 
 def misplaceable(entity: EntityType) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def _datetime(place: _Place, value: object) -> object:
 
 _TAKEN = {
     "Date": "2024-01-31, 20240131 and whole days since 1970",
-    "DateTime": "2024-01-31, 2024-01-31T10:30:00 with .123, Z or +01:00 (no zone: UTC) and whole milliseconds since 1970",
+    "DateTime": "2024-01-31, 2024-01-31T10:30:00 with .123, Z or +01:00 (no zone: UTC), whole milliseconds since 1970",
 }
 
 

@@ -126,11 +126,11 @@ class Checkers:
                 key = table_key_of(self._context.catalog, row.record_type, row.is_edge)
                 groups.setdefault(key or "", []).append(at)
         for key, places in groups.items():
-            table = partial_table(self._context.entity(key), [rejected[at].values or {} for at in places])
-            for row, found in _by_row(self._checker(key).check(table)).items():
-                told = {mistake.field for mistake in rejected[places[row]].mistakes}
-                more = [mistake for mistake in found if mistake.field not in told]
-                done[places[row]] = done[places[row]].add(more)
+            read = [rejected[at].values or {} for at in places]
+            table = partial_table(self._context.entity(key), read)
+            for place, found in _by_row(self._checker(key).check(table)).items():
+                at = places[place]
+                done[at] = done[at].add([mistake for mistake in found if mistake.field in read[place]])
         return list(done.values())
 
     def _checker(self, table_key: str) -> BatchChecker:
