@@ -132,7 +132,7 @@ class LoadChecker:
         found: list[Finding] = []
         for unique in unique_probes(entity):
             if table.changed is None or table.changed.intersection(unique.columns):
-                found += self._check_unique(table, unique)
+                found += self._check_unique(table, unique, found)
         if isinstance(entity, EdgeType):
             looked_at = _with_refused(table, [*refused, *found])
             found += self._check_endpoints(table, endpoint_probes(entity), mentioned, looked_at)
@@ -182,13 +182,18 @@ class LoadChecker:
         table.take_back(chosen)
         self._superseded[table.table_key] = np.setdiff1d(superseded, chosen)
 
-    def _check_unique(self, table: RowsToCheck, probe: UniqueProbe) -> list[Finding]:
+    def _check_unique(self, table: RowsToCheck, probe: UniqueProbe, before: Sequence[Finding]) -> list[Finding]:
+        """Findings of one constraint. Rows that another one refused hold no value, but may want one that is held."""
         table.load(["id", *probe.columns])
         columns = [one_zero(table.column(name)) for name in probe.columns]
         later, holders = _repeats(columns, table, keep_last=False)
         earlier = self._unique_finding(table, probe, later, f"an earlier {table.unit}")
         repeated = _found(replace(earlier, holders=holders), table)
-        taken = self._held_by_stored(table, probe)
+        again, kept = _held_by_live(columns, table, before)
+        if len(again):
+            wanting = self._unique_finding(table, probe, again, f"an earlier {table.unit}")
+            repeated += _found(replace(wanting, holders=kept), table)
+        taken = self._held_by_stored(table, probe, np.flatnonzero(_with_refused(table, before)))
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
     def _unique_finding(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
@@ -202,15 +207,14 @@ class LoadChecker:
 
         return Finding(table.table_key, probe.columns[0], Rule.UNIQUE, rows, message)
 
-    def _held_by_stored(self, table: RowsToCheck, probe: UniqueProbe) -> Rows:
-        """Rows whose tuple a stored row holds that this load does not replace."""
+    def _held_by_stored(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows) -> Rows:
+        """Those of the rows whose tuple a stored row holds that this load does not replace."""
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return np.empty(0, dtype=np.int64)
         names = list(probe.columns)
         keys = [f"c{i}" for i in range(len(names))]  # a property may be called `row`
-        live = np.flatnonzero(~table.dropped)
-        values = pa.table({n: one_zero(table.column(n).take(pa.array(live))) for n in names})
-        new = values.rename_columns(keys).append_column("row", pa.array(live))
+        values = pa.table({n: one_zero(table.column(n).take(pa.array(rows))) for n in names})
+        new = values.rename_columns(keys).append_column("row", pa.array(rows))
         replaced = _live_ids(table)
         hits = [pa.table({"row": pa.array([], pa.int64()), "id": pa.array([], pa.string())})]
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
@@ -409,6 +413,24 @@ def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool
     later, kept = at[~is_first], at[is_first][np.cumsum(is_first) - 1][~is_first]
     order = np.argsort(table.input_rank[later])
     return later[order], kept[order]
+
+
+def _held_by_live(columns: list[pa.ChunkedArray], table: RowsToCheck, findings: Sequence[Finding]) -> tuple[Rows, Rows]:
+    """Rows of the findings whose tuple an earlier live row holds, and for each that row."""
+    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(finding.rows for finding in findings)]))
+    if not len(rows):
+        return rows, rows
+    names = [f"c{i}" for i in range(len(columns))]
+    live = pa.array(np.flatnonzero(~table.dropped))
+    held = pa.table({n: c.take(live) for n, c in zip(names, columns, strict=True)}).append_column("holder", live)
+    at = pa.array(rows)
+    wanted = pa.table({n: c.take(at) for n, c in zip(names, columns, strict=True)}).append_column("row", at)
+    both = wanted.join(held, keys=names, join_type="inner")
+    found, holders = np.asarray(both.column("row")), np.asarray(both.column("holder"))
+    rank = table.input_rank
+    earlier = rank[holders] < rank[found]
+    order = np.argsort(rank[found[earlier]])
+    return found[earlier][order], holders[earlier][order]
 
 
 def one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

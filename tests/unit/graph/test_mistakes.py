@@ -96,3 +96,20 @@ def test_a_share_of_bad_rows_is_a_share_of_rows(tmp_path: Path) -> None:
     report = graph.load([file], options=LoadOptions(max_bad_rows=1))
     assert (report.bad_rows.total, report.bad_rows.per_rule) == (1, {"endpoint": 2})
     assert (graph.count("node:Customer"), graph.count("edge:Knows")) == (1, 0)
+
+
+def test_a_row_may_want_several_unique_values_that_are_held(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node P { k: String @key a: I32? @unique b: I32? @unique }")
+
+    def person(k: str, a: int, b: int) -> str:
+        return json.dumps({"type": "P", "data": {"k": k, "a": a, "b": b}})
+
+    graph.load([person("s", 1, 1)])
+    lines = [person("x", 2, 2), person("y", 2, 1), person("z", 3, 3), person("w", 2, 2), person("v", 1, 4)]
+    error, report = refused(graph, lines, tmp_path / "bad.jsonl")
+    assert [(row["id"], rules(row)) for row in report] == [
+        ("y", [("unique", "a"), ("unique", "b")]),
+        ("w", [("unique", "a"), ("unique", "b")]),
+        ("v", [("unique", "a")]),
+    ]
+    assert (error.summary.total, error.summary.per_rule) == (3, {"unique": 5})
