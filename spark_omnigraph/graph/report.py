@@ -261,18 +261,8 @@ def _in_order(ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt], fo
 
 
 def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
-    return BadRow(
-        file=file,
-        line=line,
-        offset=row.offset,
-        record_type=row.record_type,
-        field=row.field,
-        rule=row.rule,
-        message=row.message,
-        raw=row.raw,
-        id=row.id,
-        further=row.further,
-    )
+    first = BadRow(file, line, row.offset, row.record_type, row.field, row.rule, row.message, row.raw)
+    return replace(first, id=row.id, further=row.further)
 
 
 def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:

@@ -67,7 +67,8 @@ class ExactDecoder:
         is_edge = kind == "edge"
         if name is None:
             nameless = Mistake(None, Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
-            return Refusal("", None, False, self._with_envelope(nameless, members))
+            # What is no record at all needs no word about each of its members.
+            return Refusal("", None, False, (nameless, *envelope_mistakes(members, None, True))[:MISTAKES])
         reader = self._reader(kind, name)
         if reader is None:
             known = self._catalog.edges if is_edge else self._catalog.nodes

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import BadRowsError, Graph, LoadOptions
+from spark_omnigraph import BadRow, BadRowsError, Graph, LoadOptions
+from spark_omnigraph.errors import Rule
 
 SCHEMA = """
 node Customer {
@@ -113,3 +114,9 @@ def test_a_row_may_want_several_unique_values_that_are_held(tmp_path: Path) -> N
         ("v", [("unique", "a")]),
     ]
     assert (error.summary.total, error.summary.per_rule) == (3, {"unique": 5})
+
+
+def test_rows_of_frames_are_named_by_their_id() -> None:
+    row = BadRow("<partition 1>", 3, 0, "Customer", "age", Rule.RANGE, "too old", "{}", "a@x")
+    assert row.place == "<partition 1>:3 (id 'a@x')"
+    assert BadRow("in.jsonl", 3, 0, "Customer", "age", Rule.RANGE, "too old", "{}", "a@x").place == "in.jsonl:3"
