@@ -96,11 +96,26 @@ RAW_LIMIT = 2048
 """Characters of a bad record's raw text that a report keeps."""
 
 
+MISTAKES = 16
+"""Mistakes of one record that are told and counted; further ones show when these are corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One rule that a record breaks, and the member that breaks it."""
+
+    field: str | None
+    rule: Rule
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """One refused record: where it stands, which rule it breaks, and its text.
+    """One refused record: where it stands, which rules it breaks, and its text.
 
-    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file.
+    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
+    `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
+    record gives, by its key or outright.
     """
 
     file: str
@@ -111,6 +126,19 @@ class BadRow:
     rule: Rule
     message: str
     raw: str
+    id: str | None = None
+    further: tuple[Mistake, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
+        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
+        return f"{self.file}:{self.line}{named}"
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All rules that the record breaks."""
+        return (Mistake(self.field, self.rule, self.message), *self.further)
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -223,7 +251,10 @@ class ConstraintError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class BadRowSummary:
-    """Counts of a refused or partly accepted input: `total`, per rule, and the first rows in input order."""
+    """Counts of a refused or partly accepted input, and the first bad rows in input order.
+
+    `total` counts rows, `per_rule` mistakes: a row that breaks two rules is one row and two mistakes.
+    """
 
     total: int = 0
     per_rule: dict[str, int] = field(default_factory=dict)

@@ -182,9 +182,15 @@ def _datetime(place: _Place, value: object) -> object:
     return _whole(place, value, bounds)
 
 
+_TAKEN = {
+    "Date": "2024-01-31, 20240131 and whole days since 1970",
+    "DateTime": "2024-01-31, 2024-01-31T10:30:00 with .123, Z or +01:00 (no zone: UTC), whole milliseconds since 1970",
+}
+
+
 def _in_years(text: str, stored: int | None, bounds: tuple[int, int], kind: str) -> int:
     if stored is None:
-        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}'")
+        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}'; taken are {_TAKEN[kind]}")
     if not bounds[0] <= stored <= bounds[1]:
         raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}': outside the years 1 to 9999")
     return stored
