@@ -1,11 +1,9 @@
-"""Rows that were replaced, removed and added after an index was built: every kind of index answers for what is stored."""
+"""Rows replaced, removed and added after an index was built: every kind of index answers for what is stored now."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import lance
 import numpy as np
@@ -75,9 +73,10 @@ def reader(request: pytest.FixtureRequest, states: dict[str, PinnedTable]) -> Ta
 
 
 @pytest.fixture(params=[0, 500_000], ids=["by Lance", "in memory"])
-def most_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def most_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(search, "REBUILT_ROWS", request.param)
-    yield request.param
+    size: int = request.param
+    return size
 
 
 @pytest.mark.usefixtures("most_rows")
