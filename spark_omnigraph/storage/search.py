@@ -153,14 +153,12 @@ def _is_exact_for_texts(reader: TableReader, index: IndexCoverage) -> bool:
 
 
 def _text_index(reader: TableReader, column: str) -> IndexCoverage | None:
-    """The full-text index of a column; None where there is none that tells words as ours do.
-
-    Of two generations both may find a row, one of them by its old text.
+    """The text index of a column; None where there is none that tells words as ours do, or several of which Lance would
+    take any. Of two generations both may find a row, one of them by its old text.
     """
-    for index in reader.indexes:
-        if index.columns == (column,) and index.kind.upper() in ("INVERTED", "FTS"):
-            return index if has_settings(index, TEXT_SETTINGS) and len(index.generations) == 1 else None
-    return None
+    found = [i for i in reader.indexes if i.columns == (column,) and i.kind.upper() in ("INVERTED", "FTS")]
+    usable = len(found) == 1 and has_settings(found[0], TEXT_SETTINGS) and len(found[0].generations) == 1
+    return found[0] if usable else None
 
 
 def nearest_rows(

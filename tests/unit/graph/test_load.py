@@ -339,7 +339,7 @@ def test_old_date_times_survive_an_export(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", "node E { k: String @key  at: DateTime }")
     graph.load(['{"type": "E", "data": {"k": "a", "at": "0999-06-01T00:00:00Z"}}'])
     lines = list(graph.export())
-    assert json.loads(lines[0])["data"]["at"] == "0999-06-01T00:00:00"
+    assert json.loads(lines[0])["data"]["at"] == "0999-06-01T00:00:00.000Z"
     graph.load(lines, "overwrite")
     assert list(graph.export()) == lines
 
