@@ -90,7 +90,7 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
 
     A view is named after its type, with `prefix` before it; a node and an edge type of one name get `node_` and
     `edge_` before theirs. BadRequestError when two names would differ in case alone, or when a view or table of such a
-    name is there already, and then none is made, unless `replace` says that temporary views may go and tables be hidden.
+    name is there already, unless `replace` says that temporary views may go and tables be hidden; then none is made.
     """
     rows = _tables(spark, uri, _at(branch, version, snapshot, as_of), storage_options)
     wanted = None if types is None else set(types)
