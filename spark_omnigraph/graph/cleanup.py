@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import abandoned, claimed
 from spark_omnigraph.commit.lease import lost_leases
 from spark_omnigraph.commit.owners import Owners, find_owners
@@ -51,7 +52,7 @@ class CleanupItem:
         return {
             "path": self.path,
             "size": self.size,
-            "modified": self.modified.astimezone(timezone.utc).isoformat(timespec="seconds"),
+            "modified": moment_text(self.modified),
             "reason": self.reason,
             "deleted": self.deleted,
         }

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
+from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
@@ -382,7 +383,7 @@ class Graph:
     def running(self) -> list[dict[str, object]]:
         """Writes under way: like `interrupted`, and until when each counts as alive unless its writer says so again."""
         return [
-            {**_facts(s), "alive_until": datetime.fromtimestamp(lease_end(self.store, s), timezone.utc).isoformat()}
+            {**_facts(s), "alive_until": moment_text(moment(int(lease_end(self.store, s) * 1_000_000)))}
             for s in pending(self.store)
             if is_live(self.store, s)
         ]

@@ -150,7 +150,7 @@ def test_branches_and_times(spark: SparkSession, tmp_path: Path) -> None:
     between = "1970-01-01T00:00:00Z"
     with pytest.raises(NotFoundError), typed_errors():
         load(spark, uri, edge="Link", timestampAsOf=between).collect()
-    micros = commits[1].created_at + 1
+    micros = commits[1].created_micros + 1
     text = (moment - timedelta(seconds=moment.timestamp()) + timedelta(microseconds=micros)).isoformat()
     assert load(spark, uri, edge="Link", timestampAsOf=text).count() == 2
 
