@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from spark_omnigraph.stored import Count, decode, visible
 
 SENTINEL_ID = "x:publish"
 """Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
@@ -79,7 +84,7 @@ def transaction_row(transaction: Transaction, operation: str, commit: str | None
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
     row = next((r for r in rows if r.object_id == f"{FACT_PREFIX}{app_id}"), None)
-    return None if row is None or row.metadata is None else int(json.loads(row.metadata)["version"])
+    return None if row is None or row.metadata is None else _decoded(row.metadata, _FactBody, row).version
 
 
 def table_row(table_key: str, location: str) -> ManifestRow:
@@ -128,18 +133,27 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
     row = next((r for r in rows if r.object_id == SENTINEL_ID), None)
     if row is None or row.metadata is None:
         return None
-    raw: Mapping[str, object] = json.loads(row.metadata)
-    return PublishFacts(
-        operation=str(raw["operation"]),
-        commit=_text(raw.get("commit")),
-        parent=_text(raw.get("parent")),
-        actor=_text(raw.get("actor")),
-        base=int(str(raw["base"])),
-    )
+    body = _decoded(row.metadata, _SentinelBody, row)
+    return PublishFacts(body.operation, body.commit, body.parent, body.actor, body.base)
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+class _FactBody(msgspec.Struct):
+    version: Count
+
+
+class _SentinelBody(msgspec.Struct):
+    operation: str
+    base: Count
+    commit: str | None = None
+    parent: str | None = None
+    actor: str | None = None
+
+
+_T = TypeVar("_T")
+
+
+def _decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
+    return decode(metadata.encode(), kind, f"metadata of manifest row '{visible(row.object_id)}'")
 
 
 def _compact(value: Mapping[str, object]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
 from spark_omnigraph.storage.uri import Location
+from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
@@ -51,14 +53,30 @@ class Objects:
         self.location = location
         self._store = open_object_store(location, create)
 
-    def get(self, path: str) -> bytes | None:
-        """Content of an object, or None when it does not exist."""
+    def get(self, path: str, limit: int | None = OBJECT_LIMIT) -> bytes | None:
+        """Content of an object, or None when it does not exist.
+
+        Raises DamagedError for one of more bytes than `limit`, and for what is no regular file and may never end.
+        """
         try:
-            return bytes(obstore.get(self._store, path).bytes())
+            if self.location.is_local:
+                self._refuse_special(path)
+            found = obstore.get(self._store, path)
+            size = int(found.meta["size"])
+            if limit is not None and size > limit:
+                raise too_large(f"storage: {self.location.root}/{path}", size, limit)
+            return bytes(found.bytes())
         except _ABSENT:
             return None
         except _FOREIGN as error:
             raise self._failed("read", path, error) from error
+
+    def _refuse_special(self, path: str) -> None:
+        """A pipe or a device in place of an object is no object: whoever opens it may wait for ever."""
+        with suppress(*_ABSENT):
+            if stat.S_ISREG(os.stat(self.location.join(path)).st_mode):
+                return
+            raise DamagedError(f"storage: {self.location.root}/{path} is no regular file")
 
     def put(self, path: str, content: bytes) -> None:
         """Writes the whole object, replacing an existing one."""
@@ -81,6 +99,7 @@ class Objects:
         """Replaces an object only while its content is `expected`. Exactly one of several racers gets True."""
         try:
             if self.location.is_local:
+                self._refuse_special(path)
                 return _swap_file(self.location.join(path), expected, content)
             found = obstore.get(self._store, path)
             tag = found.meta["e_tag"]
