@@ -102,9 +102,11 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
     limit = now - older_than if older_than < now - _EPOCH else _EPOCH
     work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
     shown = what_is_shown(store)
-    for location in (*sorted(shown.tables), COMMITS):
+    work.kept += [Kept(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
+    known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
+    for location in (*known, COMMITS):
         work.forks(location, shown)
-    for location in sorted(shown.tables):
+    for location in known:
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(Kept(location, "a pending write covers it"))
         else:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
 
-from spark_omnigraph.stored import Count, decode, visible
+from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path, visible
 
 SENTINEL_ID = "x:publish"
 """Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
 
 FACT_PREFIX = "x:txn:"
+_MOST = 2**63 - 1
 
 
 class RowKind:
@@ -27,9 +28,15 @@ class RowKind:
     FACT = "x_txn"
 
 
+_SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """One row; `kind` is the column `object_type`. `base_objects` is always null and has no field here."""
+    """One row; `kind` is the column `object_type`. `base_objects` is always null and has no field here.
+
+    `fault` says why a stored row is not acted on: then its location and branch are not here.
+    """
 
     object_id: str
     kind: str
@@ -39,6 +46,7 @@ class ManifestRow:
     table_version: int | None = None
     table_branch: str | None = None
     row_count: int | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,23 @@ class Transaction:
 
     app_id: str
     version: int
+
+
+def checked(row: ManifestRow) -> ManifestRow:
+    """A row as it came from the store, looked at: one whose location or branch would lead out of the graph, or whose
+    numbers no dataset has, says so in `fault`, and leads nowhere. Rows of kinds that nobody acts on are not looked at.
+    """
+    if row.kind not in _SHOWING:
+        return row
+    location = None if row.location is None else refuse_path(row.location)
+    branch = None if row.table_branch is None else refuse_branch(row.table_branch)
+    numbers = [n for n in (row.table_version, row.row_count) if n is not None and n > _MOST]
+    fault = (
+        (location and f"location {location}")
+        or (branch and f"table_branch {branch}")
+        or (numbers and f"{numbers[0]} is no version or number of rows")
+    )
+    return replace(row, location=None, table_branch=None, fault=fault) if fault else row
 
 
 def transaction_row(transaction: Transaction, operation: str, commit: str | None) -> ManifestRow:
