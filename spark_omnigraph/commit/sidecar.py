@@ -257,6 +257,8 @@ def _sidecar(name: str, body: _Body) -> Sidecar:
     if not _OPERATION_ID.fullmatch(operation_id):
         raise _Refused(f"'{visible(operation_id)}' is no operation_id")
     _require(body.branch, refuse_branch, "branch")
+    if len({pin.table_key for pin in body.tables}) < len(body.tables):
+        raise _Refused("a table is named twice")
     transaction = body.x_transaction
     return Sidecar(
         name=name,
