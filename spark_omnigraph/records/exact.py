@@ -13,7 +13,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeTyp
 from spark_omnigraph.errors import Rule, nearest
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
-from spark_omnigraph.records.mode import UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
 
 
@@ -48,9 +48,9 @@ class BadRecordError(ValueError):
 class ExactDecoder:
     """Decodes single lines of any type of a catalog."""
 
-    def __init__(self, catalog: Catalog, unknown_fields: UnknownFields) -> None:
+    def __init__(self, catalog: Catalog, options: DecodeOptions) -> None:
         self._catalog = catalog
-        self._ignore_unknown = unknown_fields is UnknownFields.IGNORE
+        self._options = options
         self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
     def decode(self, raw: bytes) -> ExactRow | Refusal:
@@ -78,18 +78,18 @@ class ExactDecoder:
             entity = self._catalog.nodes.get(name) if kind == "node" else self._catalog.edge_by_word(name)
             if entity is None:
                 return None
-            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._ignore_unknown)
+            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._options)
         return self._readers[kind, name]
 
 
 class _TypeReader:
     """Reads the records of one type."""
 
-    def __init__(self, catalog: Catalog, entity: EntityType, ignore_unknown: bool) -> None:
+    def __init__(self, catalog: Catalog, entity: EntityType, options: DecodeOptions) -> None:
         self.table_key = entity.table_key
         self._name = entity.name
-        self._ignore_unknown = ignore_unknown
-        self._properties = [(p.name, value_reader(p)) for p in entity.properties]
+        self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
+        self._properties = [(p.name, value_reader(p, options.blob_schemes)) for p in entity.properties]
         self._known = {"id", *(p.name for p in entity.properties)}
         self._key = key_columns(entity) if isinstance(entity, NodeType) else []
         self._ends: list[tuple[str, str, NodeType, list[tuple[str, Scalar]]]] = []

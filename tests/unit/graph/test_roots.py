@@ -15,7 +15,7 @@ from spark_omnigraph.storage.uri import locate
 
 SCHEMA = "node A { k: String @key v: I32? }"
 PLAIN = LoadOptions(build_indexes=False)
-NAMES = ["jürgen", unicodedata.normalize("NFD", "jürgen"), "two words", "50%20#~[x]日本\"]
+NAMES = ["jürgen", unicodedata.normalize("NFD", "jürgen"), "two words", "50%20#~[x]日本"]
 
 
 def row(key: str, v: int) -> str:
