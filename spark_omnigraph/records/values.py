@@ -85,7 +85,7 @@ def read_blob(name: str, value: object, schemes: Sequence[str] = REMOTE_SCHEMES)
             raise BadValueError(
                 Rule.INVALID_BLOB,
                 f"blob property '{name}' refers to '{scheme}:', which this load does not allow "
-                f"({', '.join(schemes) or 'it allows no references'}); --blob-schemes, blob_schemes or blobSchemes does",
+                f"({', '.join(schemes) or 'it allows no references'}); blob_schemes (blobSchemes in Spark) does",
             )
         return {"data": None, "uri": value}
     text = value.removeprefix(BASE64_PREFIX)

@@ -14,6 +14,7 @@ from lance import LanceDataset
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.storage.blobs import EXTERNAL, BlobNulls, Descriptor, is_blob
+from spark_omnigraph.storage.faults import refuse_interrupt, way_out
 from spark_omnigraph.stored import visible
 
 BATCH_ROWS = 8192
@@ -229,9 +230,10 @@ def reading(what: str) -> Iterator[None]:
     except OmnigraphError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
+        refuse_interrupt(error)
         if _PREDICATE_FAILED in str(error):
             raise BadRequestError(f"filter fails on a stored value: {_reason(error)}") from error
-        raise StorageError(f"storage: {what}: {_reason(error)}") from error
+        raise StorageError(f"storage: {what}: {_reason(error)}{way_out(error)}") from error
 
 
 _SOURCE_POSITION = re.compile(r", /\S+\.rs:\d+:\d+")
