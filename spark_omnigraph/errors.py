@@ -26,7 +26,8 @@
     │   └── DriftError             another program committed past the manifest: repair  exit 5
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
     ├── StorageError               disk, network or object store failed      exit 1
-    │   └── IoError                a file outside the graph
+    │   ├── IoError                a file outside the graph
+    │   └── DamagedError           something in the graph is not what its place says
     └── InternalError              a bug: please report                      exit 1
 
 Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine
@@ -492,6 +493,16 @@ class IoError(StorageError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message if message.startswith("io: ") else f"io: {message}")
+
+
+class DamagedError(StorageError):
+    """An object or a manifest row of a graph is not what its place says: damaged, or written by a hand that should not.
+
+    Nothing was done by it.
+    """
+
+    kind = "damaged"
+    way_out = "put the object that the message names back from a backup, or move it away"
 
 
 class InternalError(OmnigraphError):

@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from types import TracebackType
 
+import msgspec
+
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
-from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
+from spark_omnigraph.errors import DamagedError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
 """Seconds a lease stays valid after each heartbeat."""
@@ -208,17 +211,26 @@ def _clocks() -> tuple[float, float]:
 
 def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
     """Facts of a lease, or None when there is none (or it is not readable as one)."""
-    content = store.objects.get(lease_path(operation_id))
+    try:
+        content = store.objects.get(lease_path(operation_id))
+    except DamagedError:
+        return None
     return lease_facts(content) if content is not None else None
 
 
 def lease_facts(content: bytes) -> LeaseFacts | None:
     """Facts that a lease object states, or None when it is not readable as one."""
     try:
-        raw = json.loads(content)
-        return LeaseFacts(str(raw["owner"]), float(raw["expires_at"]), float(raw.get("started_at", 0.0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        body = decode(content, _Body, "a lease")
+    except DamagedError:
         return None
+    return LeaseFacts(body.owner, body.expires_at, body.started_at)
+
+
+class _Body(msgspec.Struct):
+    owner: str
+    expires_at: Instant
+    started_at: Instant = 0.0
 
 
 def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wait: float = WAIT) -> None:

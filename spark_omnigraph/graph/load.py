@@ -218,7 +218,7 @@ def plan_attempt(
     context = StageContext(
         contract.catalog,
         request.mode,
-        DecodeOptions(request.options.unknown_fields),
+        DecodeOptions(request.options.unknown_fields, request.options.blob_schemes),
         {},
         store.storage_options,
     )

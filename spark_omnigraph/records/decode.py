@@ -125,7 +125,7 @@ class RecordDecoder:
         self._bulk_minimum = bulk_minimum
         self._sorter = LineSorter(catalog, options.unknown_fields is UnknownFields.IGNORE)
         self._envelopes = EnvelopeReader(catalog)
-        self._exact = ExactDecoder(catalog, options.unknown_fields, constants)
+        self._exact = ExactDecoder(catalog, options, constants)
         self._readers: dict[str, BulkReader] = {}
 
     def decode(self, chunk: LineChunk) -> DecodedChunk:

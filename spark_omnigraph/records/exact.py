@@ -14,7 +14,7 @@ from spark_omnigraph.errors import MISTAKES, Mistake, Rule, nearest
 from spark_omnigraph.records.envelope import envelope_mistakes
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
-from spark_omnigraph.records.mode import UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
 
 
@@ -51,9 +51,9 @@ class BadRecordError(ValueError):
 class ExactDecoder:
     """Decodes single lines of any type of a catalog. With `constants` numbers that are not finite may be spelt out."""
 
-    def __init__(self, catalog: Catalog, unknown_fields: UnknownFields, constants: bool = False) -> None:
+    def __init__(self, catalog: Catalog, options: DecodeOptions, constants: bool = False) -> None:
         self._catalog = catalog
-        self._ignore_unknown = unknown_fields is UnknownFields.IGNORE
+        self._options = options
         self._constants = constants
         self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
@@ -81,26 +81,28 @@ class ExactDecoder:
         return Refusal(reader.table_key, name, is_edge, tuple(mistakes[:MISTAKES]), row)
 
     def _with_envelope(self, first: Mistake, members: Members) -> tuple[Mistake, ...]:
-        return (first, *envelope_mistakes(members, None, self._ignore_unknown))[:MISTAKES]
+        return (first, *envelope_mistakes(members, None, self._options.unknown_fields is UnknownFields.IGNORE))[
+            :MISTAKES
+        ]
 
     def _reader(self, kind: str, name: str) -> _TypeReader | None:
         if (kind, name) not in self._readers:
             entity = self._catalog.nodes.get(name) if kind == "node" else self._catalog.edge_by_word(name)
             if entity is None:
                 return None
-            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._ignore_unknown)
+            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._options)
         return self._readers[kind, name]
 
 
 class _TypeReader:
     """Reads the records of one type."""
 
-    def __init__(self, catalog: Catalog, entity: EntityType, ignore_unknown: bool) -> None:
+    def __init__(self, catalog: Catalog, entity: EntityType, options: DecodeOptions) -> None:
         self.table_key = entity.table_key
         self._entity = entity
         self._name = entity.name
-        self._ignore_unknown = ignore_unknown
-        self._properties = [(p.name, value_reader(p)) for p in entity.properties]
+        self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
+        self._properties = [(p.name, value_reader(p, options.blob_schemes)) for p in entity.properties]
         self._declared = tuple(p.name for p in entity.properties)
         self._known = {"id", *self._declared}
         self._key = key_columns(entity) if isinstance(entity, NodeType) else []

@@ -621,3 +621,20 @@ def test_an_input_without_files_is_a_warning_of_the_report(tmp_path: Path) -> No
     (tmp_path / "in").mkdir()
     report = graph.load(tmp_path / "in", mode="overwrite")
     assert (report.commit, report.warnings) == (None, (f"no input files in '{tmp_path}/in'",))
+
+
+def test_a_row_chooses_no_file_of_its_readers(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node D { k: String @key b: Blob? }")
+    lines = [
+        json.dumps({"type": "D", "data": {"k": str(i), "b": "base64:YQ==" if i else "file:///etc/passwd"}})
+        for i in range(80)  # enough for the reader of many rows
+    ]
+    with pytest.raises(BadRowsError, match=r"1 bad row \(1 invalid_blob\)"):
+        graph.load(lines)
+    kept = graph.load(lines, options=LoadOptions(max_bad_rows=1))
+    assert [(row.field, str(row.rule)) for row in kept.bad_rows.sample] == [("b", "invalid_blob")]
+    allowed = LoadOptions(blob_schemes=("file",), build_indexes=False)
+    graph.load([lines[0]], "merge", options=allowed)
+    assert graph.entity("node:D", "0") == {"id": "0", "k": "0", "b": "file:///etc/passwd"}
+    with pytest.raises(BadRequestError, match="got 'http'"):
+        LoadOptions(blob_schemes=("http",))
