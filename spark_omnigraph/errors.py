@@ -41,6 +41,8 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import ClassVar
 
+from spark_omnigraph.redaction import redact
+
 
 class TextEnum(str, Enum):
     """An enumeration whose members print as their values, also on Python 3.10."""
@@ -126,8 +128,8 @@ class OmnigraphError(Exception):
     """What the caller does next, in words of the documentation."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = redact(message)
+        super().__init__(self.message)
 
     def to_dict(self) -> dict[str, object]:
         """JSON body: `error`, `code`, `kind` and the facts of the class."""

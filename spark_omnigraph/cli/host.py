@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.cli.config import JobConfig
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.spark.session import (
     active_or_local,
     is_installed,
@@ -21,6 +20,8 @@ from spark_omnigraph.spark.session import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from spark_omnigraph.graph.executor import Executor
 
 
 class Host:
@@ -56,7 +57,7 @@ class Host:
         Starts a local Spark when the choice is Spark and none runs.
         """
         if not self.takes_spark(config, input_bytes):
-            return None if config.load_concurrency is None else LocalExecutor(config.load_concurrency)
+            return None if config.load_concurrency is None else _local_executor(config.load_concurrency)
         if self._spark is None:
             self._log.info("starting Spark")
             self._spark = active_or_local(self._app_name)
@@ -68,6 +69,12 @@ class Host:
         if self._owned and self._spark is not None:
             self._spark.stop()
             self._spark = None
+
+
+def _local_executor(workers: int) -> Executor:
+    from spark_omnigraph.graph.executor import LocalExecutor  # noqa: PLC0415 - its pool is slow to import
+
+    return LocalExecutor(workers)
 
 
 def _spark_executor(spark: SparkSession, parallelism: int | None) -> Executor:

@@ -71,6 +71,23 @@ def has_scheme(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
+def is_inside(place: str, root: str) -> bool:
+    """Whether a file is a root or lies below it, as paths or as `s3://` URIs, with links followed."""
+    inner, outer = plain(place), plain(root)
+    if ("://" in inner) is not ("://" in outer):
+        return False
+    if "://" in inner:
+        return f"{_simple(inner)}/".startswith(f"{_simple(outer)}/")
+    real, base = os.path.realpath(inner), os.path.realpath(outer)
+    return real == base or real.startswith(base.rstrip("/") + "/")
+
+
+def _simple(uri: str) -> str:
+    """An `s3://` URI without doubled slashes."""
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://" + "/".join(part for part in rest.split("/") if part not in ("", "."))
+
+
 def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Location:
     """Location of a graph root given as a path, `file://`, `s3://` or `s3a://`.
 
