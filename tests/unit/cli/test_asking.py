@@ -41,8 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], dict[str, object]]:
     code = main(["query", "--graph", "graph", *words])
-    *lines, last = capsys.readouterr().out.splitlines()
-    return code, lines, json.loads(last)
+    out, err = capsys.readouterr()
+    return code, out.splitlines(), json.loads(err.splitlines()[-1])
 
 
 BY_YEAR = ("--file", "films.gq", "--name", "by_year", "--params", '{"year": 1990}')
