@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.redaction import has_credentials
 
 PLACES = "on a local disk (a path, file://) or on S3 and what speaks its protocol (s3://, s3a://)"
 _S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -97,6 +98,11 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
     if not text.strip():
         raise BadRequestError("graph URI is empty")
     if text.startswith("s3://"):
+        if has_credentials(text):
+            raise BadRequestError(
+                f"'{text}' holds credentials: give them in the environment, as storage options, or in the Spark "
+                "configuration"
+            )
         if not text[len("s3://") :].strip("/"):
             raise BadRequestError(f"'{text}' names no bucket: write s3://bucket/path")
         return Location(text.rstrip("/"), _s3_options(options or {}))

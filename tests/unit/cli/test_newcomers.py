@@ -52,7 +52,8 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
     """Exit code, message of the error, and standard error."""
     code = main(line.split())
     out, err = capsys.readouterr()
-    error = json.loads((out or err).splitlines()[-1])["error"]
+    [summary] = (last for last in (*out.splitlines()[-1:], *err.splitlines()[-1:]) if last.startswith('{"job"'))
+    error = json.loads(summary)["error"]
     return code, error["error"] if error else "", err
 
 
