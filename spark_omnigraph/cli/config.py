@@ -97,8 +97,8 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     problems = list(mistakes)
     environment = Source("the environment", _from_environment(request.options, environ))
     sources = [Source("", arguments), environment]
-    path = next((texts[0] for s in sources if (texts := s.given.get(CONFIG.key))), None)
-    if path is not None:
+    path = _value(CONFIG, sources, [])
+    if isinstance(path, str):
         from spark_omnigraph.cli.config_file import options_of_file  # noqa: PLC0415 - YAML is slow to import
 
         sources.insert(1, Source(path, options_of_file(path, request.verb, request.options, problems)))

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.executor import Executor
 
 
+_ONLY_OURS = {"spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true"}
+"""For a session in which no code of a user runs: errors of workers without the stack, which is of no use to him."""
+
+
 class Host:
     """The Spark session of the surroundings, if any, and the executors that a job may use.
 
@@ -60,7 +64,7 @@ class Host:
             return None if config.load_concurrency is None else _local_executor(config.load_concurrency)
         if self._spark is None:
             self._log.info("starting Spark")
-            self._spark = active_or_local(self._app_name)
+            self._spark = active_or_local(self._app_name, conf=_ONLY_OURS)
             self._owned = True
         return _spark_executor(self._spark, config.load_concurrency)
 

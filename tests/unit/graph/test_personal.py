@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,8 +40,8 @@ PERSONAL = ("roe.example", "4711", "seventy", "0791234567")
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
-    yield Graph.init(tmp_path / "g", SCHEMA)
+def graph(tmp_path: Path) -> Graph:
+    return Graph.init(tmp_path / "g", SCHEMA)
 
 
 @pytest.mark.parametrize("number", range(len(LINES)))
