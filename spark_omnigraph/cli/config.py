@@ -10,7 +10,7 @@ import msgspec
 
 from spark_omnigraph.cli import targets
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
-from spark_omnigraph.cli.values import check_characters
+from spark_omnigraph.cli.values import check_characters, shortened
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields
 
@@ -170,9 +170,10 @@ def _parsed(option: Option, source: Source, problems: list[str]) -> list[object]
         try:
             check_characters(text)
             values.append(option.parse(text))
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             where = f" (from {source.label})" if source.label else ""
-            problems.append(f"{option.shown_name}: {error}{where}")
+            reason = f"'{shortened(text)}': {error.strerror}" if isinstance(error, OSError) else error
+            problems.append(f"{option.shown_name}: {reason}{where}")
     return values
 
 
