@@ -71,7 +71,7 @@ class OmnigraphDataSource(Portable, DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's name
         """Writer of a stream: one commit for each micro-batch, each of them once."""
-        from spark_omnigraph.spark.writer import plan_stream_write  # noqa: PLC0415 - as above
+        from spark_omnigraph.spark.writer import plan_stream_write  # noqa: PLC0415 - slow too, as above
 
         with coded():
             return plan_stream_write(self.options, schema, overwrite)
