@@ -41,6 +41,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.redaction import redact
 
 
 class OmnigraphError(Exception):
@@ -53,8 +54,8 @@ class OmnigraphError(Exception):
     """What the caller does next, in words of the documentation."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = redact(message)
+        super().__init__(self.message)
 
     def to_dict(self) -> dict[str, object]:
         """JSON body: `error`, `code`, `kind` and the facts of the class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli.files import whole_file
+from spark_omnigraph.cli.files import PACKED, whole_file
 from spark_omnigraph.cli.querying import query_text
 from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.result_text import lines_of, write_parquet
@@ -17,6 +17,8 @@ def query(job: Job) -> Outcome:
     config = job.config
     if config.format == "parquet" and config.output is None:
         raise UsageError("--format parquet writes a file: give its path with --output")
+    if config.format == "parquet" and (config.output or "").lower().endswith(PACKED):
+        raise UsageError("a Parquet file is packed by itself: give --output a name without .gz")
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
     if config.explain:
@@ -50,8 +52,8 @@ def _write(job: Job, result: QueryResult) -> None:
         for line in lines_of(result, config.format):
             job.emit(line)
     elif config.format == "parquet":
-        write_parquet(result, config.output)
+        write_parquet(result, config.output, job.host.storage_options(config))
     else:
-        with whole_file(config.output) as file:
+        with whole_file(config.output, job.host.storage_options(config)) as file:
             for line in lines_of(result, config.format):
                 file.write(line + "\n")

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
-import yaml
 
-from spark_omnigraph.cli.options import COMMON, CONFIG, PAST, Option, Shape
+from spark_omnigraph.cli import targets
+from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
+from spark_omnigraph.cli.values import check_characters, shortened
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
-from spark_omnigraph.words import nearest
+
+_READ = ("input", "schema", "query_file", "file", "config")
+"""Options that name files which are read, and which no option that names a file to write may replace."""
+_WRITTEN = ("output", "bad_rows", "summary", "report")
 
 Given = Mapping[str, list[str]]
 """Texts of the options that one source gives, by key."""
@@ -41,6 +44,7 @@ class JobConfig:
     base: str = "main"
     max_bad_rows: int | float = 0
     bad_rows: str | None = None
+    show_rows: int | None = None
     on_duplicate: OnDuplicate = OnDuplicate.LAST
     unknown_fields: UnknownFields = UnknownFields.REFUSE
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
@@ -94,9 +98,11 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     problems = list(mistakes)
     environment = Source("the environment", _from_environment(request.options, environ))
     sources = [Source("", arguments), environment]
-    path = next((texts[0] for s in sources if (texts := s.given.get(CONFIG.key))), None)
-    if path is not None:
-        sources.insert(1, Source(path, _from_file(path, request, problems)))
+    path = _value(CONFIG, sources, [])
+    if isinstance(path, str):
+        from spark_omnigraph.cli.config_file import options_of_file  # noqa: PLC0415 - YAML is slow to import
+
+        sources.insert(1, Source(path, options_of_file(path, request.verb, request.options, problems)))
     found: dict[str, object] = {"verb": request.verb, **request.fixed}
     for option in request.options:
         value = _value(option, sources, problems)
@@ -108,20 +114,40 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     if len(past) > 1:
         problems.append(f"give one of {', '.join(past)}, not {len(past)}")
     if problems:
-        raise UsageError("\n".join(problems) if len(problems) == 1 else _listed(problems))
-    return msgspec.convert(found, JobConfig)
+        raise UsageError(_listed(problems))
+    config = msgspec.convert(found, JobConfig)
+    replaced = list(replaced_files(config).values())
+    if replaced:
+        raise UsageError(_listed(replaced))
+    return config
 
 
 def salvage(request: Request, arguments: Given) -> JobConfig:
     """What stands in the arguments about the report itself, for the summary of a job whose arguments are wrong."""
-    wanted = {"graph", "branch", "dry_run", "summary", "log_format", "log_level"}
+    wanted = {"graph", "branch", "dry_run", "summary", "output", "log_format", "log_level", *_READ}
     options = [option for option in request.options if option.key in wanted and option.key in arguments]
     source = Source("", arguments)
     found = {option.key: value for option in options if (value := _value(option, [source], [])) is not None}
     return msgspec.convert({"verb": request.verb, **found}, JobConfig)
 
 
+def replaced_files(config: JobConfig) -> dict[str, str]:
+    """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
+    graph, or one that the job reads.
+    """
+    read = (*config.input, config.schema, config.query_file, config.file, config.config)
+    found = {}
+    for key in _WRITTEN:
+        path: str | None = getattr(config, key)
+        reason = None if path is None else targets.why_not(path, config.graph, [name for name in read if name])
+        if reason is not None:
+            found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"
+    return found
+
+
 def _listed(problems: Sequence[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
     return f"{len(problems)} mistakes:" + "".join(f"\n  {problem}" for problem in problems)
 
 
@@ -143,10 +169,12 @@ def _parsed(option: Option, source: Source, problems: list[str]) -> list[object]
     values = []
     for text in source.given[option.key]:
         try:
+            check_characters(text)
             values.append(option.parse(text))
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             where = f" (from {source.label})" if source.label else ""
-            problems.append(f"{option.shown_name}: {error}{where}")
+            reason = f"'{shortened(text)}': {error.strerror}" if isinstance(error, OSError) else error
+            problems.append(f"{option.shown_name}: {reason}{where}")
     return values
 
 
@@ -157,53 +185,3 @@ def _from_environment(options: Sequence[Option], environ: Mapping[str, str]) -> 
         if text:
             given[option.key] = text.split(",") if option.shape is Shape.PAIRS else [text]
     return given
-
-
-def _from_file(path: str, request: Request, problems: list[str]) -> dict[str, list[str]]:
-    """Options of a configuration file. Common keys may stand there for other verbs; other keys must be this verb's."""
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        problems.append(f"--config: cannot read '{path}': {error.strerror}")
-        return {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problems.append(f"--config: '{path}' is not YAML: {' '.join(str(error).split())}")
-        return {}
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        problems.append(f"--config: '{path}' must hold keys and values")
-        return {}
-    known = {option.key: option for option in (*COMMON, *request.options) if option is not CONFIG}
-    unknown = [str(key) for key in content if key not in known]
-    for key in unknown:
-        problems.append(f"unknown key '{key}' in {path}{nearest(key, known)}")
-    if unknown:
-        problems[-1] += f" (keys of {request.verb}: {', '.join(sorted(known))})"
-    given = {}
-    for key, value in content.items():
-        if key in known and value is not None and value != []:
-            given[key] = _texts(known[key], value, path, problems)
-    return given
-
-
-def _texts(option: Option, value: object, path: str, problems: list[str]) -> list[str]:
-    """Texts of a YAML value, as if they had been arguments."""
-    if option.shape is Shape.PAIRS and isinstance(value, dict):
-        return [f"{key}={_scalar(item)}" for key, item in value.items()]
-    items = value if isinstance(value, list) and option.shape in (Shape.MANY, Shape.PAIRS) else [value]
-    texts = [text for item in items if (text := _scalar(item)) is not None]
-    if len(texts) < len(items):
-        expected = {Shape.MANY: "a value or a list of values", Shape.PAIRS: "keys and values"}
-        problems.append(f"'{option.key}' in {path} must be {expected.get(option.shape, 'a single value')}")
-        return []
-    return texts
-
-
-def _scalar(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    # YAML reads an unquoted 2026-01-31 as a date.
-    return None if isinstance(value, (list, dict)) or value is None else str(value)

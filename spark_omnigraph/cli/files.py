@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO, cast
 
 from spark_omnigraph.errors import IoError, UsageError
 
+PACKED = (".gz", ".gzip")
+_LEVEL = 6
+LARGEST_TEXT = 16 << 20
+"""Bytes of a file of text that an option names: schemas and queries are far smaller."""
 
-def read_text(option: str, path: str) -> str:
-    """The text of a file that an option names; UsageError when it cannot be read."""
+
+def read_text(option: str, path: str, most: int = LARGEST_TEXT) -> str:
+    """The text of a file that an option names; UsageError when it cannot be read, or has more than `most` bytes."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise UsageError(f"{option}: '{path}' is no regular file")
+        with open(path, "rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise UsageError(f"{option}: '{path}' is too large: at most {most:,} bytes")
+        return content.decode()
     except OSError as error:
         raise UsageError(f"{option}: cannot read '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -23,20 +37,32 @@ def read_text(option: str, path: str) -> str:
 
 
 @contextmanager
-def whole_file(path: str) -> Iterator[TextIO]:
-    """A text file that appears under its name when it is complete, and not at all when the work fails.
+def whole_file(path: str, storage_options: Mapping[str, str] | None = None) -> Iterator[TextIO]:
+    """A text file, or an `s3://` object, that appears under its name when it is complete, and not at all when the work
+    fails. It is packed when the name ends in `.gz`, which is how inputs are told apart, too.
 
     Missing folders are made. IoError when it cannot be written.
     """
-    with whole_path(path) as part, open(part, "w", encoding="utf-8") as file:
-        yield file
+    with whole_path(path, storage_options) as part, ExitStack() as opened:
+        file: IO[bytes] = opened.enter_context(open(part, "wb"))
+        if path.lower().endswith(PACKED):
+            # Without a name and a time, so that the same rows make the same file.
+            file = cast("IO[bytes]", opened.enter_context(gzip.GzipFile("", "wb", _LEVEL, file, 0)))
+        yield opened.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
 
 
 @contextmanager
-def whole_path(path: str) -> Iterator[str]:
+def whole_path(path: str, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
     """The path of an empty file that takes the place of another one at the end; otherwise as `whole_file`."""
+    if path.startswith("s3://"):
+        with _uploaded(path, storage_options or {}) as part:
+            yield part
+        return
     target = Path(path)
     try:
+        if target.exists() and not target.is_file():
+            yield path  # a device or a pipe, which nothing may take the place of
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
         os.close(handle)
@@ -49,3 +75,14 @@ def whole_path(path: str) -> Iterator[str]:
             raise
     except OSError as error:
         raise IoError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+@contextmanager
+def _uploaded(uri: str, storage_options: Mapping[str, str]) -> Iterator[str]:
+    """A file beside the program that becomes an object when it is complete."""
+    from spark_omnigraph.storage.object_file import put_file  # noqa: PLC0415 - the store's client is slow to import
+
+    with tempfile.NamedTemporaryFile(prefix="omnigraph-") as part:
+        yield part.name
+        with open(part.name, "rb") as content:
+            put_file(uri, content, storage_options)

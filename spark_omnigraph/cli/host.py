@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.cli.config import JobConfig
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.spark.session import (
     active_or_local,
     is_installed,
@@ -21,6 +20,12 @@ from spark_omnigraph.spark.session import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from spark_omnigraph.graph.executor import Executor
+
+
+_ONLY_OURS = {"spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true"}
+"""For a session in which no code of a user runs: errors of workers without the stack, which is of no use to him."""
 
 
 class Host:
@@ -56,10 +61,10 @@ class Host:
         Starts a local Spark when the choice is Spark and none runs.
         """
         if not self.takes_spark(config, input_bytes):
-            return None if config.load_concurrency is None else LocalExecutor(config.load_concurrency)
+            return None if config.load_concurrency is None else _local_executor(config.load_concurrency)
         if self._spark is None:
             self._log.info("starting Spark")
-            self._spark = active_or_local(self._app_name)
+            self._spark = active_or_local(self._app_name, conf=_ONLY_OURS)
             self._owned = True
         return _spark_executor(self._spark, config.load_concurrency)
 
@@ -68,6 +73,12 @@ class Host:
         if self._owned and self._spark is not None:
             self._spark.stop()
             self._spark = None
+
+
+def _local_executor(workers: int) -> Executor:
+    from spark_omnigraph.graph.executor import LocalExecutor  # noqa: PLC0415 - its pool is slow to import
+
+    return LocalExecutor(workers)
 
 
 def _spark_executor(spark: SparkSession, parallelism: int | None) -> Executor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from spark_omnigraph.cli.reporting import Progress, counted, log_bad_rows
+from spark_omnigraph.cli.reporting import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.graph.executor import Executor, LocalExecutor
@@ -67,9 +67,9 @@ def load_options(job: Job, executor: Executor | None) -> LoadOptions:
 def _say(job: Job, report: LoadReport) -> None:
     for key, counts in sorted(report.tables.items()):
         figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
-        job.log.info("%s: %s", key, figures or "no rows")
+        job.log.info("%s: %s", key, figures or "no rows", extra=told("table", type=key, **asdict(counts)))
     if report.bad_rows.total:
-        log_bad_rows(job.log, report.bad_rows)
+        log_bad_rows(job.log, report.bad_rows, job.config.show_rows)
     made = " (new)" if report.branch_created else ""
     if job.config.dry_run:
         job.log.info("dry run: nothing was written")

@@ -116,7 +116,8 @@ FORCE = Option(
 INPUT = Option(
     "input",
     "JSONL files (also .gz), folders or globs",
-    metavar="PATH",
+    values.graph_uri,
+    "PATH",
     shape=Shape.MANY,
     required=True,
 )
@@ -139,7 +140,14 @@ MAX_BAD_ROWS = Option(
     default="0",
     env=True,
 )
-BAD_ROWS = Option("bad_rows", "write every bad row to this JSONL file", metavar="PATH", env=True)
+BAD_ROWS = Option("bad_rows", "write every bad row to this JSONL file", values.graph_uri, "PATH", env=True)
+SHOW_ROWS = Option(
+    "show_rows",
+    "show the text of so many bad rows in messages; unset: 3 at a terminal, none otherwise",
+    values.count,
+    "N",
+    env=True,
+)
 ON_DUPLICATE = Option(
     "on_duplicate",
     "what merge does with an id that the input repeats: the last row wins, or each repeat is a bad row",
@@ -173,7 +181,7 @@ SPARK_THRESHOLD = Option(
     "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
 )
 LOADING = (
-    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, INDEX, LOAD_CONCURRENCY,
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY,
     SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip
 
@@ -195,7 +203,12 @@ def _actor_filter(value: str) -> str:
 
 FILTER = Option("filter", "only commits of this actor", _actor_filter, "actor=A")
 TYPES = Option("types", "only this type; may be repeated. unset: all", metavar="T", shape=Shape.MANY, flag="--type")
-OUTPUT = Option("output", "write to this file instead of standard output", values.new_file, "PATH")
+OUTPUT = Option(
+    "output",
+    "write to this file or object (s3://…) instead of standard output; packed when the name ends in .gz",
+    values.output,
+    "PATH",
+)
 CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from spark_omnigraph.cli.options import Option, Shape
+from spark_omnigraph.cli.values import shortened
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.words import nearest
@@ -17,7 +18,15 @@ EXIT_CODES = (
     "exit codes: 0 done, 1 failed, 2 usage, 3 refused (bad rows, constraint, schema),\n"
     "            4 conflict (run again), 5 recovery required, 6 not found, 130 interrupted"
 )
-LAST_LINE = "The last line of standard output is a JSON summary; messages go to standard error."
+LAST_LINE = (
+    "The last line of standard output is a JSON summary (at a terminal a sentence); messages go to standard error."
+)
+ROWS_ALONE = (
+    "Rows stand alone on standard output; the JSON summary (at a terminal a sentence) is the last line of standard "
+    "error then."
+)
+NAMED = 20
+"""Mistakes that are named."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,24 +44,28 @@ def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, lis
     if not argv:
         raise UsageError(f"a verb is missing: one of {', '.join(verbs)}")
     if argv[0].startswith("-"):
-        raise UsageError(f"the verb comes first: {PROGRAM} VERB {' '.join(argv[:1])} …")
+        raise UsageError(f"the verb comes first: {PROGRAM} VERB {shortened(argv[0])} …")
     seconds = [name.partition(" ")[2] for name in verbs if name.startswith(f"{argv[0]} ")]
     if seconds:
         raise UsageError(f"'{argv[0]}' needs one of {', '.join(seconds)} after it")
-    raise UsageError(f"unknown verb '{argv[0]}'{nearest(argv[0], verbs)} (verbs: {', '.join(verbs)})")
+    word = shortened(argv[0])
+    raise UsageError(f"unknown verb '{word}'{nearest(word, verbs)} (verbs: {', '.join(verbs)})")
 
 
 def split_arguments(verb: Verb, argv: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Texts of the given options by key, and the mistakes found: arguments that the verb does not have."""
     namespace, rest = build(verb).parse_known_args(argv)
-    return {key: _texts(value) for key, value in vars(namespace).items()}, _unknown(verb, rest)
+    given = {key: _texts(value) for key, value in vars(namespace).items()}
+    # `--storage-option KEY SECRET`: what follows a setting without its value is not repeated.
+    halves = any("=" not in text for text in given.get("storage_options", ()))
+    return given, _unknown(verb, rest, show=not halves)
 
 
 def build(verb: Verb) -> argparse.ArgumentParser:
     """Parser of one verb. It takes texts as they come: values are checked where those of the file are, too."""
     parser = _Parser(
         prog=f"{PROGRAM} {verb.name}",
-        description=f"{verb.help} {LAST_LINE}",
+        description=f"{verb.help} {ROWS_ALONE if verb.has_rows else LAST_LINE}",
         epilog=f"example:\n{textwrap.indent(textwrap.dedent(verb.example).strip(), '  ')}\n\n{EXIT_CODES}",
         formatter_class=_Formatter,
         argument_default=argparse.SUPPRESS,
@@ -120,17 +133,20 @@ def _texts(value: object) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
-def _unknown(verb: Verb, rest: Sequence[str]) -> list[str]:
+def _unknown(verb: Verb, rest: Sequence[str], *, show: bool) -> list[str]:
     flags = [option.flag_name for option in verb.all_options if not option.positional]
-    mistakes = []
+    mistakes: list[str] = []
     after_unknown = False
     for word in rest:
+        if len(mistakes) == NAMED:
+            mistakes.append("and more")
+            break
         if word.startswith("-") and word != "-":
-            flag = word.partition("=")[0]
+            flag = shortened(word.partition("=")[0])
             mistakes.append(f"unknown option {flag}{nearest(flag, flags)}")
             after_unknown = True
         elif not after_unknown:
-            mistakes.append(f"unexpected argument '{word}'")
+            mistakes.append(f"unexpected argument '{shortened(word)}'" if show else "unexpected argument")
     if after_unknown:
         mistakes[-1] += f" (options of {verb.name}: {', '.join(sorted(flags))})"
     return mistakes

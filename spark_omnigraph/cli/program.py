@@ -7,30 +7,21 @@ import os
 import signal
 import sys
 import threading
-import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 from spark_omnigraph import __version__
-from spark_omnigraph.cli.config import JobConfig, Request, resolve, salvage
+from spark_omnigraph.cli.config import Request, resolve, salvage
 from spark_omnigraph.cli.host import surroundings
 from spark_omnigraph.cli.parser import PROGRAM, build, find_verb, overview, split_arguments
-from spark_omnigraph.cli.reporting import log_bad_rows, logging_to, standard_error
-from spark_omnigraph.cli.summary import (
-    INTERRUPTED,
-    REFUSED,
-    TERMINATED,
-    Ending,
-    as_line,
-    error_body,
-    summary_of,
-    write_summary,
-)
+from spark_omnigraph.cli.report import Report
+from spark_omnigraph.cli.reporting import logging_to, standard_error
+from spark_omnigraph.cli.streams import emit, print_out
+from spark_omnigraph.cli.summary import INTERRUPTED, REFUSED, TERMINATED, Ending
 from spark_omnigraph.cli.verb import Job, Verb
 from spark_omnigraph.cli.verbs import VERBS
-from spark_omnigraph.errors import BadRowsError, OmnigraphError
+from spark_omnigraph.errors import OmnigraphError, UsageError
 
 
 class Terminated(BaseException):
@@ -38,14 +29,20 @@ class Terminated(BaseException):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb and returns its exit code; never raises, so that a notebook can call it too."""
+    """Runs one verb and returns its exit code; never raises, so that a notebook can call it too.
+
+    Without a verb it prints the help and returns 2: whoever lost the arguments must not take that for work done.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] in (["--help"], ["-h"]):
-        print_out(overview(VERBS))
-        return 0
-    if words[:1] == ["--version"]:
-        print_out(f"{PROGRAM} {__version__}")
-        return 0
+    try:
+        if not words or words[:1] in (["--help"], ["-h"]):
+            print_out(overview(VERBS))
+            return 0 if words else UsageError.exit_code
+        if words[:1] == ["--version"]:
+            print_out(f"{PROGRAM} {__version__}")
+            return 0
+    except OSError:
+        return 1
     return run(words, os.environ, VERBS)
 
 
@@ -61,36 +58,35 @@ def script() -> None:
 
 def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Verb]) -> int:
     """One job from its arguments to its summary."""
-    started = time.monotonic()
-    run_id = uuid.uuid4().hex
-    config = JobConfig(verb="")
+    report = Report(environ)
     try:
-        verb, rest = find_verb(words, verbs)
-        if "--help" in rest or "-h" in rest:
-            print_out(build(verb).format_help())
-            return 0
-        config = JobConfig(verb=verb.name)
-        request = Request(verb.name, verb.all_options, verb.fixed)
-        arguments, mistakes = split_arguments(verb, rest)
-        config = salvage(request, arguments)
-        config = resolve(request, arguments, environ, mistakes)
-    except OmnigraphError as error:
-        with logging_to(standard_error(), config, run_id) as log:
-            return _finish(config, run_id, started, Ending(error.exit_code, error=error), log)
-    with logging_to(standard_error(), config, run_id) as log:
-        return _finish(config, run_id, started, _run_verb(verb, config, log, environ), log)
+        try:
+            verb, rest = find_verb(words, verbs)
+            if "--help" in rest or "-h" in rest:
+                print_out(build(verb).format_help())
+                return 0
+            report.begin(verb)
+            request = Request(verb.name, verb.all_options, verb.fixed)
+            arguments, mistakes = split_arguments(verb, rest)
+            report.config = salvage(request, arguments)
+            report.config = resolve(request, arguments, environ, mistakes)
+        except OmnigraphError as error:
+            return report.end(Ending(error.exit_code, error=error))
+        with logging_to(standard_error(), report.config, report.run_id, report.secrets) as log:
+            ending = _run_verb(verb, report, log, environ)
+        return report.end(ending)
+    except KeyboardInterrupt as error:
+        return report.end(Ending(INTERRUPTED, error=error))
+    except Exception as error:  # noqa: BLE001 - the outermost frame: whatever it is, the caller gets a summary
+        return report.end(Ending(1, error=error))
 
 
-def print_out(text: str) -> None:
-    """One line, or several, of standard output."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
-    sys.stdout.flush()
-
-
-def _run_verb(verb: Verb, config: JobConfig, log: logging.Logger, environ: Mapping[str, str]) -> Ending:
+def _run_verb(verb: Verb, report: Report, log: logging.Logger, environ: Mapping[str, str]) -> Ending:
+    config = report.config
     try:
         with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:
-            outcome = verb.run(Job(config, host, log, print_out))
+            report.hide(host.storage_options(config))
+            outcome = verb.run(Job(config, host, log, emit))
             return Ending(REFUSED if outcome.refused else 0, outcome=outcome)
     except OmnigraphError as error:
         return Ending(error.exit_code, error=error)
@@ -100,36 +96,6 @@ def _run_verb(verb: Verb, config: JobConfig, log: logging.Logger, environ: Mappi
         return Ending(TERMINATED, error=error)
     except Exception as error:  # noqa: BLE001 - the outermost frame: a scheduler needs the summary of any failure
         return Ending(1, error=error)
-
-
-def _explain(ending: Ending, config: JobConfig, log: logging.Logger) -> None:
-    for warning in ending.outcome.warnings if ending.outcome else ():
-        log.warning(warning)
-    error = ending.error
-    if error is None:
-        return
-    if isinstance(error, BadRowsError):
-        log_bad_rows(log, error.summary)
-    expected = not isinstance(error, Exception) or (isinstance(error, OmnigraphError) and config.log_level != "debug")
-    log.error("%s", error_body(error)["error"], exc_info=None if expected else error)
-
-
-def _finish(config: JobConfig, run_id: str, started: float, ending: Ending, log: logging.Logger) -> int:
-    """Tells people and the scheduler how the job ended; returns the exit code."""
-    _explain(ending, config, log)
-    seconds = time.monotonic() - started
-    if config.summary is not None:
-        try:
-            write_summary(config.summary, as_line(summary_of(config, run_id, seconds, ending)))
-        except OmnigraphError as error:
-            log.error("--summary: %s", error.message)
-            ending = Ending(ending.exit_code or 1, ending.outcome, ending.error or error)
-    try:
-        print_out(as_line(summary_of(config, run_id, seconds, ending)))
-    except BrokenPipeError:
-        # Whoever read our output has left (`… | head`). Python would complain again while it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ending.exit_code
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def _write_lines(job: Job, lines: Iterable[str]) -> int:
             job.emit(line)
             count += 1
         return count
-    with whole_file(job.config.output) as file:
+    with whole_file(job.config.output, job.host.storage_options(job.config)) as file:
         for line in lines:
             file.write(line + "\n")
             count += 1

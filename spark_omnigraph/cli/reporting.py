@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TextIO
 
-from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.redaction import one_line, redact, visible
 
 ROOT_LOGGER = "spark_omnigraph"
 SHOWN_BAD_ROWS = 10
 SHOWN_RAW = 200
 PROGRESS_SECONDS = 5.0
+SHOWN_AT_A_TERMINAL = 3
+"""Raw rows in messages to a person who did not say how many; a log is kept, and gets none."""
 _PLAIN = "plain"
+_FACTS = "facts"
+_BREAK = re.compile(r"\n(?=\S)")
+_MOVED_IN = "\n  "
 
 
 @contextmanager
-def logging_to(stream: TextIO, config: JobConfig, run_id: str) -> Iterator[logging.Logger]:
-    """Sends the package's log to `stream` while a job runs, and restores the logger afterwards."""
+def logging_to(
+    stream: TextIO | None, config: JobConfig, run_id: str, secrets: Sequence[str] = ()
+) -> Iterator[logging.Logger]:
+    """Sends the package's log to `stream` while a job runs, and restores the logger afterwards. Nothing that is said
+    shows one of the `secrets`.
+    """
     logger = logging.getLogger(ROOT_LOGGER)
     before = (logger.level, logger.propagate)
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter(run_id) if config.log_format == "json" else TextFormatter())
+    handler = logging.StreamHandler(stream) if stream is not None else logging.NullHandler()
+    handler.setFormatter(JsonFormatter(run_id, secrets) if config.log_format == "json" else TextFormatter(secrets))
     logger.addHandler(handler)
     logger.setLevel(config.log_level.upper())
     logger.propagate = False
@@ -40,23 +51,32 @@ def logging_to(stream: TextIO, config: JobConfig, run_id: str) -> Iterator[loggi
 
 
 class TextFormatter(logging.Formatter):
-    """`12:30:01 message`; the level is shown from warnings on. What `speaker` says stands as it is."""
+    """`12:30:01 message`; the level is shown from warnings on. What `speaker` says stands as it is.
+
+    Lines after the first one of a message are moved in, so that no text within can pass for a line of the log.
+    """
+
+    def __init__(self, secrets: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
+        message = visible(redact(record.getMessage(), self._secrets))
         if getattr(record, _PLAIN, False):
-            return record.getMessage()
+            return message
         stamp = time.strftime("%H:%M:%S", time.localtime(record.created))
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
-        stack = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{stamp} {level}{record.getMessage()}{stack}"
+        stack = f"\n{_stack(self, record, self._secrets)}" if record.exc_info else ""
+        return f"{stamp} {level}{_BREAK.sub(_MOVED_IN, message)}{stack}"
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line: the message, and what it says as members (`told`)."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, secrets: Sequence[str] = ()) -> None:
         super().__init__()
         self._run_id = run_id
+        self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -65,17 +85,42 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "run_id": self._run_id,
             "message": record.getMessage(),
+            **getattr(record, _FACTS, {}),
         }
         if record.exc_info:
             line["stack"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return safe_json(line, self._secrets)
+
+
+def _stack(formatter: logging.Formatter, record: logging.LogRecord, secrets: Sequence[str]) -> str:
+    assert record.exc_info is not None
+    return visible(redact(formatter.formatException(record.exc_info), secrets))
+
+
+def safe_json(value: object, secrets: Sequence[str] = ()) -> str:
+    """A value as one line of JSON, without secrets and without characters that a terminal obeys."""
+    return visible(json.dumps(redacted(value, secrets), ensure_ascii=False, default=str))
+
+
+def redacted(value: object, secrets: Sequence[str] = ()) -> object:
+    """A JSON value whose texts show no secret."""
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, Mapping):
+        return {key: redacted(item, secrets) for key, item in value.items()}
+    return [redacted(item, secrets) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def told(text: str = "", **facts: object) -> dict[str, dict[str, object]]:
+    """What a message says, as members of its JSON line; as `extra` of a logging call."""
+    return {_FACTS: {"event": text, **facts} if text else facts}
 
 
 def speaker(log: logging.Logger) -> Callable[[str], None]:
     """A function that logs lines of an answer, such as a table: without a time, where the log is text."""
 
     def say(line: str) -> None:
-        log.info("%s", line, extra={_PLAIN: True})
+        log.info("%s", one_line(line), extra={_PLAIN: True})
 
     return say
 
@@ -94,7 +139,7 @@ def say_table(log: logging.Logger, headers: Sequence[str], rows: Sequence[Sequen
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else one_line(str(value))
 
 
 class Progress:
@@ -120,24 +165,53 @@ class Progress:
         self._last = now
         self._shown = phase if done < total else None
         share = f" ({100 * done // total}%)" if total else ""
-        self._log.info("%s: %s of %s%s", phase, f"{done:,}", f"{total:,}", share)
+        facts = told("progress", phase=phase, done=done, total=total)
+        self._log.info("%s: %s of %s%s", phase, f"{done:,}", f"{total:,}", share, extra=facts)
 
 
-def log_bad_rows(log: logging.Logger, summary: BadRowSummary) -> None:
-    """Says how many rows are bad, why, and shows the first ones with their place."""
+def log_bad_rows(log: logging.Logger, summary: BadRowSummary, show_rows: int | None = None) -> None:
+    """Says how many rows are bad, why, and where the first ones stand; the text of `show_rows` of them, or of a few at
+    a terminal.
+    """
     rules = ", ".join(f"{rule} {count:,}" for rule, count in sorted(summary.per_rule.items(), key=lambda kv: -kv[1]))
-    log.warning("%s: %s", counted(summary.total, "bad row"), rules)
+    counts = {"total": summary.total, "per_rule": dict(summary.per_rule), "report": summary.report}
+    log.warning("%s: %s", counted(summary.total, "bad row"), rules, extra=told("bad_rows", **counts))
+    raw = _raw_rows(show_rows)
+    for number, row in enumerate(summary.sample[: max(SHOWN_BAD_ROWS, raw)]):
+        _log_bad_row(log, row, number < raw)
     say = speaker(log)
-    for row in summary.sample[:SHOWN_BAD_ROWS]:
-        for mistake in row.mistakes:
-            where = ".".join(part for part in (row.record_type, mistake.field) if part)
-            say(f"  {row.place}: {f'{where}: ' if where else ''}{mistake.rule}: {mistake.message}")
-        say(f"      {row.raw[:SHOWN_RAW]}{'…' if len(row.raw) > SHOWN_RAW else ''}")
-    hidden = summary.total - min(len(summary.sample), SHOWN_BAD_ROWS)
+    hidden = summary.total - min(len(summary.sample), max(SHOWN_BAD_ROWS, raw))
     if summary.report is not None:
         say(f"  all of them are in {summary.report}")
     elif hidden > 0:
         say(f"  and {hidden:,} more; --bad-rows PATH writes all of them")
+
+
+def _raw_rows(wanted: int | None) -> int:
+    if wanted is not None:
+        return wanted
+    return SHOWN_AT_A_TERMINAL if is_terminal(standard_error()) else 0
+
+
+def _log_bad_row(log: logging.Logger, row: BadRow, with_text: bool) -> None:
+    """An event a mistake: a line of text, or one JSON object; with the last one comes the row's own text."""
+    shown = f"{row.raw[:SHOWN_RAW]}{'…' if len(row.raw) > SHOWN_RAW else ''}"
+    for number, mistake in enumerate(row.mistakes, 1):
+        where = ".".join(part for part in (row.record_type, mistake.field) if part)
+        text = one_line(f"  {row.place}: {f'{where}: ' if where else ''}{mistake.rule}: {mistake.message}")
+        facts: dict[str, object] = {
+            "rule": str(mistake.rule),
+            "file": row.file,
+            "line": row.line,
+            "id": row.id,
+            "type": row.record_type,
+            "field": mistake.field,
+            "reason": mistake.message,
+        }
+        if with_text and number == len(row.mistakes):
+            text += f"\n      {one_line(shown)}"
+            facts["raw"] = shown
+        log.info("%s", text, extra={_PLAIN: True, **told("bad_row", **facts)})
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
@@ -145,6 +219,16 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def standard_error() -> TextIO:
-    """The stream for people, looked up late so that a notebook's or a test's replacement is honoured."""
+def standard_error() -> TextIO | None:
+    """The stream for people, looked up late so that a notebook's or a test's replacement is honoured. None when the
+    process was started without one.
+    """
     return sys.stderr
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sees what is written to a stream."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # it is closed
+        return False

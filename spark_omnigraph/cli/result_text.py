@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow.parquet as pq
 
 from spark_omnigraph.cli.files import whole_path
 from spark_omnigraph.engine.result import Json, QueryResult, json_values
+from spark_omnigraph.redaction import one_line
 
 SHOWN_ROWS = 1000
 """Rows of a table for people; the other formats have all."""
@@ -27,10 +28,10 @@ def lines_of(result: QueryResult, form: str) -> Iterator[str]:
     return _csv(result) if form == "csv" else _table(result)
 
 
-def write_parquet(result: QueryResult, path: str) -> None:
+def write_parquet(result: QueryResult, path: str, storage_options: Mapping[str, str] | None = None) -> None:
     """A Parquet file that appears when it is complete. BadRequestError for column names that repeat."""
     result.require_distinct_names()
-    with whole_path(path) as part:
+    with whole_path(path, storage_options) as part:
         pq.write_table(result.table, part)
 
 
@@ -71,7 +72,7 @@ def _cell(value: Json) -> str | None:
 def _table(result: QueryResult) -> Iterator[str]:
     """Columns side by side, numbers to the right; a long text is cut."""
     rows = [tuple(_shown(value) for value in row) for row in _rows(result, SHOWN_ROWS)]
-    names = result.column_names
+    names = [one_line(name) for name in result.column_names]
     widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(names)]
     right = [c.type.scalar.is_numeric and not c.type.is_list for c in result.columns]
     yield "  ".join(name.ljust(width) for name, width in zip(names, widths)).rstrip()
@@ -87,5 +88,5 @@ def _table(result: QueryResult) -> Iterator[str]:
 
 
 def _shown(value: Json) -> str:
-    text = " ".join(("null" if value is None else _cell(value) or "").split())
+    text = one_line(" ".join(("null" if value is None else _cell(value) or "").split()))
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

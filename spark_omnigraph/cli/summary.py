@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_omnigraph import __version__
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
+from spark_omnigraph.cli.reporting import safe_json
 from spark_omnigraph.cli.verb import Outcome
 from spark_omnigraph.errors import BadRowsError, OmnigraphError
+from spark_omnigraph.redaction import redact
 
 REFUSED = 3
 INTERRUPTED = 130
@@ -77,14 +78,23 @@ def error_body(error: BaseException) -> dict[str, object]:
     """`to_dict()` of our errors; the like for others, with the first line of their message (Spark's have pages)."""
     if isinstance(error, OmnigraphError):
         return error.to_dict()
-    text = next(iter(str(error).splitlines()), "")
+    text = redact(next(iter(str(error).splitlines()), ""))
     name = type(error).__name__
     return {"error": f"{name}: {text}" if text else name, "code": "internal", "kind": "unexpected"}
 
 
-def as_line(summary: Mapping[str, object]) -> str:
-    """The summary as one line of JSON."""
-    return json.dumps(summary, ensure_ascii=False, default=str)
+def as_line(summary: Mapping[str, object], secrets: Sequence[str] = ()) -> str:
+    """The summary as one line of JSON, without secrets."""
+    return safe_json(summary, secrets)
+
+
+def as_sentence(summary: Mapping[str, object]) -> str:
+    """The summary for a person: how it ended, after how long, and where the answer stands."""
+    commit = f", commit {summary['commit']}" if summary["commit"] else ""
+    dry = " (dry run)" if summary["dry_run"] else ""
+    status = str(summary["status"]).replace("_", " ")
+    code = f" (exit code {summary['exit_code']})" if summary["exit_code"] else ""
+    return f"{summary['job'] or 'job'}: {status}{dry}{code} after {summary['seconds']:.2f} s{commit}"
 
 
 def write_summary(path: str, line: str) -> None:

@@ -10,18 +10,19 @@ from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.history import time_micros
+from spark_omnigraph.graph.times import time_micros
 from spark_omnigraph.records.mode import BLOB_SCHEMES
-from spark_omnigraph.storage.uri import has_scheme, plain
+from spark_omnigraph.redaction import SECRET_NAME, has_credentials
+from spark_omnigraph.storage.uri import has_scheme, locate, plain
 
 Parser = Callable[[str], object]
 
-_SECRET = re.compile(
-    r"secret|password|passwd|token|credential|private[_-]?key|account[_-]?key|access[_-]?key(?![_-]?id)|sas[_-]?key"
-)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DIGITS = 18
+"""Digits of the largest number that an option takes: what fits into 64 bits, and turns from text at once."""
+_SHOWN = 60
 _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -30,6 +31,16 @@ def text(value: str) -> str:
     if not value.strip():
         raise ValueError("must not be empty")
     return value
+
+
+def check_characters(value: str) -> None:
+    """ValueError for a text that no file, no object store and no commit can hold."""
+    if "\0" in value:
+        raise ValueError("must not hold a NUL character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("is not UTF-8 text") from None
 
 
 def local_path(value: str) -> str:
@@ -66,10 +77,23 @@ def new_file(value: str) -> str:
     return str(path)
 
 
+def output(value: str) -> str:
+    """A new file on this machine, or an object: `s3://…`."""
+    place = graph_uri(value)
+    if not plain(place).startswith("s3://"):
+        return new_file(place)
+    try:
+        locate(place)
+    except BadRequestError as error:
+        raise ValueError(error.message) from None
+    if place.endswith("/"):
+        raise ValueError(f"'{place}' is a folder; name a file in it")
+    return plain(place)
+
+
 def graph_uri(value: str) -> str:
-    """A graph root. Credentials inside the URI are refused: it is logged and stands in the summary."""
-    authority = text(value).partition("://")[2].partition("/")[0]
-    if "@" in authority:
+    """A place. Credentials inside a URI are refused: it is logged and stands in the summary."""
+    if has_credentials(text(value)):
         raise ValueError("must not hold credentials; give them in the environment or the Spark configuration")
     return value
 
@@ -82,6 +106,10 @@ def json_object(value: str) -> dict[str, object]:
         if os.path.isfile(value):
             raise ValueError(f"takes JSON, and '{value}' is a file: \"$(cat {value})\" is its content") from None
         raise ValueError(f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    except ValueError:
+        raise ValueError("has a number of too many digits") from None
     if not isinstance(found, dict):
         raise ValueError('must be a JSON object, such as {"name": "Ada"}')
     return found
@@ -89,17 +117,42 @@ def json_object(value: str) -> dict[str, object]:
 
 def positive(value: str) -> int:
     """A whole number of at least 1."""
-    if not (value.isascii() and value.isdigit()) or int(value) == 0:
-        raise ValueError(f"'{value}' is not a whole number of at least 1")
+    number = whole_number(value)
+    if not number:
+        raise ValueError(f"'{shortened(value)}' is not a whole number of at least 1")
+    return number
+
+
+def whole_number(value: str) -> int | None:
+    """A number of digits alone, None for any other text. ValueError for one that no count reaches."""
+    if not (value.isascii() and value.isdigit()):
+        return None
+    if len(value.lstrip("0")) > _DIGITS:
+        raise ValueError(f"'{shortened(value)}' is too large: at most {_DIGITS} digits")
     return int(value)
+
+
+def count(value: str) -> int:
+    """A whole number, 0 too."""
+    number = whole_number(value)
+    if number is None:
+        raise ValueError(f"'{shortened(value)}' is not a whole number")
+    return number
+
+
+def shortened(value: str) -> str:
+    """A text as a message shows it."""
+    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
 
 
 def size(value: str) -> int:
     """A number of bytes: `500000`, `500MB`, `1GiB`; letters without `i` are powers of 1000."""
     found = _SIZE.fullmatch(value.strip())
     if found is None:
-        raise ValueError(f"'{value}' is not a size such as 500MB or 1GiB")
+        raise ValueError(f"'{shortened(value)}' is not a size such as 500MB or 1GiB")
     number, letter, binary = found.groups()
+    if len(number) > _DIGITS:
+        raise ValueError(f"'{shortened(value)}' is too large: at most {_DIGITS} digits")
     return int(float(number) * (1024 if binary else 1000) ** _POWER[letter.upper()])
 
 
@@ -107,12 +160,12 @@ def duration(value: str) -> timedelta:
     """A length of time: `7d`, `12h`, `90m`, `30s`, `2w`."""
     found = _DURATION.fullmatch(value.strip())
     if found is None:
-        raise ValueError(f"'{value}' is not a length of time such as 7d, 12h or 90m")
+        raise ValueError(f"'{shortened(value)}' is not a length of time such as 7d, 12h or 90m")
     number, unit = found.groups()
     try:
         return timedelta(**{_UNITS[unit.lower()]: float(number)})
     except OverflowError as error:
-        raise ValueError(f"'{value}' is too long") from error
+        raise ValueError(f"'{shortened(value)}' is too long") from error
 
 
 def instant(value: str) -> str:
@@ -129,7 +182,7 @@ def one_of(*choices: str) -> Parser:
 
     def parse(value: str) -> str:
         if value not in choices:
-            raise ValueError(f"'{value}' is not one of {', '.join(choices)}")
+            raise ValueError(f"'{shortened(value)}' is not one of {', '.join(choices)}")
         return value
 
     return parse
@@ -139,7 +192,7 @@ def switch(value: str) -> bool:
     """`true` or `false`, as the environment spells a switch."""
     known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     if value.lower() not in known:
-        raise ValueError(f"'{value}' is neither true nor false")
+        raise ValueError(f"'{shortened(value)}' is neither true nor false")
     return known[value.lower()]
 
 
@@ -157,8 +210,8 @@ def storage_option(value: str) -> tuple[str, str]:
     key, equals, setting = value.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise ValueError(f"'{key}' is not KEY=VALUE")
-    if _SECRET.search(key.lower()):
+        raise ValueError("is not KEY=VALUE (it is not shown, since it may hold a secret)")
+    if SECRET_NAME.search(key):
         raise ValueError(
             f"'{key}' names a secret, and arguments and files are seen by others: set it in the environment "
             f"(AWS_…) or as spark.omnigraph.storage.{key} in the Spark configuration"

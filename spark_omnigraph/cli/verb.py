@@ -53,6 +53,9 @@ class Verb:
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Options that the verb itself decides: `merge` is `ingest` with `mode` merge."""
 
+    has_rows: bool = False
+    """Whether the answer is rows on standard output, where nothing else may stand then."""
+
     @property
     def all_options(self) -> tuple[Option, ...]:
         return (*self.options, *self.common)

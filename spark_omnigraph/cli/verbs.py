@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli import asking, creating, linting, loading, maintaining, querying, reading
+from collections.abc import Callable
+from importlib import import_module
+
 from spark_omnigraph.cli import options as o
-from spark_omnigraph.cli.verb import Verb
+from spark_omnigraph.cli.verb import Job, Outcome, Verb
+
+
+def _in(module: str, function: str) -> Callable[[Job], Outcome]:
+    """The function of a module of this room, imported when it runs: help and mistakes need neither Lance nor Arrow."""
+
+    def run(job: Job) -> Outcome:
+        found: Callable[[Job], Outcome] = getattr(import_module(f"spark_omnigraph.cli.{module}"), function)
+        return found(job)
+
+    return run
+
 
 _ALL = (
     Verb(
         "demo",
         "Makes a graph of films in a folder, loads and queries it, and shows what it finds.",
         "spark-omnigraph demo",
-        creating.demo,
+        _in("creating", "demo"),
         (o.FOLDER,),
         o.REPORTING,
     ),
@@ -19,7 +32,7 @@ _ALL = (
         "init",
         "Makes a new graph.",
         "spark-omnigraph init --graph graphs/films --schema films.pg",
-        creating.init,
+        _in("creating", "init"),
         (o.SCHEMA, o.FORCE),
         o.ON_GRAPH,
     ),
@@ -27,7 +40,7 @@ _ALL = (
         "ingest",
         "Loads JSON lines into a branch, all or nothing; the branch is made when it is missing.",
         "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
-        loading.ingest,
+        _in("loading", "ingest"),
         (o.INPUT, o.MODE, *o.LOADING),
         o.COMMON,
     ),
@@ -35,7 +48,7 @@ _ALL = (
         "merge",
         "Loads JSON lines and replaces the rows whose id is stored: ingest --mode merge.",
         "spark-omnigraph merge --graph graphs/films --input changes.jsonl --on-duplicate error",
-        loading.ingest,
+        _in("loading", "ingest"),
         (o.INPUT, *o.LOADING),
         o.COMMON,
         {"mode": "merge"},
@@ -44,7 +57,7 @@ _ALL = (
         "overwrite",
         "Loads JSON lines and replaces all rows of every type in them: ingest --mode overwrite.",
         "spark-omnigraph overwrite --graph graphs/films --input snapshot/ --branch nightly",
-        loading.ingest,
+        _in("loading", "ingest"),
         (o.INPUT, *o.LOADING),
         o.COMMON,
         {"mode": "overwrite"},
@@ -53,15 +66,16 @@ _ALL = (
         "query",
         "Runs one read query of a text and shows its rows, or writes them to a file.",
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
-        asking.query,
+        _in("asking", "query"),
         (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, *o.PAST),
         o.COMMON,
+        has_rows=True,
     ),
     Verb(
         "mutate",
         "Runs one mutation of a query text in one commit: inserts, updates, or deletes.",
         'spark-omnigraph mutate --graph graphs/films --file changes.gq --name retire --params \'{"name": "Heat"}\'',
-        querying.mutate,
+        _in("querying", "mutate"),
         (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS),
         o.COMMON,
     ),
@@ -69,7 +83,7 @@ _ALL = (
         "describe",
         "Shows the types of a graph with their counts and versions.",
         "spark-omnigraph describe --graph graphs/films",
-        reading.describe,
+        _in("reading", "describe"),
         o.PAST,
         o.COMMON,
     ),
@@ -77,7 +91,7 @@ _ALL = (
         "commits",
         "Shows the history of a branch, newest first.",
         "spark-omnigraph commits --graph graphs/films --filter actor=nightly --limit 20",
-        reading.commits,
+        _in("reading", "commits"),
         (o.FILTER, o.LIMIT),
         o.COMMON,
     ),
@@ -85,23 +99,25 @@ _ALL = (
         "diff",
         "Shows the net changes from one state of the graph to another, row by row.",
         "spark-omnigraph diff main review --graph graphs/films --type Film",
-        reading.diff,
+        _in("reading", "diff"),
         (o.BEFORE, o.AFTER, o.TYPES, o.OUTPUT),
         o.COMMON,
+        has_rows=True,
     ),
     Verb(
         "export",
         "Writes the graph as JSON lines that ingest reads again.",
         "spark-omnigraph export --graph graphs/films --type Film --output films.jsonl",
-        reading.export,
+        _in("reading", "export"),
         (o.TYPES, o.OUTPUT, *o.PAST),
         o.COMMON,
+        has_rows=True,
     ),
     Verb(
         "lint",
         "Checks a file of queries against a schema and runs none; exit code 3 when one cannot run.",
         "spark-omnigraph lint films.gq --schema films.pg",
-        linting.lint,
+        _in("linting", "lint"),
         (o.QUERIES, o.SCHEMA_FILE),
         (o.SCHEMA_OF_GRAPH, o.BRANCH, o.STORAGE_OPTION, *o.REPORTING),
     ),
@@ -109,7 +125,7 @@ _ALL = (
         "branch create",
         "Makes a branch; it costs the same whatever the size of the graph.",
         "spark-omnigraph branch create review --from main --graph graphs/films",
-        creating.create_branch,
+        _in("creating", "create_branch"),
         (o.NAME, o.START),
         o.ON_GRAPH,
     ),
@@ -117,7 +133,7 @@ _ALL = (
         "branch list",
         "Lists the branches of a graph.",
         "spark-omnigraph branch list --graph graphs/films",
-        reading.list_branches,
+        _in("reading", "list_branches"),
         (),
         o.ON_GRAPH,
     ),
@@ -125,7 +141,7 @@ _ALL = (
         "index",
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",
-        maintaining.index,
+        _in("maintaining", "index"),
         (),
         o.COMMON,
     ),
@@ -133,7 +149,7 @@ _ALL = (
         "optimize",
         "Joins small files of tables and of internal datasets, and makes indexes whole; no row changes.",
         "spark-omnigraph optimize --graph graphs/films",
-        maintaining.optimize,
+        _in("maintaining", "optimize"),
         (),
         o.COMMON,
     ),
@@ -141,7 +157,7 @@ _ALL = (
         "recover",
         "Finishes or undoes writes whose writer is gone; running writes are left alone.",
         "spark-omnigraph recover --graph graphs/films --dry-run",
-        maintaining.recover,
+        _in("maintaining", "recover"),
         (),
         o.ON_GRAPH,
     ),
@@ -149,7 +165,7 @@ _ALL = (
         "repair",
         "Finds tables that another program committed to past the manifest, and publishes what may be published.",
         "spark-omnigraph repair --graph graphs/films --confirm",
-        maintaining.repair,
+        _in("maintaining", "repair"),
         (o.CONFIRM, o.UNCHECKED),
         o.COMMON,
     ),
@@ -157,7 +173,7 @@ _ALL = (
         "cleanup",
         "Finds and removes what interrupted work left behind: files that no version names, unused forks, old leases.",
         "spark-omnigraph cleanup --graph graphs/films --older-than 7d --confirm --report removed.jsonl",
-        maintaining.cleanup,
+        _in("maintaining", "cleanup"),
         (o.OLDER_THAN, o.CONFIRM, o.REPORT),
         o.ON_GRAPH,
     ),

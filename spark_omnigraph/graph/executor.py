@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol, TypeVar
-
-from loky import get_reusable_executor
 
 from spark_omnigraph.errors import StorageError
 
@@ -44,6 +41,10 @@ class LocalExecutor:
         if self._workers <= 1 or len(items) <= 1:
             yield from map(work, items)
             return
+        from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - slow, and one process needs no pool
+
+        from loky import get_reusable_executor  # noqa: PLC0415 - slow too, as above
+
         # The processes start fresh, since Lance does not survive a fork of a process that has used it, and stay for
         # the next load, since starting them costs as much as loading half a million records.
         pool = get_reusable_executor(max_workers=min(self._workers, len(items)), timeout=_IDLE)

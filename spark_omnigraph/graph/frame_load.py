@@ -83,6 +83,7 @@ def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | No
 
     NotFoundError for a missing branch.
     """
+    check_report_path(request.options.bad_rows, (), store.root)
     store.require_branch(request.branch, "; create it first")
     recover_for_writing(store, lambda: current_hash(store), Scope.FORWARD_ONLY)
     plan = plan_attempt(store, request, (), lambda context: _may_be_written(context, table_key))

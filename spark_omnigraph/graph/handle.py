@@ -193,7 +193,7 @@ class Graph:
         inputs = list_inputs(source, self.store.storage_options)
         load_mode = _load_mode(mode)
         chosen = options or LoadOptions()
-        check_report_path(chosen.bad_rows, inputs.files)
+        check_report_path(chosen.bad_rows, inputs.files, self.store.root)
         name, created = self._target_branch(branch, base, chosen.dry_run)
         report = self._load(LoadRequest(inputs.files, name, load_mode, actor, chosen, base, created))
         return replace(report, warnings=inputs.warnings + report.warnings)

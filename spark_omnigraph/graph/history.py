@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
 from spark_omnigraph.branch.control import display, parse_branch
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.times import time_micros
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.commit_log import find_commit, read_commits
@@ -16,11 +17,8 @@ from spark_omnigraph.storage.graph_store import GraphStore
 
 _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
-_FRACTION = re.compile(r"[.,](\d+)")
 _MOST_DIGITS = 18
 """Of a version: what 64 bits hold in any case."""
-_UTC = re.compile(r"[zZ]$")
-_ZONE = re.compile(r"(:\d{2}(?:\.\d{6})?[+-]\d{2})(\d{2})$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +97,3 @@ def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> 
         first = f"; the first is of {moment_text(commits[0].created_at)}" if commits else ""
         raise NotFoundError(f"branch '{display(branch)}' of '{store.root}' has no commit at or before {as_of}{first}")
     return earlier[-1]
-
-
-def time_micros(moment: datetime | str) -> int:
-    """Microseconds since the epoch of a time; BadRequestError for a text that is none."""
-    try:
-        parsed = datetime.fromisoformat(_spelled_out(moment)) if isinstance(moment, str) else moment
-    except ValueError as error:
-        raise BadRequestError(f"'{moment}' is not a time: use ISO 8601, such as 2026-01-31T12:00:00Z") from error
-    aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=timezone.utc)
-    delta = aware - datetime(1970, 1, 1, tzinfo=timezone.utc)
-    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-
-
-def _spelled_out(text: str) -> str:
-    """A time as Python 3.10 reads it, too: microseconds in six digits, zones with a colon."""
-    whole = _FRACTION.sub(lambda found: f".{found[1]:0<6.6}", text.strip())
-    return _ZONE.sub(r"\1:\2", _UTC.sub("+00:00", whole))

@@ -33,6 +33,7 @@ from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
+from spark_omnigraph.graph.personal import without_personal
 from spark_omnigraph.graph.report import SAMPLE, FoundRows, bad_rows, write_report
 from spark_omnigraph.graph.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
@@ -297,7 +298,9 @@ def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResu
     options, path = request.options, request.options.report
     if options.batch is not None and not (result.findings or any(receipt.bad_total for receipt in receipts)):
         path = None
-    return write_report(ranges, receipts, found, path, staged.plan.context.storage_options)
+    context = staged.plan.context
+    summary = write_report(ranges, receipts, found, path, context.storage_options)
+    return without_personal(summary, context.catalog)
 
 
 def _refusal(summary: BadRowSummary) -> str:

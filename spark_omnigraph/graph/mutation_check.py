@@ -8,10 +8,12 @@ from itertools import islice
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.graph.check import Finding, LoadChecker
 from spark_omnigraph.graph.mutation_statements import Statements
 from spark_omnigraph.graph.pending import PendingRows, PendingTable
+from spark_omnigraph.graph.personal import personal_message
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -35,22 +37,27 @@ def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements)
     pending = statements.pending.written()
     if not pending:
         return
-    _refuse(said for rows in pending.values() for said in _of_rows(rows))
+    catalog = statements.catalog
+    _refuse(said for rows in pending.values() for said in _of_rows(rows, catalog))
     targets = {key: _target(store, snapshot, key) for key in snapshot.entries}
     _refuse(_unborn(store, targets, statements))
     tables = {key: PendingTable(rows, _target(store, snapshot, key)) for key, rows in pending.items()}
     # Rows replace stored ones by id, which is what a merge does.
-    checker = LoadChecker(statements.catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
+    checker = LoadChecker(catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
     found = checker.run(frozenset(pending)).findings
-    _refuse(said for finding in found for said in _of_finding(finding, pending[finding.table_key]))
+    _refuse(said for finding in found for said in _of_finding(finding, pending[finding.table_key], catalog))
 
 
-def _of_rows(rows: PendingRows) -> Iterator[Said]:
-    return ((v.message, partial(rows.place_of, v.row)) for v in BatchChecker(rows.entity).check(rows.table()))
+def _of_rows(rows: PendingRows, catalog: Catalog) -> Iterator[Said]:
+    name = rows.entity.name
+    for v in BatchChecker(rows.entity).check(rows.table()):
+        yield personal_message(v.message, catalog, name, v.field), partial(rows.place_of, v.row)
 
 
-def _of_finding(finding: Finding, rows: PendingRows) -> Iterator[Said]:
-    return ((finding.message(i), partial(rows.place_of, int(row))) for i, row in enumerate(finding.rows))
+def _of_finding(finding: Finding, rows: PendingRows, catalog: Catalog) -> Iterator[Said]:
+    name = rows.entity.name
+    for i, row in enumerate(finding.rows):
+        yield personal_message(finding.message(i), catalog, name, finding.field), partial(rows.place_of, int(row))
 
 
 def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Statements) -> Iterator[Said]:
@@ -67,7 +74,7 @@ def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Stat
         for end in sorted(later - set(stored)):
             name = node_key.partition(":")[2]
             message = f"{column} '{end}' not found in {name}, since a later statement makes it: put that one first"
-            yield message, partial(ends.__getitem__, end)
+            yield personal_message(message, statements.catalog, name), partial(ends.__getitem__, end)
 
 
 def _target(store: GraphStore, snapshot: Snapshot, key: str) -> TableTarget:

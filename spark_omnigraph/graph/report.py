@@ -25,7 +25,7 @@ from spark_omnigraph.staging.located import TEXTS, LocatedRows
 from spark_omnigraph.staging.receipt import RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
 from spark_omnigraph.storage.object_file import put_file
-from spark_omnigraph.storage.uri import has_scheme, locate, plain
+from spark_omnigraph.storage.uri import has_scheme, is_inside, locate, plain
 
 SAMPLE = 20
 """Bad rows kept in the error and the summary; the report has all."""
@@ -51,10 +51,14 @@ class LineNumbers:
         return f"{self._files[range_index]}:{self.line(range_index, line)}"
 
 
-def check_report_path(path: str | None, inputs: Iterable[InputFile]) -> None:
-    """BadRequestError when a report could not be written, or would replace an input of the load."""
+def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str | None = None) -> None:
+    """BadRequestError when a report could not be written, or would replace an input of the load or a file of the graph
+    of that root.
+    """
     if path is None:
         return
+    if root is not None and is_inside(path, root):
+        raise BadRequestError(f"the bad-row report '{path}' lies inside the graph {root}: name a file elsewhere")
     path = plain(path)
     if has_scheme(path):
         _check_report_uri(path, inputs)
@@ -286,6 +290,10 @@ def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] 
 
 
 def _write_file(rows: Iterable[BadRow], target: Path, sample: list[BadRow]) -> None:
+    if target.exists() and not target.is_file():  # a device or a pipe, which nothing may take the place of
+        with target.open("wb") as out:
+            _write_lines(rows, out, sample)
+        return
     part = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

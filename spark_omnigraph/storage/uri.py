@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.redaction import has_credentials
 from spark_omnigraph.storage.spelling import refuse_key, refuse_root
 from spark_omnigraph.stored import visible
 
@@ -73,6 +74,23 @@ def has_scheme(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
+def is_inside(place: str, root: str) -> bool:
+    """Whether a file is a root or lies below it, as paths or as `s3://` URIs, with links followed."""
+    inner, outer = plain(place), plain(root)
+    if ("://" in inner) is not ("://" in outer):
+        return False
+    if "://" in inner:
+        return f"{_simple(inner)}/".startswith(f"{_simple(outer)}/")
+    real, base = os.path.realpath(inner), os.path.realpath(outer)
+    return real == base or real.startswith(base.rstrip("/") + "/")
+
+
+def _simple(uri: str) -> str:
+    """An `s3://` URI without doubled slashes."""
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://" + "/".join(part for part in rest.split("/") if part not in ("", "."))
+
+
 def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Location:
     """Location of a graph root given as a path, `file://`, `s3://` or `s3a://`.
 
@@ -82,6 +100,11 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
     if not text.strip():
         raise BadRequestError("graph URI is empty")
     if text.startswith("s3://"):
+        if has_credentials(text):
+            raise BadRequestError(
+                f"'{text}' holds credentials: give them in the environment, as storage options, or in the Spark "
+                "configuration"
+            )
         if not text[len("s3://") :].strip("/"):
             raise BadRequestError(f"'{text}' names no bucket: write s3://bucket/path")
         _refuse_spelling(text, refuse_key(text[len("s3://") :].rstrip("/")))

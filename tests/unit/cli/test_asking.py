@@ -41,8 +41,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], dict[str, object]]:
     code = main(["query", "--graph", "graph", *words])
-    *lines, last = capsys.readouterr().out.splitlines()
-    return code, lines, json.loads(last)
+    out, err = capsys.readouterr()
+    *_, last = (out if "--output" in words else err).splitlines()
+    return code, [line for line in out.splitlines() if line != last], json.loads(last)
 
 
 BY_YEAR = ("--file", "films.gq", "--name", "by_year", "--params", '{"year": 1990}')

@@ -52,7 +52,8 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
     """Exit code, message of the error, and standard error."""
     code = main(line.split())
     out, err = capsys.readouterr()
-    error = json.loads(out.splitlines()[-1])["error"]
+    [summary] = (last for last in (*out.splitlines()[-1:], *err.splitlines()[-1:]) if last.startswith('{"job"'))
+    error = json.loads(summary)["error"]
     return code, error["error"] if error else "", err
 
 
@@ -143,7 +144,7 @@ def nobody(made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("describe --graph secret-graph/g", 1, "secret-graph/g: Permission denied"),
         ("query --graph g --file q.gq", 0, ""),
         ("query --graph g --file secret.gq", 2, "--file: cannot read 'secret.gq': Permission denied"),
-        ("query --graph g --file q.gq --format csv --output g/x.csv", 1, "cannot write 'g/x.csv': Permission denied"),
+        ("query --graph g --file q.gq --format csv --output g/x.csv", 2, "'g/x.csv' lies inside the graph g"),
         ("ingest --graph g --input secret.jsonl", 1, "g cannot be written: Permission denied"),
         ("ingest --graph g --input secrets", 1, "cannot read input 'secrets': Permission denied"),
         ("ingest --graph g --input secrets/a.jsonl", 1, "cannot read input 'secrets/a.jsonl': Permission denied"),

@@ -97,18 +97,22 @@ def test_short_work_has_no_progress(heard: tuple[logging.Logger, list[str]]) -> 
 def test_bad_rows_are_shown_with_place_rule_and_text(heard: tuple[logging.Logger, list[str]]) -> None:
     log, lines = heard
     summary = BadRowSummary(1200, {"range": 1199, "unique": 1}, tuple(row(n) for n in range(1, 21)))
-    log_bad_rows(log, summary)
+    log_bad_rows(log, summary, show_rows=2)
     assert lines[0] == "1,200 bad rows: range 1,199, unique 1"
-    assert lines[1:3] == ["  a.jsonl:1: Film.year: range: 3 is not in 1888..2100", "      {}"]
+    assert lines[1:4] == [
+        "  a.jsonl:1: Film.year: range: 3 is not in 1888..2100\n      {}",
+        "  a.jsonl:2: Film.year: range: 3 is not in 1888..2100\n      {}",
+        "  a.jsonl:3: Film.year: range: 3 is not in 1888..2100",
+    ]
     assert lines[-1] == "  and 1,190 more; --bad-rows PATH writes all of them"
-    assert len(lines) == 1 + 2 * 10 + 1
+    assert len(lines) == 1 + 10 + 1
 
 
 def test_bad_rows_name_the_report(heard: tuple[logging.Logger, list[str]]) -> None:
     log, lines = heard
-    log_bad_rows(log, BadRowSummary(1, {"range": 1}, (row(7, "x" * 500),), "bad.jsonl"))
+    log_bad_rows(log, BadRowSummary(1, {"range": 1}, (row(7, "x" * 500),), "bad.jsonl"), show_rows=1)
     assert lines[0] == "1 bad row: range 1"
-    assert lines[2] == "      " + "x" * 200 + "…"
+    assert lines[1].splitlines()[1] == "      " + "x" * 200 + "…"
     assert lines[-1] == "  all of them are in bad.jsonl"
 
 

@@ -1,0 +1,64 @@
+"""What leaves the program as text: without secrets, and with nothing in it that a terminal would obey.
+
+Pure, and below everything else: errors redact their messages when they are made, the program every line it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+HIDDEN = "***"
+
+_USER_AND_SECRET = re.compile(r"(?<=://)[^\s/@:'\"]*:(?!\d+/)[^\s'\"@]*@")
+_USER = re.compile(r"(?<=://)[^\s/@'\"]+@")
+SECRET_NAME = re.compile(
+    r"secret|password|passwd|token|credential|private[_-]?key|account[_-]?key|access[_-]?key(?![_-]?id)|sas[_-]?key",
+    re.IGNORECASE,
+)
+"""Found in names of options that hold a secret."""
+_NAMED = re.compile(
+    r"(?i)\b((?:[a-z][a-z0-9_.-]*[_.-])?(?:secret[_-]?access[_-]?key|secret[_-]?key|client[_-]?secret|session[_-]?token"
+    r"|access[_-]?token|security[_-]?token|bearer[_-]?token|sas[_-]?(?:token|key)|account[_-]?key|private[_-]?key"
+    r"|password|passwd)(?:\\?[\"'])?\s?[=:]\s?(?:\\?[\"'])?)([^\s,;&\"'}\]\\]+)"
+)
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN_OR_BREAK = re.compile(f"[\t\n{_UNSEEN.pattern[1:]}")
+_SHORTEST = 6
+"""Characters of a value that is looked for as such; a shorter one would be found everywhere."""
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without credentials in URLs, without values of options that are named like a secret, and without the
+    given secrets.
+
+    >>> redact("cannot read s3://KEY:SECRET@b/x, aws_secret_access_key=abc")
+    'cannot read s3://***@b/x, aws_secret_access_key=***'
+    """
+    for secret in secrets:
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, HIDDEN)
+    if "@" in text and "://" in text:
+        text = _USER.sub(f"{HIDDEN}@", _USER_AND_SECRET.sub(f"{HIDDEN}@", text))
+    return _NAMED.sub(rf"\1{HIDDEN}", text)
+
+
+def has_credentials(uri: str) -> bool:
+    """Whether a user or a secret stands before the host of a URI. A secret may have slashes of its own."""
+    return bool(_USER_AND_SECRET.search(uri) or _USER.search(uri))
+
+
+def visible(text: str) -> str:
+    r"""Control characters, marks that turn the direction of text, and lone surrogates as `\u001b`: what JSON has, too.
+    Line breaks and tabs stay.
+    """
+    return _UNSEEN.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """As `visible`, with line breaks and tabs escaped too: for a value inside a line."""
+    return _UNSEEN_OR_BREAK.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
