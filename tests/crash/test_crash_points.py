@@ -36,6 +36,7 @@ from tests.crash.matrix import (
     check_stopped_recovery,
     expire_leases,
     render,
+    seen_dead,
 )
 from tests.crash.victim import kill_at
 from tests.crash.worlds import (
@@ -86,7 +87,7 @@ def test_a_compaction_that_stops(tmp_path: Path, row: Row) -> None:
 def kill(root: Path, name: str, row: Row) -> None:
     make_graph(root)
     kill_at(root, name, row.point)
-    check_after_crash(root, WRITERS[name], row)
+    check_after_crash(root, WRITERS[name], row, end=seen_dead)
 
 
 @pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in KILLED_AT], ids=lambda row: row.point.value)
@@ -106,7 +107,7 @@ def test_a_process_that_is_killed_anywhere(tmp_path: Path, name: str, row: Row) 
 def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: Row) -> None:
     make_graph(tmp_path / "g")
     kill_at(tmp_path / "g", "index", row.point)
-    check_after_index_crash(tmp_path / "g", row)
+    check_after_index_crash(tmp_path / "g", row, end=seen_dead)
 
 
 @pytest.mark.long
@@ -114,7 +115,7 @@ def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: R
 def test_a_process_that_is_killed_while_it_compacts(tmp_path: Path, row: Row) -> None:
     make_untidy(tmp_path / "g")
     kill_at(tmp_path / "g", "optimize", row.point)
-    check_after_optimize_crash(tmp_path / "g", row)
+    check_after_optimize_crash(tmp_path / "g", row, end=seen_dead)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)
