@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 
-from spark_omnigraph import Graph, RecoveryRequiredError
+from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.owners import await_turn
+from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage import commit_log
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from tests.crash.matrix import (
@@ -38,7 +40,7 @@ from tests.crash.matrix import (
     render,
     seen_dead,
 )
-from tests.crash.victim import kill_at
+from tests.crash.victim import CONTAINER, kill_at, may_unshare
 from tests.crash.worlds import (
     BEFORE,
     WRITERS,
@@ -94,6 +96,19 @@ def kill(root: Path, name: str, row: Row) -> None:
 @pytest.mark.parametrize("name", KILLED_WRITERS)
 def test_a_process_that_is_killed(tmp_path: Path, name: str, row: Row) -> None:
     kill(tmp_path / "g", name, row)
+
+
+@pytest.mark.skipif(not may_unshare() or this_process() is None, reason="no right to make a process namespace")
+def test_a_process_that_is_killed_in_another_container_is_waited_for(tmp_path: Path) -> None:
+    """Nobody here can know that it is gone, so its lease has to run out."""
+    graph = make_graph(tmp_path / "g")
+    kill_at(tmp_path / "g", "merge", CrashPoint.LANDED_ALL, inside=CONTAINER)
+    again = Graph.open(tmp_path / "g")
+    assert (again.recovered, again.interrupted(), len(again.running())) == ((), [], 1)
+    with pytest.raises(WriterBusyError):
+        await_turn(graph.store, None, frozenset({"node:Person"}), wait=0)
+    row = next(row for row in WRITE_ROWS if row.point is CrashPoint.LANDED_ALL)
+    check_after_crash(tmp_path / "g", WRITERS["merge"], row)
 
 
 @pytest.mark.long

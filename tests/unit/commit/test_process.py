@@ -18,6 +18,7 @@ import pytest
 
 from spark_omnigraph.commit import process as room
 from spark_omnigraph.commit.process import Process, is_dead, parse_process, this_process
+from tests.crash.victim import may_unshare
 
 pytestmark = pytest.mark.skipif(this_process() is None, reason="this system does not say which process is which")
 
@@ -52,15 +53,6 @@ def gone() -> Process:
     with child() as (_, said):
         assert said is not None
     return said
-
-
-@cache
-def may_unshare() -> bool:
-    command = ["unshare", "--pid", "--fork", "--mount-proc", "true"]
-    try:
-        return subprocess.run(command, check=False, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 def state_of(pid: int) -> str:
@@ -125,7 +117,7 @@ def test_a_process_id_that_was_used_again_is_another_process() -> None:
         {"machine": "0" * 32},
         {"host": "clone-2", "machine": "0" * 32},
     ],
-    ids=lambda other: "+".join(other),
+    ids="+".join,
 )
 def test_a_process_of_other_surroundings_is_never_called_dead(other: dict[str, str]) -> None:
     """Another boot, a container on this host, a clone of this machine that has its boot id."""
