@@ -245,9 +245,7 @@ def _refuse_taken(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTab
     """Refuses to land anything once this process' own clocks say that others may have taken the write for dead."""
     if not lease.may_be_taken():
         return
-    late = ConflictError(
-        "this write stood still for so long that it may have been taken for dead; nothing of it is visible, run it again"
-    )
+    late = ConflictError("this write stood still for so long that it may have been taken for dead; run it again")
     if is_claimed(store, recovery_claim(armed.prepared.identity.operation_id)):
         raise _unknown(armed, late)
     _act(RULES[Phase.LAND, Observation.LOST], store, armed, landed, lease)
