@@ -212,6 +212,7 @@ def test_an_owner_whose_machine_slept_knows_that_it_may_be_late(
         ("mutation", CrashPoint.CHECKED),
         ("delete by id", CrashPoint.LANDED_FIRST),
     ],
+    ids=lambda value: value if isinstance(value, str) else value.value,
 )
 def test_an_owner_whose_machine_slept_asks_its_own_clocks_before_it_lands(
     tmp_path: Path, owner: Actor, late_round: int, name: str, point: CrashPoint
