@@ -24,7 +24,7 @@ _POLL = 0.005
 def swap_file(path: str, expected: bytes, content: bytes) -> bool:
     """Replaces a file only while its content is `expected`. FileNotFoundError when there is none."""
     with _turn(path, SWAP_WAIT) as file:
-        if file.read() != expected:
+        if file.read(len(expected) + 1) != expected:
             return False
         fresh = f"{path}#{uuid.uuid4().hex}"
         try:
@@ -41,7 +41,7 @@ def swap_file(path: str, expected: bytes, content: bytes) -> bool:
 def remove_file(path: str, expected: bytes | None, wait: float | None = None) -> bool:
     """Removes a file, only while its content is `expected` if that is given. FileNotFoundError when there is none."""
     with _turn(path, SWAP_WAIT if wait is None else wait) as file:
-        if expected is not None and file.read() != expected:
+        if expected is not None and file.read(len(expected) + 1) != expected:
             return False
         os.unlink(path)
     return True
