@@ -33,7 +33,14 @@ class Scalar(TextEnum):
         return self in _INTEGER
 
 
-_INTEGER = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+INTEGER_RANGES: Mapping[Scalar, tuple[int, int]] = {
+    Scalar.I32: (-(2**31), 2**31 - 1),
+    Scalar.I64: (-(2**63), 2**63 - 1),
+    Scalar.U32: (0, 2**32 - 1),
+    Scalar.U64: (0, 2**64 - 1),
+}
+"""Smallest and largest value of each integer type."""
+_INTEGER = frozenset(INTEGER_RANGES)
 _NUMERIC = _INTEGER | {Scalar.F32, Scalar.F64}
 
 

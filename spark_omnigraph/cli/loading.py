@@ -10,7 +10,7 @@ from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
-from spark_omnigraph.storage.lines import list_inputs
+from spark_omnigraph.storage.inputs import list_inputs
 
 
 def ingest(job: Job) -> Outcome:
@@ -18,10 +18,9 @@ def ingest(job: Job) -> Outcome:
     config = job.config
     storage = job.host.storage_options(config)
     inputs = list_inputs(config.input, storage)
-    input_bytes = sum(file.size for file in inputs)
-    job.log.info("input: %s, %s", counted(len(inputs), "file"), counted(input_bytes, "byte"))
+    job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
     graph = Graph.open(config.graph, storage_options=storage)
-    executor = job.host.executor(config, input_bytes)
+    executor = job.host.executor(config, inputs.size)
     report = graph.ingest(
         list(config.input),
         config.branch,

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from spark_omnigraph.engine.columns import COLUMNS
 from spark_omnigraph.engine.compare import compare
-from spark_omnigraph.engine.pushdown import NONE, Asked, Pushed, ask
+from spark_omnigraph.engine.pushdown import Asked, Pushed, ask
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Comparator, Comparison, Constant, Predicate
+from spark_omnigraph.predicates.sql import NO_ROW
 from spark_omnigraph.storage.table_reader import TableReader
 
 SMALL = 20_000
@@ -57,7 +58,7 @@ def split(table: Table, predicates: Sequence[Predicate]) -> tuple[Pushed, bool]:
     """What to ask Lance of a table, and whether by its indexes. The rest is asked of the rows that come back."""
     asked = [ask(predicate, table.names, table.text_key) for predicate in predicates]
     reader = table.reader
-    chosen = [a for a in asked if a.where == NONE or (reader is not None and _is_selective(table, reader, a))]
+    chosen = [a for a in asked if a.where == NO_ROW or (reader is not None and _is_selective(table, reader, a))]
     if not chosen:
         return Pushed.of(asked), False
     found = Pushed.of(chosen)

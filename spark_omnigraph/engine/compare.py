@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
+from spark_omnigraph.predicates.condition import single
 from spark_omnigraph.records.arrow_schema import property_type
 
 Mask = npt.NDArray[np.bool_]
@@ -51,7 +52,6 @@ _ON_TEXT = {
     Comparator.GREATER_OR_EQUAL: pc.greater_equal,
 }
 _WHOLE = frozenset({s for s in Scalar if s.is_numeric} | {Scalar.DATE, Scalar.DATETIME})
-_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 _UNORDERED = np.int8(2)
 """Sign of a comparison with NaN: only `!=` is true."""
 
@@ -81,20 +81,8 @@ def normal(comparison: Comparison) -> Comparison:
 def _single(value: Value) -> Value:
     if not isinstance(value, float) or not math.isfinite(value):
         return value
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(value))
+    rounded = single(value)
     return rounded if math.isfinite(rounded) else value
-
-
-def fits_float(value: int | float, scalar: Scalar) -> bool:
-    """Whether a float column of this width can hold exactly this finite number."""
-    try:
-        wide = float(value)
-    except OverflowError:
-        return False
-    if not math.isfinite(wide) or wide != value:
-        return False
-    return scalar is Scalar.F64 or (abs(wide) <= _LARGEST_SINGLE and _single(wide) == wide)
 
 
 def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import Steps
-from spark_omnigraph.engine.pushdown import quoted, text
 from spark_omnigraph.engine.sets import Numbers
 from spark_omnigraph.lang.gq.plan import Direction
+from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 BATCH = 5_000
@@ -57,7 +57,7 @@ class Lookup:
         for near, far in _ENDS[self._direction]:
             for part in batches(ids):
                 one = len(part) == 1
-                positions, table = self._edges.where(is_any(near, part), [far] if one else [near, far])
+                positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
                 tos = table.column(far).to_pylist()
                 froms = [part[0]] * len(tos) if one else table.column(near).to_pylist()
                 if near == "dst" and self._direction is Direction.BOTH:
@@ -101,14 +101,9 @@ def positions_of(ids: Sequence[str], nodes: TableReader) -> Positions:
     """Position of the node with each id, -1 where there is none."""
     place: dict[str, int] = {}
     for part in batches(ids):
-        positions, table = nodes.where(is_any("id", part), ["id"])
+        positions, table = nodes.where(is_text_of("id", part), ["id"])
         place.update(zip(table.column("id").to_pylist(), positions.tolist(), strict=True))
     return np.array([place.get(id_, -1) for id_ in ids], dtype=np.int64)
-
-
-def is_any(column: str, values: Iterable[str]) -> str:
-    """Lance SQL: a column is one of these texts."""
-    return f"{quoted(column)} IN ({', '.join(text(value) for value in values)})"
 
 
 def batches(values: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -6,27 +6,17 @@ comparison is rewritten (`i >= 2.7` is `i >= 3`), decided here (`i32 < 300000000
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.engine.compare import fits_float, normal
+from spark_omnigraph.catalog.types import INTEGER_RANGES, Scalar
+from spark_omnigraph.engine.compare import normal
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Predicate
+from spark_omnigraph.predicates.condition import Condition, on_boolean, on_number, on_text
+from spark_omnigraph.predicates.sql import NO_ROW, is_text_of, number, one_of, quote_name, quote_text
 
-NONE = "false"
-"""SQL that keeps no row."""
-
-_RANGES = {
-    Scalar.I32: (-(2**31), 2**31 - 1),
-    Scalar.I64: (-(2**63), 2**63 - 1),
-    Scalar.U32: (0, 2**32 - 1),
-    Scalar.U64: (0, 2**64 - 1),
-    Scalar.DATE: (-(2**31), 2**31 - 1),
-    Scalar.DATETIME: (-(2**63), 2**63 - 1),
-}
-_UP = (Comparator.GREATER, Comparator.GREATER_OR_EQUAL, Comparator.NOT_EQUAL)
-_DOWN = (Comparator.LESS, Comparator.LESS_OR_EQUAL, Comparator.NOT_EQUAL)
+_FLOATS = (Scalar.F32, Scalar.F64)
+_DATES = (Scalar.DATE, Scalar.DATETIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +66,34 @@ def _term(predicate: Comparison, stored: Collection[str], text_key: str | None) 
     if not isinstance(column, Column) or not isinstance(constant, Constant):
         return None
     if constant.value is None or column.name not in stored:
-        return NONE, True
-    name = quoted("id" if column.name == text_key else column.name)
+        return NO_ROW, True
+    name = "id" if column.name == text_key else column.name
     if comparator is Comparator.HAS_ITEM:
         return _item(name, column.type.scalar, constant)
     if comparator is Comparator.HAS_TEXT:
-        return f"contains({name}, {text(str(constant.value))})", True
+        return f"contains({quote_name(name)}, {quote_text(str(constant.value))})", True
     if comparator is Comparator.STARTS_WITH:
-        return f"starts_with({name}, {text(str(constant.value))})", True
+        return f"starts_with({quote_name(name)}, {quote_text(str(constant.value))})", True
     if column.type.is_list or column.type.is_vector:
         return None
-    return _compared(name, column.type.scalar, comparator, constant)
+    condition = _condition(name, column.type.scalar, str(comparator), constant)
+    return (condition.sql, _says_all(condition)) if condition is not None else None
 
 
-def _compared(name: str, scalar: Scalar, comparator: Comparator, constant: Constant) -> tuple[str, bool] | None:
+def _condition(name: str, scalar: Scalar, operator: str, constant: Constant) -> Condition | None:
     value = constant.value
     if scalar is Scalar.STRING and isinstance(value, str):
-        return f"{name} {comparator} {text(value)}", True
+        return on_text(name, operator, value)
     if scalar is Scalar.BOOL and isinstance(value, bool):
-        return _boolean(name, comparator, value)
-    if scalar in _RANGES and isinstance(value, int | float) and not isinstance(value, bool):
-        return _integer(name, scalar, comparator, value), True
-    if scalar in (Scalar.F32, Scalar.F64) and isinstance(value, int | float) and not isinstance(value, bool):
-        return _float(name, scalar, comparator, value)
+        return on_boolean(name, operator, value)
+    if (scalar.is_numeric or scalar in _DATES) and isinstance(value, int | float) and not isinstance(value, bool):
+        return on_number(name, scalar, operator, value)
     return None
+
+
+def _says_all(condition: Condition) -> bool:
+    """Lance orders NaN above all numbers; rows are asked again where that could matter."""
+    return condition.scalar not in _FLOATS or condition.operator not in ("!=", ">", ">=")
 
 
 def _one_of(
@@ -108,99 +102,25 @@ def _one_of(
     """A column whose value is an item of a constant list."""
     items = constant.value if isinstance(constant.value, tuple) else ()
     if not items or column.name not in stored:
-        return NONE, True
-    name = quoted("id" if column.name == text_key else column.name)
+        return NO_ROW, True
+    name = "id" if column.name == text_key else column.name
     scalar = column.type.scalar
     if scalar is Scalar.STRING:
-        return f"{name} IN ({', '.join(text(item) for item in items if isinstance(item, str))})", True
-    if scalar not in _RANGES or not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+        return is_text_of(name, (item for item in items if isinstance(item, str))), True
+    if not (scalar.is_integer or scalar in _DATES):
         return None
-    low, high = _RANGES[scalar]
-    fitting = [_integer_literal(scalar, item) for item in items if isinstance(item, int) and low <= item <= high]
-    return (f"{name} IN ({', '.join(fitting)})" if fitting else NONE), True
-
-
-def _boolean(name: str, comparator: Comparator, value: bool) -> tuple[str, bool]:
-    """Only equality reaches an index on Bool."""
-    allowed = {
-        Comparator.EQUAL: {value},
-        Comparator.NOT_EQUAL: {not value},
-        Comparator.LESS: {False} if value else set(),
-        Comparator.LESS_OR_EQUAL: {False, True} if value else {False},
-        Comparator.GREATER: set() if value else {True},
-        Comparator.GREATER_OR_EQUAL: {True} if value else {False, True},
-    }[comparator]
-    if len(allowed) == 2:
-        return f"{name} IS NOT NULL", True
-    return (f"{name} = {str(allowed.pop()).lower()}" if allowed else NONE), True
-
-
-def _integer(name: str, scalar: Scalar, comparator: Comparator, value: int | float) -> str:
-    """An integer column against a number: the number is made an integer of the column's range first."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            return f"{name} IS NOT NULL" if comparator is Comparator.NOT_EQUAL else NONE
-        if math.isinf(value):
-            value = 2**65 if value > 0 else -(2**65)
-        elif not value.is_integer():
-            return _fraction(name, scalar, comparator, value)
-    low, high = _RANGES[scalar]
-    whole = int(value)
-    if whole > high:
-        return f"{name} IS NOT NULL" if comparator in _DOWN else NONE
-    if whole < low:
-        return f"{name} IS NOT NULL" if comparator in _UP else NONE
-    return f"{name} {comparator} {_integer_literal(scalar, whole)}"
-
-
-def _fraction(name: str, scalar: Scalar, comparator: Comparator, value: float) -> str:
-    if comparator is Comparator.EQUAL:
-        return NONE
-    if comparator is Comparator.NOT_EQUAL:
-        return f"{name} IS NOT NULL"
-    if comparator in (Comparator.LESS, Comparator.LESS_OR_EQUAL):
-        return _integer(name, scalar, Comparator.LESS_OR_EQUAL, math.floor(value))
-    return _integer(name, scalar, Comparator.GREATER_OR_EQUAL, math.ceil(value))
-
-
-def _integer_literal(scalar: Scalar, value: int) -> str:
-    if scalar is Scalar.DATE:
-        return f"arrow_cast({_signed(value)}, 'Date32')"
-    if scalar is Scalar.DATETIME:
-        return f"arrow_cast({_signed(value)}, 'Date64')"
-    return _signed(value)
-
-
-def _signed(value: int) -> str:
-    # Lance reads the digits before the sign, and these do not fit 64 bits without it.
-    return str(value) if value > -(2**63) else "(-9223372036854775807 - 1)"
-
-
-def _float(name: str, scalar: Scalar, comparator: Comparator, value: int | float) -> tuple[str, bool] | None:
-    """Lance orders NaN above all numbers; rows are asked again where that could matter."""
-    if not fits_float(value, scalar):
+    whole = [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
+    if len(whole) < len(items):
         return None
-    value = float(value)
-    exact = comparator in (Comparator.EQUAL, Comparator.LESS, Comparator.LESS_OR_EQUAL)
-    return f"{name} {comparator} {value!r}", exact
+    equal = [on_number(name, scalar, "=", item) for item in whole]
+    return one_of(name, (number(scalar, item) for item, each in zip(whole, equal) if not each.is_empty)), True
 
 
 def _item(name: str, scalar: Scalar, constant: Constant) -> tuple[str, bool] | None:
     value = constant.value
     if scalar is Scalar.STRING and isinstance(value, str):
-        return f"array_has({name}, {text(value)})", True
+        return f"array_has({quote_name(name)}, {quote_text(value)})", True
     if scalar.is_integer and isinstance(value, int) and not isinstance(value, bool):
-        low, high = _RANGES[scalar]
-        return (f"array_has({name}, {_signed(value)})", True) if low <= value <= high else (NONE, True)
+        low, high = INTEGER_RANGES[scalar]
+        return (f"array_has({quote_name(name)}, {number(scalar, value)})" if low <= value <= high else NO_ROW), True
     return None
-
-
-def quoted(name: str) -> str:
-    """A column name as Lance SQL reads it, whatever its letters."""
-    return f"`{name}`"
-
-
-def text(value: str) -> str:
-    """A string literal of Lance SQL."""
-    doubled = value.replace("'", "''")
-    return f"'{doubled}'"

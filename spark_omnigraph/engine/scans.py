@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from spark_omnigraph.engine import access
 from spark_omnigraph.engine.compare import Mask, compare
-from spark_omnigraph.engine.pushdown import NONE
 from spark_omnigraph.engine.search import matching, text_mask
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Comparator, Comparison, Constant, Predicate, TextMatch
+from spark_omnigraph.predicates.sql import NO_ROW
 from spark_omnigraph.storage.table_reader import Positions
 
 
@@ -23,7 +23,7 @@ def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
     if reader is None:
         return table.every()
     way = access.way(table, wanted)
-    if way.pushed.where == NONE:
+    if way.pushed.where == NO_ROW:
         return np.empty(0, dtype=np.int64)
     if not way.in_memory:
         found = table.every() if way.pushed.where is None else reader.find(way.pushed.where, way.by_index)

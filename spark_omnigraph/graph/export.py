@@ -12,8 +12,9 @@ import pyarrow as pa
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
 from spark_omnigraph.errors import BadRequestError, nearest
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.rows import id_filter, rows_in_id_order
+from spark_omnigraph.storage.rows import rows_in_id_order
 
 Row = dict[str, object]
 
@@ -45,7 +46,7 @@ def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_k
     entity, entry = catalog.table(table_key), snapshot.entries.get(table_key)
     if entity is None or entry is None:
         return None
-    for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), id_filter(entity_id)):
+    for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), is_text_of("id", [entity_id])):
         for row in _rows(entity, batch):
             return row
     return None

@@ -40,8 +40,8 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.storage.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.inputs import Source, list_inputs
 from spark_omnigraph.storage.layout import RECOVERY
-from spark_omnigraph.storage.lines import Source, list_inputs
 from spark_omnigraph.storage.stamp import migrate
 
 if TYPE_CHECKING:
@@ -181,13 +181,13 @@ class Graph:
         from. Raises BadRowsError, ConstraintError, ConflictError; then nothing has changed.
         """
         self.refresh()
-        files = tuple(list_inputs(source, self.store.storage_options))
+        inputs = list_inputs(source, self.store.storage_options)
         load_mode = _load_mode(mode)
         chosen = options or LoadOptions()
-        check_report_path(chosen.bad_rows, files)
+        check_report_path(chosen.bad_rows, inputs.files)
         name, created = self._target_branch(branch, base, chosen.dry_run)
-        request = LoadRequest(files, name, load_mode, actor, chosen, base, created)
-        return self._load(request)
+        report = self._load(LoadRequest(inputs.files, name, load_mode, actor, chosen, base, created))
+        return replace(report, warnings=inputs.warnings + report.warnings)
 
     def ingest(
         self,

@@ -10,11 +10,12 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeTyp
 from spark_omnigraph.errors import BadRequestError, ConstraintError, InternalError
 from spark_omnigraph.graph.delete import Deletion
 from spark_omnigraph.graph.mutation_rows import RowMaker, with_values
-from spark_omnigraph.graph.mutation_where import Condition, condition
+from spark_omnigraph.graph.mutation_where import condition
 from spark_omnigraph.graph.pending import MutationStaging
 from spark_omnigraph.lang.gq.mutation import TypedDelete, TypedInsert, TypedStatement, TypedUpdate
 from spark_omnigraph.lang.gq.plan import Constant, Operand, Value
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.predicates.condition import Condition
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.ulid import new_ulid
@@ -102,7 +103,7 @@ class Statements:
         test = condition(statement.entity, statement.where)
         if test.is_empty:
             return
-        removed = self.deletion.where(statement.entity, test.sql())
+        removed = self.deletion.where(statement.entity, test.sql)
         self.affected_nodes += removed.nodes
         self.affected_edges += removed.edges
 
@@ -113,7 +114,7 @@ class Statements:
         if entry is None or not entry.row_count:
             return schema.empty_table()
         blobs = [p.name for p in entity.properties if p.type.scalar is Scalar.BLOB]
-        batches = list(rows_in_id_order(self._store.open_table(entry), blobs, test.sql()))
+        batches = list(rows_in_id_order(self._store.open_table(entry), blobs, test.sql))
         if not batches:
             return schema.empty_table()
         found = pa.Table.from_batches(batches)

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.graph.mutation_rows import Row, as_table
-from spark_omnigraph.graph.mutation_where import Condition
+from spark_omnigraph.graph.mutation_where import mask
 from spark_omnigraph.graph.staged_table import Rows
+from spark_omnigraph.predicates.condition import Condition
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.staged import TableTarget
 
@@ -66,7 +67,7 @@ class PendingRows:
     def matching(self, condition: Condition) -> pa.Table:
         """The rows that meet a condition."""
         rows = self.table()
-        return rows.filter(condition.mask(rows)) if rows.num_rows else rows
+        return rows.filter(mask(condition, rows)) if rows.num_rows else rows
 
     def hidden(self, rows: pa.Table) -> pa.Table:
         """Stored rows without those of which a newer version is here."""

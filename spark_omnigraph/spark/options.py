@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import Enum
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.spark.where import Term, parse_where
+from spark_omnigraph.predicates.where import Term, parse_where
 
 STORAGE_PREFIX = "storage."
 """Options below this prefix reach the object store, without it: `storage.aws_region`."""

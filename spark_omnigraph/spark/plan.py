@@ -25,7 +25,7 @@ from spark_omnigraph.graph.scan import (
     type_at,
 )
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.spark.filters import filter_sql
+from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
 from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_columns, spark_type
 from spark_omnigraph.storage.graph_store import GraphStore

@@ -10,6 +10,7 @@ from lance import LanceDataset
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.commits import append_log_rows, append_strict, create_dataset
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, RECOVERIES, branch_path
@@ -100,9 +101,8 @@ def read_commits(location: Location, branch: str | None) -> list[Commit]:
 def find_commit(location: Location, branch: str | None, commit_id: str) -> Commit | None:
     """The commit with this id among those that a branch sees."""
     log = open_log(location, COMMITS, branch)
-    quoted = commit_id.replace("'", "''")
     with reading("read the commit log"):
-        rows = log.to_table(filter=f"graph_commit_id = '{quoted}'").to_pylist()
+        rows = log.to_table(filter=is_text_of("graph_commit_id", [commit_id])).to_pylist()
     if not rows:
         return None
     return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
@@ -112,7 +112,7 @@ def has_commit(location: Location, branch: str | None, commit_id: str) -> bool:
     """Whether a branch sees a commit row with this id."""
     log = open_log(location, COMMITS, branch)
     with reading("read the commit log"):
-        return int(log.count_rows(filter=f"graph_commit_id = '{commit_id}'")) > 0
+        return int(log.count_rows(filter=is_text_of("graph_commit_id", [commit_id]))) > 0
 
 
 def read_recoveries(location: Location) -> list[RecoveryAudit]:

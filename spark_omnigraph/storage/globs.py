@@ -1,18 +1,39 @@
-"""Globs over object keys, with the meaning that they have in a folder of files."""
+"""Names of input: which of them a folder leaves out, and globs, with one meaning for files and for object keys."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 _MAGIC = re.compile(r"[*?[]")
 _ANY_DEPTH = "**"
+_UNFINISHED = ("._COPYING_", ".tmp", ".crdownload", ".part", ".swp", "~")
+"""How names end of files that are being written, and of what editors leave beside one."""
 
 
 def has_magic(text: str) -> bool:
     """Whether a text is a glob: it has `*`, `?` or `[`."""
     return _MAGIC.search(text) is not None
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Spark leaves out a file or folder of this name.
+
+    >>> [is_hidden(name) for name in ("_SUCCESS", ".crc", "_day=2020", "a.jsonl")]
+    [True, True, False, False]
+    """
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether nobody finished writing a file, by its name.
+
+    >>> [is_unfinished(name) for name in ("a.jsonl.tmp", "a.jsonl~", "part-1.jsonl._COPYING_", "a.jsonl")]
+    [True, True, True, False]
+    """
+    return name.endswith(_UNFINISHED)
 
 
 def fixed_folder(glob: str) -> str:
@@ -26,29 +47,70 @@ def fixed_folder(glob: str) -> str:
 
 
 def matches(key: str, glob: str) -> bool:
-    """Whether a key matches from its first part to its last: `*`, `?` and `[…]` stay within one part, `**` as a whole
-    part stands for any number of them. Parts that begin with a dot are only met by ones that do.
+    """Whether the key of an object, or of a folder above it, matches from its first part to its last.
 
-    >>> matches("in/a.jsonl", "in/*.jsonl"), matches("in/old/a.jsonl", "in/*.jsonl")
-    (True, False)
-    >>> matches("in/a.jsonl", "in/**/*.jsonl"), matches("in/old/a.jsonl", "in/**/*.jsonl")
-    (True, True)
+    `*`, `?` and `[…]` stay within one part, `**` as a whole part stands for any number of them. Hidden names are only
+    met by parts that begin as they do.
+
+    >>> matches("in/a.jsonl", "in/*.jsonl"), matches("in/old/a.jsonl", "in/*.jsonl"), matches("in/old/a.jsonl", "in/o*")
+    (True, False, True)
+    >>> matches("in/a.jsonl", "in/**/*.jsonl"), matches("in/old/a.jsonl", "in/**/*.jsonl"), matches("in/_x", "in/*")
+    (True, True, False)
     """
-    return _match(key.split("/"), glob.split("/"))
+    return _match(key.split("/"), _parts(glob))
+
+
+def expand(glob: str) -> Iterator[str]:
+    """Local files and folders that a glob names, with the meaning that it has for keys; links are followed, once each.
+
+    Raises OSError for a folder that cannot be listed.
+    """
+    return _expand("/" if glob.startswith("/") else "", _parts(glob), set())
+
+
+def _parts(glob: str) -> list[str]:
+    return [part for part in glob.split("/") if part]
 
 
 def _match(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     if not wanted:
-        return not parts
+        return not any(is_hidden(part) for part in parts)  # a folder matched, with what it holds
+    if not parts:
+        return False
     first, rest = wanted[0], wanted[1:]
     if first != _ANY_DEPTH:
-        return bool(parts) and _fits(parts[0], first) and _match(parts[1:], rest)
+        return _fits(parts[0], first) and _match(parts[1:], rest)
     if not rest:
-        return bool(parts) and not any(part.startswith(".") for part in parts)
-    return _match(parts, rest) or (bool(parts) and not parts[0].startswith(".") and _match(parts[1:], wanted))
+        return _match(parts, rest)
+    return _match(parts, rest) or (not is_hidden(parts[0]) and _match(parts[1:], wanted))
+
+
+def _expand(folder: str, wanted: Sequence[str], seen: set[tuple[str, int]]) -> Iterator[str]:
+    if not wanted:
+        yield folder
+        return
+    first, rest = wanted[0], wanted[1:]
+    if first == _ANY_DEPTH:
+        place = os.path.realpath(folder), len(wanted)
+        if place in seen:
+            return
+        seen.add(place)
+        yield from _expand(folder, rest, seen)
+        below = [name for name in _names(folder) if rest and not is_hidden(name)]
+        rest = wanted
+    elif has_magic(first):
+        below = [name for name in _names(folder) if _fits(name, first)]
+    else:
+        below = [first]
+    for name in below:
+        path = os.path.join(folder, name)
+        if os.path.isdir(path) or (not rest and os.path.lexists(path)):
+            yield from _expand(path, rest, seen)
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(os.listdir(folder or "."))
 
 
 def _fits(part: str, wanted: str) -> bool:
-    if part.startswith(".") and not wanted.startswith("."):
-        return False
-    return fnmatchcase(part, wanted)
+    return (not is_hidden(part) or wanted[0] == part[0]) and fnmatchcase(part, wanted)

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 from lance.file import LanceFileReader
 
+from spark_omnigraph.catalog.types import Scalar
+from spark_omnigraph.predicates.sql import is_text_of, number, one_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.index import coverage
 from spark_omnigraph.storage.staged import StagedFile
@@ -75,7 +77,7 @@ def rows_among(
         for part in slices if slices is not None else [None]:
             scanner = dataset.scanner(
                 columns=[name for name in columns if not name.startswith("_row")],
-                filter=" OR ".join(in_list(key, part) for key in keys) if part is not None else None,
+                filter=" OR ".join(is_text_of(key, part.to_pylist()) for key in keys) if part is not None else None,
                 with_row_id="_rowid" in columns,
                 with_row_address="_rowaddr" in columns,
                 batch_size=_SCAN_BATCH,
@@ -181,12 +183,9 @@ def any_of(rows: pa.Table) -> str | None:
         if len(values) > IN_LIST_LIMIT:
             return None
         if pa.types.is_string(values.type):
-            parts.append(in_list(name, values))
+            parts.append(is_text_of(name, values.to_pylist()))
         elif pa.types.is_integer(values.type):
-            # The negative limit of 64 bits has no literal.
-            numbers = [v for v in values.to_pylist() if v > -(2**63)]
-            if len(numbers) == len(values):
-                parts.append(f"`{name}` IN ({', '.join(map(str, numbers))})" if numbers else "false")
+            parts.append(one_of(name, (number(Scalar.I64, value) for value in values.to_pylist())))
     return " AND ".join(parts) or None
 
 
@@ -203,9 +202,3 @@ def read_staged(table_uri: str, file: StagedFile, columns: Sequence[str], option
         if name not in inside:
             found = found.append_column(name, beside.column(name))
     return found.select(list(columns))
-
-
-def in_list(column: str, values: pa.Array) -> str:
-    """Lance filter `column IN (…)` with exactly these strings."""
-    quoted = ", ".join("'" + v.replace("'", "''") + "'" for v in values.to_pylist())
-    return f"`{column}` IN ({quoted})" if quoted else "false"

@@ -32,12 +32,6 @@ def rows_in_id_order(
             yield _with_blob_text(dataset, batch, blob_columns, nulls) if blob_columns else batch
 
 
-def id_filter(entity_id: str) -> str:
-    """Lance filter for one id."""
-    quoted = entity_id.replace("'", "''")
-    return f"id = '{quoted}'"
-
-
 def _with_blob_text(
     dataset: LanceDataset, batch: pa.RecordBatch, columns: Sequence[str], nulls: BlobNulls
 ) -> pa.RecordBatch:

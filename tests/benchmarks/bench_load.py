@@ -29,7 +29,7 @@ from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.session import local_session
 from spark_omnigraph.staging.stage import stage_range
-from spark_omnigraph.storage.lines import list_inputs
+from spark_omnigraph.storage.inputs import list_inputs
 from tests.benchmarks.graph_data import SCHEMA, generate
 from tests.support.measure import Contender, phases, race, table, timed
 
@@ -64,7 +64,7 @@ class Bench:
     def staging(self, executor: Executor) -> float:
         """What the tasks of a load do, without the checks and without a commit."""
         graph = Graph.init(str(self._clean() / "graph"), SCHEMA)
-        request = LoadRequest(tuple(list_inputs(str(self._source), {})), None, LoadMode.APPEND)
+        request = LoadRequest(list_inputs(str(self._source), {}).files, None, LoadMode.APPEND)
         start = time.perf_counter()
         plan = plan_load(graph.store, request, executor)
         work = partial(stage_range, replace(plan.context, validate=False))

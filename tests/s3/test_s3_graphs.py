@@ -23,7 +23,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions
-from spark_omnigraph.storage.lines import list_inputs
+from spark_omnigraph.storage.inputs import list_inputs
 from spark_omnigraph.storage.object_file import put_file
 from tests.races.loads import SCHEMA, records
 from tests.support.cases import Json
@@ -64,7 +64,8 @@ def test_input_is_an_object_a_folder_or_a_glob(s3: S3Server, uri: str) -> None:
     for name in ("a.jsonl", "b.jsonl", "_c.jsonl", "a.jsonl.old"):
         put_file(f"{folder}/{name}", io.BytesIO("\n".join(records(name, [name])).encode()), s3.storage_options)
     assert g.load(f"{folder}/a.jsonl").nodes_loaded == {"Part": 1, "Bin": 1}
-    assert g.load([f"{folder}/*.jsonl", f"{folder}/b.jsonl"], mode="merge").nodes_loaded == {"Part": 3, "Bin": 3}
+    assert g.load([f"{folder}/*.jsonl", f"{folder}/b.jsonl"], mode="merge").nodes_loaded == {"Part": 2, "Bin": 2}
+    assert g.load(f"{folder}/_*.jsonl", mode="merge").nodes_loaded == {"Part": 1, "Bin": 1}
     assert set(tags(g)) == {"a.jsonl", "b.jsonl", "_c.jsonl"}
     packed = gzip.compress("\n".join(records("zip", ["zip"])).encode())
     put_file(f"{folder}/d.jsonl.gz", io.BytesIO(packed), s3.storage_options)
@@ -78,17 +79,24 @@ def test_input_is_an_object_a_folder_or_a_glob(s3: S3Server, uri: str) -> None:
 
 def test_a_glob_of_objects_means_what_it_means_in_a_folder(s3: S3Server, uri: str) -> None:
     folder = f"s3://{BUCKET}/globs-{uri.rpartition('/')[2]}"
-    for name in ("a.jsonl", "b.jsonl", "old/a.jsonl", "old/er/a.jsonl", "in/deep/b.jsonl", ".c/a.jsonl"):
+    left_out = ("_temporary/0/a.jsonl", "_a.jsonl", "b.jsonl.tmp", "old/_committed_1")
+    for name in ("a.jsonl", "b.jsonl", "old/a.jsonl", "old/er/a.jsonl", "in/deep/b.jsonl", ".c/a.jsonl", *left_out):
         put_file(f"{folder}/{name}", io.BytesIO(b"{}"), s3.storage_options)
 
     def found(glob: str) -> list[str]:
-        return [f.name.removeprefix(f"{folder}/") for f in list_inputs(f"{folder}/{glob}", s3.storage_options)]
+        return [f.name.removeprefix(f"{folder}/") for f in list_inputs(f"{folder}/{glob}", s3.storage_options).files]
 
     assert found("*.jsonl") == ["a.jsonl", "b.jsonl"]
     assert found("?.jsonl") == ["a.jsonl", "b.jsonl"]
     assert found("[b-z].jsonl") == ["b.jsonl"]
     assert found("*/a.jsonl") == ["old/a.jsonl"]
     assert found("**/a.jsonl") == ["a.jsonl", "old/a.jsonl", "old/er/a.jsonl"]
+    assert found("o*") == ["old/a.jsonl", "old/er/a.jsonl"]
+    assert found("_temporary/*/*") == ["_temporary/0/a.jsonl"]
+    assert found("b.*") == ["b.jsonl"]
+    assert found("old/") == ["old/a.jsonl", "old/er/a.jsonl"]
+    (warning,) = list_inputs(folder, s3.storage_options).warnings
+    assert f"left out as unfinished, by its name: {folder}/b.jsonl.tmp;" in warning
     with pytest.raises(NotFoundError, match="no object matches"):
         found("*/b.jsonl")
 
@@ -99,7 +107,7 @@ def test_a_report_of_bad_rows_may_be_an_object(s3: S3Server, uri: str) -> None:
     with pytest.raises(BadRowsError) as caught:
         g.load(['{"type": "Nothing", "data": {}}'], options=LoadOptions(bad_rows=report))
     assert caught.value.summary.report == report
-    (file,) = list_inputs(report, s3.storage_options)
+    (file,) = list_inputs(report, s3.storage_options).files
     assert 0 < file.size < 1000
     with pytest.raises(BadRequestError, match="is a folder: name a file in it"):
         g.load([], options=LoadOptions(bad_rows="s3://bucket/reports/"))

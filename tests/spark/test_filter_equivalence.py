@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.plan import plan_read
 from spark_omnigraph.spark.reader import GraphReader
-from spark_omnigraph.spark.where import where_json
 from tests.spark.graphs import new_graph, publish
 from tests.spark.predicates import LANCE, SCHEMA, SPARK, Leaf, Tree, conditions, odd_rows, trees
 

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from spark_omnigraph import Graph
 from spark_omnigraph.errors import Rule
 from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.plan import plan_read
-from spark_omnigraph.spark.where import where_json
 from spark_omnigraph.storage.scan import Scan, read_batches
 from tests.spark.type_matrix import (
     ABSENT,

@@ -67,6 +67,21 @@ def test_names_say_something() -> None:
     assert [shown(p) for p in SOURCES if p.stem in VAGUE or p.parent.name in VAGUE] == []
 
 
+def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module]) -> None:
+    """Everything else asks `predicates.sql` for names and literals."""
+    doubling = ["'", "''"]
+    quoting = {
+        shown(path)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "replace"
+        and [a.value for a in node.args if isinstance(a, ast.Constant)] == doubling
+    }
+    assert quoting == {"spark_omnigraph/predicates/sql.py"}
+
+
 def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
     """Types written `X | None` must not be evaluated on the oldest Python we support where that would fail."""
     lacking = [

@@ -18,7 +18,6 @@ from spark_omnigraph import (
     LoadOptions,
     LocalExecutor,
     NotFoundError,
-    StorageError,
     TableCounts,
 )
 from spark_omnigraph.errors import BadRow, Rule
@@ -316,7 +315,7 @@ def test_a_fraction_means_what_it_says(graph: Graph) -> None:
 def test_damaged_input_is_a_typed_error_that_names_the_file(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(person(f"p{i}") for i in range(500)).encode())[:-200])
-    with pytest.raises(StorageError, match=r"cut\.jsonl\.gz"):
+    with pytest.raises(BadRequestError, match=r"cut\.jsonl\.gz' is a damaged gzip file"):
         graph.load(path)
     with pytest.raises(BadRequestError, match="empty path"):
         graph.load("")
@@ -615,3 +614,10 @@ def test_a_refusal_says_how_to_see_all_bad_rows(graph: Graph) -> None:
     with pytest.raises(BadRowsError) as caught:
         graph.load(many[:1])
     assert "--bad-rows" not in caught.value.message, "the only one is in the message"
+
+
+def test_an_input_without_files_is_a_warning_of_the_report(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node T { k: String @key }")
+    (tmp_path / "in").mkdir()
+    report = graph.load(tmp_path / "in", mode="overwrite")
+    assert (report.commit, report.warnings) == (None, (f"no input files in '{tmp_path}/in'",))

@@ -14,7 +14,8 @@ import pytest
 
 from spark_omnigraph.errors import NotFoundError, StorageError
 from spark_omnigraph.storage import lines
-from spark_omnigraph.storage.lines import InputFile, InputRange, cut, list_inputs, read_chunks
+from spark_omnigraph.storage.inputs import list_inputs
+from spark_omnigraph.storage.lines import InputFile, InputRange, cut, read_chunks
 
 
 def lines_of(range_: InputRange, block: int = 1 << 20) -> list[tuple[int, int, bytes]]:
@@ -46,7 +47,7 @@ def test_random_cuts_and_blocks_give_every_line_once(tmp_path: Path, seed: int) 
         content = content[:-1]
     path = tmp_path / "input.jsonl"
     path.write_bytes(content)
-    file = list_inputs(str(path), {})[0]
+    file = list_inputs(str(path), {}).files[0]
     edges = sorted({0, len(content), *(rng.randint(0, len(content)) for _ in range(rng.randint(0, 8)))})
     ranges = [InputRange(i, file, a, b) for i, (a, b) in enumerate(itertools.pairwise(edges))]
     seen = [(offset, line) for r in ranges for _, offset, line in lines_of(r, rng.choice([1, 3, 7, 64, 4096]))]
@@ -59,7 +60,7 @@ def test_random_cuts_and_blocks_give_every_line_once(tmp_path: Path, seed: int) 
 def test_a_compressed_file_is_one_range_with_offsets_of_its_text(tmp_path: Path) -> None:
     path = tmp_path / "input.jsonl.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\nthree"))
-    ranges = cut(list_inputs(str(path), {}), 8)
+    ranges = cut(list_inputs(str(path), {}).files, 8)
     assert len(ranges) == 1
     assert lines_of(ranges[0]) == [(0, 0, b"one"), (1, 4, b"two"), (2, 8, b"three")]
 
@@ -68,11 +69,11 @@ def test_folders_and_globs_are_read_in_name_order_without_hidden_files(tmp_path:
     for name in ("b.jsonl", "a.jsonl", "_SUCCESS", ".crc", "sub/c.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    folder = [Path(f.name).name for f in list_inputs(tmp_path, {})]
+    folder = [Path(f.name).name for f in list_inputs(tmp_path, {}).files]
     assert folder == ["a.jsonl", "b.jsonl", "c.jsonl"]
-    globbed = [Path(f.name).name for f in list_inputs(str(tmp_path / "*.jsonl"), {})]
+    globbed = [Path(f.name).name for f in list_inputs(str(tmp_path / "*.jsonl"), {}).files]
     assert globbed == ["a.jsonl", "b.jsonl"]
-    listed = list_inputs([str(tmp_path / "b.jsonl"), tmp_path / "a.jsonl"], {})
+    listed = list_inputs([str(tmp_path / "b.jsonl"), tmp_path / "a.jsonl"], {}).files
     assert [Path(f.name).name for f in listed] == ["b.jsonl", "a.jsonl"]
 
 
@@ -88,7 +89,7 @@ def test_folders_that_are_left_out_are_not_looked_into(tmp_path: Path, monkeypat
         return plain(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    assert [Path(f.name).name for f in list_inputs(tmp_path, {})] == ["a.jsonl"]
+    assert [Path(f.name).name for f in list_inputs(tmp_path, {}).files] == ["a.jsonl"]
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
@@ -97,8 +98,8 @@ def test_a_missing_path_is_named(tmp_path: Path) -> None:
 
 
 def test_lines_in_memory_are_one_input() -> None:
-    files = list_inputs(['{"a": 1}', "", '{"b": 2}'], {})
-    assert files == [InputFile("<input>", 18, "memory", b'{"a": 1}\n\n{"b": 2}')]
+    files = list_inputs(['{"a": 1}', "", '{"b": 2}'], {}).files
+    assert files == (InputFile("<input>", 18, "memory", b'{"a": 1}\n\n{"b": 2}'),)
     assert [line for _, _, line in lines_of(cut(files, 1)[0])] == [b'{"a": 1}', b"", b'{"b": 2}']
 
 
@@ -108,7 +109,7 @@ def test_a_range_of_lines_in_memory_carries_those_lines_alone(monkeypatch: pytes
     monkeypatch.setattr(lines, "RANGE_MIN", 16)
     given = ["x" * rng.choice([0, 1, 7, 90]) for _ in range(rng.randint(0, 40))]
     content = "\n".join(given).encode()
-    ranges = cut(list_inputs(given, {}), 8)
+    ranges = cut(list_inputs(given, {}).files, 8)
     assert len(ranges) == max(1, -(-len(content) // max(16, -(-len(content) // 16))))
     assert b"".join(range_.text or b"" for range_ in ranges) == content
     sent = [pickle.loads(pickle.dumps(range_)) for range_ in ranges]
@@ -120,7 +121,7 @@ def test_a_range_of_lines_in_memory_carries_those_lines_alone(monkeypatch: pytes
 def test_a_file_that_changes_after_it_was_listed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "input.jsonl"
     path.write_text("one\n")
-    range_ = cut(list_inputs(str(path), {}), 1)[0]
+    range_ = cut(list_inputs(str(path), {}).files, 1)[0]
     path.write_text("one\ntwo\n")
     with pytest.raises(StorageError, match="changed while"):
         lines_of(range_)

@@ -14,9 +14,9 @@ from datetime import datetime, timezone
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.spark.instants import instant_micros, parse_instant
-from spark_omnigraph.spark.literals import date64
-from spark_omnigraph.spark.where import Term, where_sql
+from spark_omnigraph.predicates.instants import instant_micros, parse_instant
+from spark_omnigraph.predicates.sql import number
+from spark_omnigraph.predicates.where import Term, where_sql
 
 _TOKEN = re.compile(
     r"(?P<text>'(?:[^']|'')*')"
@@ -120,7 +120,7 @@ def _rewritten(tokens: list[_Token], now: datetime) -> Iterator[str]:
         following = _after_space(tokens, place + 1)
         end = _end_of_now(tokens, place)
         if end is not None:
-            yield date64(instant_micros(now) // 1000)
+            yield number(Scalar.DATETIME, instant_micros(now) // 1000)
             place = end
         elif token.is_word("timestamp") and following < len(tokens) and tokens[following].kind == "text":
             yield _instant_literal(tokens[following].text)
@@ -156,7 +156,7 @@ def _instant_literal(quoted: str) -> str:
     millis, rest = divmod(instant_micros(instant), 1000)
     if rest:
         raise BadRequestError(f"timestamp {quoted} is finer than a millisecond; DateTime columns keep milliseconds")
-    return date64(millis)
+    return number(Scalar.DATETIME, millis)
 
 
 def _blob_names(entity: EntityType) -> set[str]:

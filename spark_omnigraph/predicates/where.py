@@ -15,7 +15,9 @@ from decimal import Decimal
 
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, nearest
-from spark_omnigraph.spark.literals import NO_ROW, Column, compare, list_has, text_literal
+from spark_omnigraph.predicates.condition import Condition
+from spark_omnigraph.predicates.operands import Column, compare, list_has, text
+from spark_omnigraph.predicates.sql import not_null, one_of, quote_text
 
 _COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _NULL_TESTS = ("is null", "is not null")
@@ -41,7 +43,7 @@ def parse_where(text: str) -> tuple[Term, ...]:
     """Conditions of the option `where`. Raises BadRequestError that says which of them is malformed."""
     try:
         raw = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(f"option 'where' is not JSON: {error}") from error
     if not isinstance(raw, list):
         raise BadRequestError("option 'where' must be a JSON list of [column, operator, value]")
@@ -113,10 +115,10 @@ def _condition(term: Term, entity: EntityType) -> str:
     if term.operator in _TEXT_TESTS:
         if column.type.scalar is not Scalar.STRING:
             raise BadRequestError(f"'{term.operator}' needs a String or list column, '{term.column}' is neither")
-        return f"{_TEXT_TESTS[term.operator]}({column.sql}, {text_literal(column, term.value)})"
+        return f"{_TEXT_TESTS[term.operator]}({column.sql}, {quote_text(text(column, term.value))})"
     if term.operator in ("in", "not in"):
         return _membership(column, term)
-    return compare(column, term.operator, term.value)
+    return compare(column, term.operator, term.value).sql
 
 
 def _column(name: str, entity: EntityType) -> Column:
@@ -136,17 +138,12 @@ def _membership(column: Column, term: Term) -> str:
         return _any_of(column, alternatives)
     if not alternatives:
         return "true"
-    return f"{column.sql} IS NOT NULL AND NOT ({_any_of(column, alternatives)})"
+    return f"{not_null(column.name)} AND NOT ({_any_of(column, alternatives)})"
 
 
-def _any_of(column: Column, alternatives: list[str]) -> str:
-    """Equalities in one IN list, which an index serves at once; those that are no plain equality beside it."""
-    start = f"{column.sql} = "
-    plain = [a.removeprefix(start) for a in alternatives if a.startswith(start)]
-    others = [a for a in alternatives if not a.startswith(start) and a != NO_ROW]
-    if plain:
-        others.insert(0, f"{column.sql} IN ({', '.join(plain)})")
-    return " OR ".join(others) or NO_ROW
+def _any_of(column: Column, alternatives: list[Condition]) -> str:
+    """Equalities in one IN list, which an index serves at once; those that no row meets are left out."""
+    return one_of(column.name, (each.literal for each in alternatives if not each.is_empty))
 
 
 def _list_condition(column: Column, term: Term) -> str:

@@ -1,0 +1,48 @@
+"""What the first bytes of a file say it is, when it is not text of JSON lines."""
+
+from __future__ import annotations
+
+HEAD = 16
+"""Bytes that `looks_like` wants to see."""
+
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"\xff\x06\x00\x00sNaPpY", "snappy"),
+    (b"PK\x03\x04", "zip"),
+    (b"PAR1", "Parquet"),
+    (b"PARE", "Parquet"),
+    (b"ARROW1", "Arrow"),
+    (b"ORC", "ORC"),
+    (b"Obj\x01", "Avro"),
+    (b"SQLite format 3\x00", "SQLite"),
+    (b"%PDF-", "PDF"),
+    (b"\xff\xfe\x00\x00", "UTF-32 text"),
+    (b"\x00\x00\xfe\xff", "UTF-32 text"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+)
+_WAYS = {"gzip": "add the ending .gz to its name", "UTF-16 text": "save it as UTF-8", "UTF-32 text": "save it as UTF-8"}
+
+
+def looks_like(head: bytes) -> str | None:
+    r"""Name of the format that begins so, None for what may be text in UTF-8.
+
+    >>> looks_like(b"PAR1\x15\x04"), looks_like('{"a"'.encode("utf-16-le")), looks_like(b'{"type"')
+    ('Parquet', 'UTF-16 text', None)
+    """
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    # Without a mark: no text in UTF-8 has a zero byte.
+    if 0 in head[:4]:
+        return "UTF-32 text" if head[:4].count(0) == 3 else "UTF-16 text" if head[:4].count(0) == 2 else None
+    return None
+
+
+def way_out(name: str) -> str:
+    """What to do about an input of a format that `looks_like` named."""
+    return _WAYS.get(name, "give it as JSON lines, plain or as .gz")
