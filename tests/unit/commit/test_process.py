@@ -169,6 +169,29 @@ def test_a_table_that_hides_the_processes_of_others_proves_nothing(
     assert not is_dead(gone())
 
 
+NOBODY = """
+import json, os, sys
+from spark_omnigraph.commit.process import is_dead, parse_process, this_process
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+print(this_process() is not None, *(is_dead(parse_process(json.loads(word))) for word in sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not may_unshare() or os.getuid() != 0, reason="no right to mount a process table")
+@pytest.mark.parametrize(
+    ("hidepid", "said"), [(0, "True False True"), (1, "True False False"), (2, "True False False")]
+)
+def test_a_process_without_rights_calls_nobody_dead_where_it_does_not_see_others(hidepid: int, said: str) -> None:
+    here = this_process()
+    assert here is not None
+    told = [json.dumps(each.to_json()) for each in (here, gone())]
+    mount = f'mount -t proc -o hidepid={hidepid} proc /proc && exec "$@"'
+    words = ["unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, "-c", NOBODY, *told]
+    assert subprocess.run(words, check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip() == said
+
+
 def test_a_process_that_the_table_does_not_show_is_asked_for_at_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = room._stat
     with child() as (running, said):
@@ -197,7 +220,8 @@ def test_containers_see_neither_each_other_nor_their_host() -> None:
     assert not is_dead(first), "it is gone, but this table cannot show it"
     look = f"from spark_omnigraph.commit.process import *; print(is_dead(Process(**{gone().to_json()})))"
     with child(look, *inside) as (running, second):
-        assert running.communicate()[0] == "False\n"
+        assert running.stdout is not None
+        assert running.stdout.readline() == "False\n"
     assert second is not None
     assert second.namespace != gone().namespace
     with child(STAY, *inside[:-1]) as (_, third):
