@@ -256,8 +256,9 @@ def crashed(work: Callable[[], object]) -> bool:
 _INTRODUCTION = """
     A write can stop at any of the points below: its process is killed, its machine goes, its store fails. Readers see
     the old graph or the new one, at once and always; the next read-write open, and `recover`, bring the write to an
-    end. This page is made from `tests/crash/matrix.py` by `python -m tests.crash.matrix`; the tests that it counts are
-    made from the same tables.
+    end. They do so at once where a process of the same machine was killed; where a test stops a write by an exception,
+    its process lives, and its lease is made to run out. This page is made from `tests/crash/matrix.py` by
+    `python -m tests.crash.matrix`; the tests that it counts are made from the same tables.
 """
 _UNDO = "Its publish failed, and it undoes what it landed while it holds its lease."
 _UNDO_NOTE = """
