@@ -8,6 +8,7 @@
     │   ├── ParameterError         a query's parameter has the wrong value
     │   ├── CatalogError           types of the schema contradict each other
     │   ├── BadRequestError        a value, option or name is not acceptable
+    │   │   └── UnsupportedFormatError  the graph is of a format that is not known
     │   ├── ConstraintError        data breaks a rule of the schema
     │   ├── BadRowsError           a load was refused; every bad row is named
     │   ├── QueryTypeError         a query does not fit the schema
@@ -79,12 +80,14 @@ class Rule(TextEnum):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """What a message about an unknown name ends with: `; did you mean 'x'?`, or nothing where no known name is near.
+    Names that differ in case alone are the nearest.
 
     >>> "no type 'Flim'" + nearest("Flim", ["Film", "Person"])
     "no type 'Flim'; did you mean 'Film'?"
     """
-    near = get_close_matches(word, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    by_folded = {each.lower(): each for each in known}
+    near = get_close_matches(word.lower(), by_folded, n=1)
+    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
 
 
 RAW_LIMIT = 2048
@@ -200,6 +203,13 @@ class BadRequestError(InputError):
 
     kind = "bad_request"
     way_out = "correct the option, name or value that the message names"
+
+
+class UnsupportedFormatError(BadRequestError):
+    """The stamp of a graph names an internal format that this release does not know, or none. Nothing is read."""
+
+    kind = "unsupported_format"
+    way_out = "upgrade, or export the graph with the release that wrote it and ingest the export into a new one"
 
 
 class ConstraintError(InputError):

@@ -91,7 +91,7 @@ def _refuse_collision(branch: str, names: set[str]) -> None:
 def _create(store: GraphStore, branch: str, parent: str | None) -> None:
     """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none."""
     log = store.open_dataset(branch_path(COMMITS, parent))
-    manifest = store.open_dataset(branch_path(MANIFEST, parent))
+    manifest = store.manifest(parent)
     try:
         if store.has_lance_branch(COMMITS, branch):
             drop_branch(log, branch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.errors import TextEnum
+from spark_omnigraph.errors import NotFoundError, TextEnum, nearest
 
 
 class Scalar(TextEnum):
@@ -253,6 +253,22 @@ class Catalog:
         if kind == "node":
             return self.nodes.get(name)
         return self.edges.get(name) if kind == "edge" else None
+
+    def require(self, table_key: str) -> EntityType:
+        """Type of `node:X` or `edge:X`. NotFoundError says which is nearest, or how a type is named."""
+        found = self.table(table_key)
+        if found is not None:
+            return found
+        kind, colon, name = table_key.partition(":")
+        keys = {entity.name: entity.table_key for entity in self.tables()}
+        name = name if colon else table_key
+        if kind not in ("node", "edge"):
+            near = nearest(name, keys) or "; a table is 'node:' or 'edge:' with the name of a type"
+            hint = f"; write '{keys[name]}'" if name in keys else near
+            raise NotFoundError(f"table '{table_key}' is not in the schema{hint}")
+        known = self.nodes if kind == "node" else self.edges
+        hint = f"; there is '{keys[name]}'" if name in keys else nearest(name, known)
+        raise NotFoundError(f"{kind} type '{name}' is not in the schema{hint}")
 
     def edge_by_word(self, word: str) -> EdgeType | None:
         """Edge type by exact name, else by name without case (names are unique without case)."""

@@ -11,6 +11,7 @@ from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.graph.cleanup import CleanupReport
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.index import BuiltIndexes
 from spark_omnigraph.graph.repair import Drift, RepairReport
 
 
@@ -143,7 +144,7 @@ def index(job: Job) -> Outcome:
     storage = job.host.storage_options(config)
     mode = "r" if config.dry_run else "rw"
     graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
-    built = [] if config.dry_run else graph.ensure_indices()
+    built = BuiltIndexes() if config.dry_run else graph.ensure_indices()
     found = graph.indexes()
     rows = [(s.table_key, s.column, s.kind, s.rows, s.total, s.progress) for s in found]
     say_table(job.log, ("table", "column", "kind", "rows", "total", "progress"), rows)
@@ -156,7 +157,8 @@ def index(job: Job) -> Outcome:
     return Outcome(
         branch=config.branch,
         manifest_version=graph.snapshot().version,
-        result={"built": built, "indexes": [{**asdict(s), "progress": str(s.progress)} for s in found]},
+        warnings=built.warnings,
+        result={"built": list(built), "indexes": [{**asdict(s), "progress": str(s.progress)} for s in found]},
     )
 
 
@@ -175,7 +177,7 @@ def optimize(job: Job) -> Outcome:
     return Outcome(
         branch=report.branch,
         manifest_version=report.manifest_version,
-        warnings=left,
+        warnings=report.warnings + left,
         result={
             "tables": {key: asdict(table) for key, table in report.tables.items()},
             "indexes": list(report.indexes),

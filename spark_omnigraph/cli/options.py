@@ -11,7 +11,7 @@ from enum import Enum
 
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
-from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields, bad_row_limit
 
 ENV_PREFIX = "OMNIGRAPH_"
 
@@ -134,7 +134,7 @@ START = Option("base", "the branch to start from", metavar="B", default="main", 
 MAX_BAD_ROWS = Option(
     "max_bad_rows",
     "load the good rows as long as at most N rows, or P percent of them, are bad",
-    values.bad_row_limit,
+    bad_row_limit,
     "N|P%",
     default="0",
     env=True,

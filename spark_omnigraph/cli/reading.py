@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
@@ -11,11 +10,8 @@ from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import counted, say_table, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.graph.changes import DiffFilter
-from spark_omnigraph.graph.handle import Graph, Where
+from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.manifest.lineage import Commit
-
-_COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 
 
 def describe(job: Job) -> Outcome:
@@ -43,7 +39,7 @@ def diff(job: Job) -> Outcome:
     config = job.config
     graph = _open(job)
     only = DiffFilter(type_names=config.types or None)
-    found = graph.diff(_state(config.before), _state(config.after), only=only)
+    found = graph.diff(config.before, config.after, only=only)
     _write_lines(job, (json.dumps(change.to_dict(), ensure_ascii=False) for change in found.changes))
     stats = found.stats()
     counts = ", ".join(f"{name} {stats[name]:,}" for name in ("inserts", "updates", "deletes"))
@@ -66,15 +62,6 @@ def list_branches(job: Job) -> Outcome:
     for name in names:
         say(name)
     return Outcome(result=names)
-
-
-def _state(text: str) -> Where:
-    """What a state's text names: a number is a manifest version, a ULID a commit, a date a time, else a branch."""
-    if text.isdecimal():
-        return {"version": int(text)}
-    if _COMMIT.fullmatch(text):
-        return {"snapshot": text}
-    return {"as_of": text} if _TIME.match(text) else {"branch": text}
 
 
 def _write_lines(job: Job, lines: Iterable[str]) -> int:

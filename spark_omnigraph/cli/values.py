@@ -93,19 +93,6 @@ def positive(value: str) -> int:
     return int(value)
 
 
-def bad_row_limit(value: str) -> int | float:
-    """`N`, a number of rows, or `P%`, which becomes a fraction."""
-    if value.isascii() and value.isdigit():
-        return int(value)
-    try:
-        percent = float(value.removesuffix("%")) if value.endswith("%") else -1.0
-    except ValueError:
-        percent = -1.0
-    if not 0.0 <= percent <= 100.0:
-        raise ValueError(f"'{value}' is neither a number of rows nor a percentage from 0% to 100%")
-    return percent / 100.0
-
-
 def size(value: str) -> int:
     """A number of bytes: `500000`, `500MB`, `1GiB`; letters without `i` are powers of 1000."""
     found = _SIZE.fullmatch(value.strip())

@@ -12,9 +12,8 @@ from enum import Enum
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.sidecar import Sidecar
 from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
-from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest_table import read_rows
 
 ACTOR = "omnigraph:recovery"
 """Actor of everything that recovery publishes."""
@@ -79,8 +78,8 @@ def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
     """
     version = store.snapshot(sidecar.branch).version
     while version > 0:
-        rows = read_rows(store.manifest(sidecar.branch, version))
-        facts, shown = sentinel_facts(rows), reduce_rows(sidecar.branch, version, rows)
+        shown, rows = store.snapshot_with_rows(sidecar.branch, version)
+        facts = sentinel_facts(rows)
         if facts is None or _is_before(sidecar, shown):
             break
         found = _ending(sidecar, facts)

@@ -44,7 +44,6 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
-from spark_omnigraph.manifest.snapshot import reduce_rows
 from spark_omnigraph.storage.commit_log import append_commit, complete_commit
 from spark_omnigraph.storage.commits import (
     CONTENT_KEY,
@@ -61,7 +60,7 @@ from spark_omnigraph.storage.commits import (
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path, manifest_file
-from spark_omnigraph.storage.stamp import migrate
+from spark_omnigraph.storage.stamp import migrate, read_format
 
 TURNS = 20
 """Times a writer steps back for others that armed at the same moment."""
@@ -263,7 +262,7 @@ def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callabl
         raise ConflictError("the schema changed after this write was planned; plan it again")
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
-    snapshot = reduce_rows(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
+    snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
     check_expectations(snapshot, prepared.expectations())
     ordered = sorted(prepared.writes, key=lambda w: w.table_key)
     return tuple(_bind(store, prepared, write) for write in ordered)

@@ -30,12 +30,12 @@ from spark_omnigraph.manifest.rows import (
     transaction_row,
     version_row,
 )
-from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.commit_log import read_commits
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest_table import publish_rows, read_rows
-from spark_omnigraph.storage.stamp import migrate
+from spark_omnigraph.storage.stamp import migrate, read_format
 
 ATTEMPTS = 12
 """Publishes tried while only tables that this write neither wrote nor read move underneath."""
@@ -77,7 +77,7 @@ def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
                 return late
         base = seen = int(dataset.version)
         rows = store.manifest_rows(dataset)
-        check_expectations(reduce_rows(publication.branch, base, rows), publication.expectations)
+        check_expectations(read_format(dataset).reduce(publication.branch, base, rows), publication.expectations)
         parent = current_head(store, publication.branch, base, rows)
         commit = publication.commit_id if publication.commit_id is not None else parent
         facts = PublishFacts(publication.operation_id, commit, parent, publication.actor, base)

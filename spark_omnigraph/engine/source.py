@@ -26,10 +26,7 @@ class EngineSource:
 
     def entity(self, table_key: str) -> EntityType:
         """The type of `node:T` or `edge:E`."""
-        found = self.catalog.table(table_key)
-        if found is None:
-            raise NotFoundError(f"table '{table_key}' is not in the schema")
-        return found
+        return self.catalog.require(table_key)
 
     def edge(self, name: str) -> EdgeType:
         """An edge type by name."""

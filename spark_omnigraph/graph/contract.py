@@ -25,7 +25,17 @@ class Contract:
 
 
 def read_contract(store: GraphStore) -> Contract:
-    """Reads and checks the schema files. SchemaFilesError when they do not belong together."""
+    """Reads and checks the schema files. SchemaFilesError when they do not belong together, UnsupportedFormatError when
+    that is because the graph is of a format that is not known.
+    """
+    try:
+        return _read_contract(store)
+    except SchemaFilesError:
+        store.manifest(None)
+        raise
+
+
+def _read_contract(store: GraphStore) -> Contract:
     files = store.schema_files()
     catalog = _compiled(files.source)
     recorded = _recorded_hash(store, files)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import BadRequestError, NotFoundError, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, Ids, delete_ids
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -39,7 +39,7 @@ def check_delete_columns(catalog: Catalog, table_key: str | None, columns: pa.Sc
     BadRequestError names the column, NotFoundError a type that the graph lacks. Further columns are ignored.
     """
     if table_key is not None:
-        _check_type(catalog, table_key)
+        catalog.require(table_key)
         return _check_text(columns, "id", "loadMode 'delete'")
     named = [name for name in _KINDS.values() if name in columns.names]
     if not named:
@@ -88,7 +88,7 @@ def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRe
     keys = sorted({key for part in told for key in part.ids})
     catalog = read_catalog(store)
     for key in keys:
-        _check_type(catalog, key)
+        catalog.require(key)
     ids: Ids = {key: pa.array([one for part in told for one in part.ids.get(key, ())], pa.string()) for key in keys}
     return delete_ids(store, DeleteRequest(ids, request.branch, request.actor, request.transaction))
 
@@ -112,10 +112,3 @@ def _check_text(columns: pa.Schema, name: str, who: str) -> None:
     found = "is missing" if not types else f"is {types[0]}" if len(types) == 1 else "is there twice"
     if len(types) != 1 or not pa.types.is_string(types[0]):
         raise BadRequestError(f"{who} needs a string column '{name}', which {found}; other columns are ignored")
-
-
-def _check_type(catalog: Catalog, key: str) -> None:
-    if catalog.table(key) is None:
-        kind, _, name = key.partition(":")
-        known = list(catalog.nodes if kind == "node" else catalog.edges)
-        raise NotFoundError(f"{kind} type {name} is not in the schema{nearest(name, known)}")

@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
-from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import check_transaction
-from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch, NotFoundError
+from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
 from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.delete import Deletion
 from spark_omnigraph.manifest.rows import Transaction
@@ -99,7 +98,7 @@ def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     deletion = Deletion(store, contract.catalog, snapshot)
     missing = {}
     for key, ids in sorted(request.ids.items()):
-        entity = _entity(contract, key)
+        entity = contract.catalog.require(key)
         before = len(deletion.changes().get(key, ()))
         deletion.ids(entity, ids)
         missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
@@ -115,13 +114,6 @@ def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
         missing=missing,
         warnings=published.warnings if published is not None else (),
     )
-
-
-def _entity(contract: Contract, key: str) -> EntityType:
-    found = contract.catalog.table(key)
-    if found is None:
-        raise NotFoundError(f"{key.replace(':', ' type ', 1)} is not in the schema")
-    return found
 
 
 def _commit(

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
-from spark_omnigraph.errors import BadRequestError, nearest
+from spark_omnigraph.errors import BadRequestError, NotFoundError, nearest
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -56,12 +56,10 @@ def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> li
     names = {entity.name for entity in catalog.tables()}
     for name in types:
         if name not in names:
-            raise BadRequestError(f"unknown export type '{name}'{nearest(name, names)}")
+            raise NotFoundError(f"unknown export type '{name}'{nearest(name, names)}")
     for key in tables:
         if catalog.table(key) is None:
-            raise BadRequestError(
-                f"unknown export table '{key}'{nearest(key, [e.table_key for e in catalog.tables()])}"
-            )
+            raise NotFoundError(f"unknown export table '{key}'{nearest(key, [e.table_key for e in catalog.tables()])}")
     everything = not types and not tables
     chosen = [e for e in catalog.tables() if everything or e.name in types or e.table_key in tables]
     return sorted(chosen, key=lambda e: e.table_key)

@@ -178,7 +178,7 @@ def _indexed(store: GraphStore, request: LoadRequest, report: LoadReport) -> Loa
     started = time.perf_counter()
     warnings = report.warnings
     try:
-        ensure_indices(store, request.branch, report.tables)
+        warnings += ensure_indices(store, request.branch, report.tables).warnings
     except OmnigraphError as error:
         warnings += (f"the write is committed, but indexes could not be built: {error.message}",)
     phases = {**report.phases, "index": round(time.perf_counter() - started, 4)}

@@ -26,8 +26,8 @@ from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete
 from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
-from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve
-from spark_omnigraph.graph.index import ATTEMPTS, IndexStatus, ensure_indices, index_status
+from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve, target_of
+from spark_omnigraph.graph.index import ATTEMPTS, BuiltIndexes, IndexStatus, ensure_indices, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
@@ -58,6 +58,10 @@ class Where(TypedDict, total=False):
     version: int | None
     snapshot: str | None
     as_of: datetime | str | None
+
+
+State = Where | str | int | datetime
+"""One state of a graph; see `target_of` for what a single value names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,8 @@ class Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
         Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
-        (RecoveryRequiredError when one cannot be); a read-only open always works. NotFoundError for a missing graph or
-        branch.
+        (RecoveryRequiredError when one cannot be); a read-only open changes nothing. NotFoundError for a missing graph
+        or branch, UnsupportedFormatError for a graph of a format that this release does not know.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
@@ -114,10 +118,11 @@ class Graph:
         name = parse_branch(branch)
         store.require_branch(name)
         recovered: tuple[Recovered, ...] = ()
+        manifests = [store.manifest(each) for each in {None, name}]
         if mode == "rw":
             store.objects.probe(RECOVERY)
-            for each in {None, name}:
-                migrate(store.manifest(each))
+            for manifest in manifests:
+                migrate(manifest)
             recovered = tuple(recover(store, lambda: current_hash(store)))
         read_contract(store)
         return cls(store, mode == "rw", ReadTarget(display(name)), recovered)
@@ -152,6 +157,8 @@ class Graph:
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
+
+        Whoever opens a table by other means opens it at its version here: what is newer may not be published yet.
 
         A pinned handle shows its own state alone: BadRequestError for any other.
         """
@@ -244,9 +251,11 @@ class Graph:
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
-        entry = self.snapshot(**where).entries.get(table)
+        snapshot = self.snapshot(**where)
+        entry = snapshot.entries.get(table)
         if entry is None:
-            raise NotFoundError(f"table '{table}' not found in '{self.store.root}'")
+            self.catalog().require(table)
+            raise NotFoundError(f"'{table}' does not exist at manifest version {snapshot.version}")
         return entry.row_count
 
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
@@ -293,14 +302,15 @@ class Graph:
         """A commit by id. NotFoundError when no branch has it."""
         return get_commit(self.store, commit_id, parse_branch(self.branch))
 
-    def diff(self, before: Where, after: Where | None = None, *, only: DiffFilter | None = None) -> Diff:
+    def diff(self, before: State, after: State | None = None, *, only: DiffFilter | None = None) -> Diff:
         """Net changes from one state to another; `after` is by default what this handle shows.
 
-        States are given as in `at`: `g.diff({"version": 3})`, `g.diff({"branch": "main"}, {"branch": "draft"})`.
+        A state is a manifest version, a commit id, a time, a branch, or what `at` takes: `g.diff(3)`,
+        `g.diff("main", "draft")`, `g.diff({"branch": "draft", "version": 3})`.
         The cost follows the number of changes, not the size of the graph.
         """
-        later = self.snapshot() if after is None else self._state(after)
-        return diff(self.store, self.catalog(), self._state(before), later, only)
+        later = self.snapshot() if after is None else self._named(after)
+        return diff(self.store, self.catalog(), self._named(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -316,9 +326,10 @@ class Graph:
         self._require_writable()
         return create_branch(self.store, name, base)
 
-    def ensure_indices(self, *, branch: str | None = None) -> list[str]:
-        """Builds the indexes that the schema asks for and that are missing, and extends those that do not cover all
-        rows; their names as `table.column`. Tables that the branch shares with another one are that one's to index.
+    def ensure_indices(self, *, branch: str | None = None) -> BuiltIndexes:
+        """Builds the indexes that the schema asks for and that are missing, extends those that do not cover all rows,
+        and builds anew what cannot be extended; a list of names as `table.column`, whose `warnings` say what could not
+        be built. Tables that the branch shares with another one are that one's to index.
         """
         self.refresh()
         return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
@@ -378,7 +389,15 @@ class Graph:
 
     def recoveries(self) -> list[RecoveryAudit]:
         """Audit rows of all recoveries, oldest first."""
+        self.store.manifest(None)
         return read_recoveries(self.store.location)
+
+    def _named(self, state: State) -> Snapshot:
+        """A state as `diff` takes it."""
+        if isinstance(state, Mapping):
+            return self._state(state)
+        target = target_of(state)
+        return resolve(self.store, replace(target, branch=target.branch or self.branch))
 
     def _state(self, where: Where) -> Snapshot:
         """A state of the graph, on this handle's branch unless another is named."""
@@ -402,7 +421,7 @@ class Graph:
         started = time.perf_counter()
         warnings: tuple[str, ...] = ()
         try:
-            ensure_indices(self.store, branch, tables)
+            warnings = ensure_indices(self.store, branch, tables).warnings
         except OmnigraphError as error:
             warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
         return round(time.perf_counter() - started, 4), warnings

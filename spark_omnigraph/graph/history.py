@@ -13,7 +13,11 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.commit_log import find_commit, read_commits
 from spark_omnigraph.storage.graph_store import GraphStore
 
+_COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 _FRACTION = re.compile(r"[.,](\d+)")
+_MOST_DIGITS = 18
+"""Of a version: what 64 bits hold in any case."""
 _UTC = re.compile(r"[zZ]$")
 _ZONE = re.compile(r"(:\d{2}(?:\.\d{6})?[+-]\d{2})(\d{2})$")
 
@@ -36,6 +40,23 @@ class ReadTarget:
             raise BadRequestError(f"give one of version, snapshot and as_of, not {' and '.join(given)}")
 
 
+def target_of(state: str | int | datetime) -> ReadTarget:
+    """The state that one value names: a number is a manifest version, a commit's id that commit, a date or time what
+    was shown then, any other text a branch.
+    """
+    if isinstance(state, datetime):
+        return ReadTarget(as_of=state)
+    if isinstance(state, int) and not isinstance(state, bool):
+        return ReadTarget(version=state)
+    if not isinstance(state, str):
+        raise BadRequestError(f"a state is a version, a commit id, a time or a branch, not a {type(state).__name__}")
+    if state.isascii() and state.isdigit() and len(state) <= _MOST_DIGITS:
+        return ReadTarget(version=int(state))
+    if _COMMIT.fullmatch(state):
+        return ReadTarget(snapshot=state)
+    return ReadTarget(as_of=state) if _TIME.match(state) else ReadTarget(branch=state)
+
+
 def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
     """The snapshot that a target names. NotFoundError when there is none."""
     branch = parse_branch(target.branch)
@@ -51,13 +72,13 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
 def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
     """Commits that a branch sees, oldest first."""
     name = parse_branch(branch)
-    store.require_branch(name)
+    store.manifest(name)
     return in_order(read_commits(store.location, name))
 
 
 def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
     """A commit by id, looked for on this branch first, then on every other."""
-    store.require_branch(branch)
+    store.manifest(branch)
     others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
     for name in (branch, *others):
         found = find_commit(store.location, name, commit_id)
@@ -69,7 +90,7 @@ def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> 
 
 
 def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
-    store.require_branch(branch)
+    store.manifest(branch)
     moment = time_micros(as_of)
     commits = in_order(read_commits(store.location, branch))
     earlier = [c for c in commits if c.created_at <= moment]

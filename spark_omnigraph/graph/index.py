@@ -14,14 +14,24 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, 
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
-from spark_omnigraph.errors import ConflictError, TextEnum
+from spark_omnigraph.errors import ConflictError, StorageError, TextEnum
 from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.index import MOST_SEGMENTS, WantedIndex, build, coverage, has_values, is_due
+from spark_omnigraph.storage.index import (
+    MOST_SEGMENTS,
+    IndexBuild,
+    Upkeep,
+    WantedIndex,
+    build,
+    coverage,
+    has_values,
+    is_due,
+    unlisted,
+)
 
 _BTREE_SCALARS = frozenset(
     {
@@ -81,7 +91,7 @@ def table_status(store: GraphStore, entity: EntityType, entry: TableEntry) -> li
     indexes = coverage(dataset)
     found = []
     for want in wanted_indexes(entity):
-        index = next((i for i in indexes if want.is_met_by(i)), None)
+        index = want.best(indexes, None)
         name, rows = (index.name, index.rows) if index is not None else (None, 0)
         if index is not None:
             progress = Progress.PARTIAL if index.uncovered else Progress.COMPLETE
@@ -93,6 +103,27 @@ def table_status(store: GraphStore, entity: EntityType, entry: TableEntry) -> li
     return found
 
 
+class BuiltIndexes(list[str]):
+    """Names of the indexes that were built, as `table.column`; `warnings` say which could not be, and the way out."""
+
+    def __init__(self, names: Iterable[str] = (), warnings: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self.warnings = tuple(warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One index of one opened table, and how it is kept up (None: built when it is missing, and then only)."""
+
+    entry: TableEntry
+    want: WantedIndex
+    upkeep: Upkeep | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.entry.table_key}.{self.want.column}"
+
+
 def ensure_indices(
     store: GraphStore,
     branch: str | None,
@@ -101,60 +132,108 @@ def ensure_indices(
     extend: bool = False,
     attempts: int = 1,
     most_segments: int = MOST_SEGMENTS,
-) -> list[str]:
+) -> BuiltIndexes:
     """Builds missing indexes of these tables (all by default) that the branch owns, in one write; with `extend`, also
-    the parts that existing ones lack, and those of too many segments anew.
+    the parts that existing ones lack, and anew those that cannot be extended or have too many segments: of another
+    engine, version or setting, or with lost files. One that cannot be built leaves a warning and the others alone.
 
-    Returns `table.column` names; none when other writes got in the way, which the next call makes up for.
+    None are built when other writes got in the way, which the next call makes up for.
     """
-    limit = most_segments if extend else None
+    names = None if tables is None else set(tables)
+    upkeep = Upkeep(most_segments) if extend else None
     for _ in range(attempts):
-        catalog, snapshot = read_catalog(store), store.snapshot(branch)
-        wanted: list[tuple[TableEntry, list[WantedIndex]]] = []
-        for key in sorted(tables if tables is not None else snapshot.entries):
-            entry, entity = snapshot.entries.get(key), catalog.table(key)
-            if entry is not None and entity is not None and entry.row_count and entry.branch == branch:
-                wants = wanted_indexes(entity)
-                indexes = coverage(store.open_table(entry))
-                if any(is_due(want, indexes, limit) for want in wants):
-                    wanted.append((entry, wants))
-        if not wanted:
-            return []
+        tasks = _due(store, branch, names, upkeep)
+        if not tasks:
+            break
         try:
-            with staging(store) as stage:
-                prepared, built = _build(store, branch, catalog.ir_hash, wanted, limit)
-                if prepared.writes:
-                    commit(store, replace(prepared, stages=(stage,)), lambda: current_hash(store))
-                return built
+            return _in_one_write(store, branch, tasks)
         except ConflictError:
             continue
-    return []
+    return BuiltIndexes()
 
 
-def _build(
-    store: GraphStore,
-    branch: str | None,
-    schema_hash: str,
-    wanted: list[tuple[TableEntry, list[WantedIndex]]],
-    limit: int | None,
-) -> tuple[PreparedCommit, list[str]]:
-    tasks = [(entry, want) for entry, wants in wanted for want in wants]
-    # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
-    with ThreadPoolExecutor(max_workers=available_cores()) as pool:
-        builds = list(pool.map(lambda task: build(store.open_table(task[0]), task[1], limit), tasks))
-    writes: list[TableWrite] = []
+def _due(store: GraphStore, branch: str | None, names: set[str] | None, upkeep: Upkeep | None) -> list[_Task]:
+    """The indexes to build now, by table and column."""
+    catalog, snapshot = read_catalog(store), store.snapshot(branch)
+    tasks: list[_Task] = []
+    for key in sorted(names if names is not None else snapshot.entries):
+        entry, entity = snapshot.entries.get(key), catalog.table(key)
+        if entry is None or entity is None or not entry.row_count or entry.branch != branch:
+            continue
+        dataset = store.open_table(entry)
+        indexes, wants = coverage(dataset), wanted_indexes(entity)
+        kept = replace(upkeep, files=store.index_files(entry, dataset)) if upkeep is not None else None
+        tasks += [_Task(entry, want, kept) for want in wants if is_due(want, indexes, kept)]
+    return tasks
+
+
+def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
+    """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
+    one that no engine can go on with must not hold up the others.
+    """
+    try:
+        return _write(store, branch, tasks)
+    except StorageError:
+        whole = [replace(t, upkeep=replace(t.upkeep, whole=True) if t.upkeep is not None else None) for t in tasks]
     built: list[str] = []
-    for entry, _ in wanted:
-        parts = [b for (of, _), b in zip(tasks, builds, strict=True) if of is entry and b.segments]
-        if parts:
-            change = TableChange(
-                segments=tuple(segment for part in parts for segment in part.segments),
-                replaced_segments=tuple(old for part in parts for old in part.replaced),
-            )
-            writes.append(TableWrite(entry, branch, change, entry.row_count))
-            built += [f"{entry.table_key}.{part.column}" for part in parts]
-    identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
-    return PreparedCommit(identity, branch, schema_hash, tuple(writes)), built
+    warnings: list[str] = []
+    for task in whole:
+        try:
+            done = _write(store, branch, [replace(task, entry=store.snapshot(branch).entry(task.entry.table_key))])
+        except StorageError as error:
+            warnings.append(_not_built(task, error))
+        else:
+            built += done
+            warnings += done.warnings
+    return BuiltIndexes(built, warnings)
+
+
+def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
+    with staging(store) as stage:
+        # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
+        with ThreadPoolExecutor(max_workers=available_cores()) as pool:
+            results = list(pool.map(lambda task: _attempt(store, task), tasks))
+        builds = [(task, made) for task, made in zip(tasks, results, strict=True) if isinstance(made, IndexBuild)]
+        warnings = [made for made in results if isinstance(made, str)]
+        writes = _writes(store, branch, builds)
+        if writes:
+            identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
+            prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, writes, stages=(stage,))
+            commit(store, prepared, lambda: current_hash(store))
+    return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
+
+
+def _attempt(store: GraphStore, task: _Task) -> IndexBuild | str:
+    """A staged index, or the warning that it cannot be built."""
+    try:
+        return build(store.open_table(task.entry), task.want, task.upkeep)
+    except StorageError as error:
+        return _not_built(task, error)
+
+
+def _not_built(task: _Task, error: StorageError) -> str:
+    return (
+        f"index '{task.name}' could not be built: {error.message}; answers do without it: mend what this names, then "
+        "run index again"
+    )
+
+
+def _writes(store: GraphStore, branch: str | None, builds: list[tuple[_Task, IndexBuild]]) -> tuple[TableWrite, ...]:
+    """One change a table. Segments that Lance does not list go with it: they would keep files apart that could be
+    joined.
+    """
+    writes: list[TableWrite] = []
+    for key in dict.fromkeys(task.entry.table_key for task, made in builds if made.segments):
+        parts = [(task, made) for task, made in builds if task.entry.table_key == key and made.segments]
+        entry, upkeep = parts[0][0].entry, parts[0][0].upkeep
+        segments = tuple(segment for _, made in parts for segment in made.segments)
+        replaced = tuple(old for _, made in parts for old in made.replaced)
+        dataset = store.open_table(entry)
+        files = upkeep.files if upkeep is not None else None
+        replaced += unlisted((files or store.index_files(entry, dataset)).unnamed(coverage(dataset)))
+        change = TableChange(segments=segments, replaced_segments=replaced)
+        writes.append(TableWrite(entry, branch, change, entry.row_count))
+    return tuple(writes)
 
 
 def wanted_indexes(entity: EntityType) -> list[WantedIndex]:

@@ -41,7 +41,7 @@ class LoadOptions:
         object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
         object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
         limit = self.max_bad_rows
-        if limit < 0 or (isinstance(limit, float) and limit > 1):
+        if not limit >= 0 or (isinstance(limit, float) and limit > 1):
             raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")
 
     @property

@@ -15,7 +15,7 @@ from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, Wr
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.graph.contract import current_hash, read_catalog
-from spark_omnigraph.graph.index import ensure_indices
+from spark_omnigraph.graph.index import BuiltIndexes, ensure_indices
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.blobs import column_with_hidden_nulls
@@ -45,6 +45,8 @@ class OptimizeReport:
     indexes: tuple[str, ...]
     internal: Mapping[str, int]
     manifest_version: int
+    warnings: tuple[str, ...] = ()
+    """Indexes that could not be built, and the way out."""
 
 
 def optimize(
@@ -55,11 +57,14 @@ def optimize(
     A table on which other writers are busy is left alone, and the report says so. A dry run counts files.
     RecoveryRequiredError when a write that died covers a table.
     """
-    indexes = [] if dry_run else ensure_indices(store, branch, extend=True, attempts=ATTEMPTS, most_segments=1)
+    indexes = (
+        BuiltIndexes() if dry_run else ensure_indices(store, branch, extend=True, attempts=ATTEMPTS, most_segments=1)
+    )
     own = [key for key, entry in store.snapshot(branch).entries.items() if entry.branch == branch]
     tables = {key: _compact(store, branch, key, target_rows, dry_run) for key in sorted(own)}
     internal = {} if dry_run else store.tidy(branch, above=1)
-    return OptimizeReport(display(branch), tables, tuple(indexes), internal, store.snapshot(branch).version)
+    version = store.snapshot(branch).version
+    return OptimizeReport(display(branch), tables, tuple(indexes), internal, version, indexes.warnings)
 
 
 def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, dry_run: bool) -> CompactedTable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import astuple, dataclass, replace
-from difflib import get_close_matches
 
 import pyarrow as pa
 
@@ -88,10 +87,8 @@ class TypeAt:
 
 def type_at(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str) -> TypeAt:
     """A type by table key, pinned to a snapshot. NotFoundError when the schema or the snapshot lacks it."""
-    entity = catalog.table(table_key)
+    entity = catalog.require(table_key)
     entry = snapshot.entries.get(table_key)
-    if entity is None:
-        raise NotFoundError(_no_type(table_key, (t.table_key for t in catalog.tables())))
     if entry is None:
         raise NotFoundError(f"{_spelled(table_key)} does not exist at manifest version {snapshot.version}")
     table = pin(store, entry)
@@ -128,6 +125,7 @@ def branches_table(store: GraphStore) -> pa.Table:
 
 def recoveries_table(store: GraphStore) -> pa.Table:
     """Interrupted writes that were finished or undone, oldest first; `outcomes` is JSON."""
+    store.manifest(None)
     return _table((astuple(audit) for audit in read_recoveries(store.location)), RECOVERIES)
 
 
@@ -164,11 +162,6 @@ def _table(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     listed = list(rows)
     columns = [pa.array([row[i] for row in listed], field.type) for i, field in enumerate(schema)]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _no_type(table_key: str, known: Iterable[str]) -> str:
-    near = get_close_matches(table_key, list(known), n=1, cutoff=0.6)
-    return f"{_spelled(table_key)} is not in the schema" + (f". Did you mean {_spelled(near[0])}?" if near else "")
 
 
 def _spelled(table_key: str) -> str:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from spark_omnigraph.errors import TextEnum
 
+_MOST_DIGITS = 18
+"""Of a number of rows: what 64 bits hold in any case."""
+
 
 class LoadMode(TextEnum):
     """What a load does with a record whose id is stored already."""
@@ -37,3 +40,22 @@ class DecodeOptions:
     """What decoding accepts beyond the schema."""
 
     unknown_fields: UnknownFields = UnknownFields.REFUSE
+
+
+def bad_row_limit(text: str) -> int | float:
+    """How many bad rows are left out at most: `N` rows, `P%` of the records, or a fraction below 1. ValueError for
+    anything else.
+
+    >>> bad_row_limit("100"), bad_row_limit("5%"), bad_row_limit("0.05")
+    (100, 0.05, 0.05)
+    """
+    plain = text.strip()
+    if plain.isascii() and plain.isdigit() and len(plain) <= _MOST_DIGITS:
+        return int(plain)
+    try:
+        share = float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"'{text[:40]}' is neither a number of rows nor a share such as 5% or 0.05")
+    return share

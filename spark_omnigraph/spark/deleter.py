@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.errors import TransactionCommittedError
@@ -18,6 +17,7 @@ from spark_omnigraph.graph.delete_ids import DeleteRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
+from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.spark.write_options import WriteOptions, current_query
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -81,4 +81,4 @@ def check_delete(options: WriteOptions, schema: StructType) -> None:
     """Refuses, before any task runs, a frame without ids and types that the graph lacks."""
     store = GraphStore.open(options.uri, options.storage or None)
     telling = StructType([field for field in schema.fields if field.name in DELETE_COLUMNS])
-    check_delete_columns(read_catalog(store), options.table_key, to_arrow_schema(telling, timezone="UTC"))
+    check_delete_columns(read_catalog(store), options.table_key, arrow_columns(telling))

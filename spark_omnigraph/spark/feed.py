@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from spark_omnigraph.branch.control import parse_branch
-from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.feed import (
@@ -104,9 +104,7 @@ def plan_feed(given: Mapping[str, str]) -> FeedPlan:
     if options.table_key is None:
         return FeedPlan(options, from_arrow_schema(ENVELOPE))
     catalog = read_catalog(GraphStore.open(options.uri, options.storage or None))
-    entity = catalog.table(options.table_key)
-    if entity is None:
-        raise NotFoundError(f"{options.table_key.replace(':', ' type ')} is not in the schema")
+    entity = catalog.require(options.table_key)
     taken = next((field.name for field in COMMIT_COLUMNS if entity.property(field.name) is not None), None)
     if taken is not None:
         raise BadRequestError(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, nearest
 from spark_omnigraph.predicates.where import Term, parse_where
 
 STORAGE_PREFIX = "storage."
@@ -37,6 +36,13 @@ READ_OPTIONS: Mapping[str, str] = {
 }
 """Every option of a read and what it takes; docs/spark-read.md shows them."""
 STORAGE_HELP = "for the object store: `storage.aws_region`, `storage.aws_access_key_id`, …"
+_CATALOG = (
+    ": Spark's catalog tables cannot carry the options of this source; create_views(spark, uri) makes a view of each "
+    "type, and CREATE TEMPORARY VIEW … USING omnigraph OPTIONS (path '…', node '…') makes one"
+)
+_FEED = ": the change feed is option('table', 'changes') with 'startingVersion'"
+INSTEAD = {"location": _CATALOG, "owner": _CATALOG, "readchangefeed": _FEED, "readchangedata": _FEED}
+"""What to do instead of options that other sources have."""
 _MOST_DIGITS = 18
 """Of a number: what 64 bits hold in any case."""
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
@@ -91,20 +97,20 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         meta=meta,
         count="aggregate" in text,
         branch=text.get("branch"),
-        version=_count_option("versionAsOf", text.get("versionAsOf"), 1),
+        version=whole_number("versionAsOf", text.get("versionAsOf"), 1),
         snapshot=text.get("snapshot"),
         as_of=text.get("timestampAsOf"),
         columns=_columns(text.get("columns")),
         filter=text.get("filter"),
         where=parse_where(text["where"]) if "where" in text else (),
-        limit=_count_option("limit", text.get("limit"), 0),
+        limit=whole_number("limit", text.get("limit"), 0),
         query=text.get("query"),
         query_name=text.get("queryName"),
         params=_json_object("params", text["params"]) if "params" in text else None,
-        starting=None if from_now else _count_option("startingVersion", text.get("startingVersion"), 0),
-        ending=_count_option("endingVersion", text.get("endingVersion"), 0),
+        starting=None if from_now else whole_number("startingVersion", text.get("startingVersion"), 0),
+        ending=whole_number("endingVersion", text.get("endingVersion"), 0),
         from_now=from_now,
-        commits_per_trigger=_count_option("maxCommitsPerTrigger", text.get("maxCommitsPerTrigger"), 1),
+        commits_per_trigger=whole_number("maxCommitsPerTrigger", text.get("maxCommitsPerTrigger"), 1),
         storage=storage,
     )
 
@@ -115,21 +121,17 @@ def split_storage(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, s
     return {k: v for k, v in given.items() if not k.lower().startswith(STORAGE_PREFIX)}, storage
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the nearest known name; empty when none is near."""
-    by_folded = {k.lower(): k for k in known}
-    near = get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
-    return f" Did you mean '{by_folded[near[0]]}'?" if near else ""
-
-
-def canonical(given: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """The options under their own spelling. BadRequestError for an unknown one names the nearest."""
+def canonical(given: Mapping[str, str], known: Iterable[str], instead: Mapping[str, str] = INSTEAD) -> dict[str, str]:
+    """The options under their own spelling. BadRequestError for an unknown one says what to do instead, or names the
+    nearest.
+    """
     by_folded = {k.lower(): k for k in known}
     unknown = [k for k in given if k.lower() not in by_folded]
     if unknown:
-        hints = "".join(did_you_mean(k, by_folded.values()) for k in unknown[:1])
+        name = next((k for k in unknown if k.lower() in instead), unknown[0])
+        hint = instead.get(name.lower()) or nearest(name, by_folded.values())
         raise BadRequestError(
-            f"unknown option '{unknown[0]}'.{hints} Options: {', '.join(by_folded.values())}, {STORAGE_PREFIX}*"
+            f"unknown option '{name}'{hint} (options: {', '.join(by_folded.values())}, {STORAGE_PREFIX}*)"
         )
     return {by_folded[k.lower()]: v for k, v in given.items()}
 
@@ -188,7 +190,10 @@ def graph_uri(text: Mapping[str, str]) -> str:
     """Root of the graph. BadRequestError when none is given."""
     uri = text.get("path", "").strip()
     if not uri:
-        raise BadRequestError("no graph is named: give its root to load(uri) or save(uri), or as option 'path'")
+        raise BadRequestError(
+            "no graph is named: give its root to load(uri) or save(uri), or as option 'path'; saveAsTable and "
+            "insertInto name a table of Spark's catalog, which has no place for it"
+        )
     return uri
 
 
@@ -221,7 +226,8 @@ def _json_object(name: str, text: str) -> Mapping[str, object]:
     return found
 
 
-def _count_option(name: str, text: str | None, least: int) -> int | None:
+def whole_number(name: str, text: str | None, least: int) -> int | None:
+    """The number of an option that takes one, None without it."""
     if text is None:
         return None
     digits = text.strip()
@@ -239,5 +245,5 @@ def _choice(name: str, text: str, choices: type[MetaTable]) -> MetaTable:
     except ValueError:
         known = [c.value for c in choices]
         raise BadRequestError(
-            f"option '{name}' is '{text}'.{did_you_mean(text, known)} It takes one of {', '.join(known)}"
+            f"option '{name}' is '{text}'{nearest(text, known)} (it takes one of {', '.join(known)})"
         ) from None

@@ -53,6 +53,26 @@ _WIDER: Mapping[type[DataType], tuple[type[DataType], ...]] = {
 _DIGITS: Mapping[type[DataType], int] = {IntegerType: 10, LongType: 19}
 
 
+def arrow_columns(frame: StructType) -> pa.Schema:
+    """Columns of a frame as tasks see them, instants in UTC. BadRequestError for one that Arrow cannot carry."""
+    try:
+        return to_arrow_schema(frame, timezone="UTC")
+    except (TypeError, ValueError):
+        for field in frame.fields:
+            _require_arrow(field)
+        raise
+
+
+def _require_arrow(field: StructField) -> None:
+    try:
+        to_arrow_schema(StructType([field]), timezone="UTC")
+    except (TypeError, ValueError) as error:
+        of = field.dataType.simpleString()
+        raise BadRequestError(
+            f"column '{field.name}' is {of}, which Arrow cannot carry: cast it, or leave it out"
+        ) from error
+
+
 def spark_type(prop: PropType) -> DataType:
     """Spark type of a property; elements of lists and vectors may be null."""
     scalar = _SCALARS[prop.scalar]

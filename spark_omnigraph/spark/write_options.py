@@ -7,13 +7,21 @@ from dataclasses import dataclass, field
 
 from pyspark import TaskContext
 
-from spark_omnigraph.errors import BadRequestError, TextEnum
+from spark_omnigraph.errors import BadRequestError, TextEnum, nearest
 from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
 from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.mode import LoadMode, OnDuplicate
-from spark_omnigraph.spark.options import canonical, did_you_mean, graph_uri, split_storage, type_key
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate, bad_row_limit
+from spark_omnigraph.spark.options import (
+    INSTEAD,
+    READ_OPTIONS,
+    canonical,
+    graph_uri,
+    split_storage,
+    type_key,
+    whole_number,
+)
 
 WRITE_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `save(uri)` and `start(uri)` set",
@@ -22,7 +30,7 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "branch": "default `main`; it must exist",
     "loadMode": "`append`, `merge`, `overwrite`, `delete`; default from Spark's mode",
     "actor": "name for the commit log",
-    "maxBadRows": "bad rows that may be left out: a count, or a fraction below 1; default 0",
+    "maxBadRows": "bad rows that may be left out: a count, `5%`, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
@@ -35,6 +43,11 @@ WRITE_OPTIONS: Mapping[str, str] = {
 DELETE = "delete"
 """The `loadMode` that no load has: rows go by id."""
 
+_OF_READS = (
+    ": it belongs to reads, and a frame or view that was read so is not written to (INSERT INTO); write a frame with "
+    "df.write.format('omnigraph').mode('append').option('node', …).save(uri)"
+)
+_INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
 
@@ -69,7 +82,7 @@ def current_batch() -> str | None:
 def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool = False) -> WriteOptions:
     """Checks names, values and combinations; `overwrite` is Spark's save mode."""
     named, storage = split_storage(given)
-    text = canonical(named, (*WRITE_OPTIONS, *_OF_STREAMS) if stream else WRITE_OPTIONS)
+    text = canonical(named, (*WRITE_OPTIONS, *_OF_STREAMS) if stream else WRITE_OPTIONS, _INSTEAD)
     if "node" in text and "edge" in text:
         raise BadRequestError("options 'node' and 'edge' contradict each other; give one of them")
     options = LoadOptions(
@@ -104,9 +117,7 @@ def _transaction(app_id: str | None, version: str | None) -> Transaction | None:
         return None
     if app_id is None or version is None:
         raise BadRequestError("options 'txnAppId' and 'txnVersion' go together: they name a write")
-    if not version.strip().isdecimal():
-        raise BadRequestError(f"option 'txnVersion' is '{version}'; it takes a whole number that rises with each write")
-    return Transaction(app_id, int(version))
+    return Transaction(app_id, whole_number("txnVersion", version, 0) or 0)
 
 
 def _mode(text: str | None, overwrite: bool) -> LoadMode:
@@ -124,13 +135,12 @@ def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate] | 
     word, known = text.strip().lower(), [str(choice) for choice in choices]
     shown = [*known, DELETE] if choices is LoadMode else known
     if word not in known:
-        hint = did_you_mean(text, shown)
-        raise BadRequestError(f"option '{name}' is '{text}'.{hint} It takes one of {', '.join(shown)}")
+        raise BadRequestError(f"option '{name}' is '{text}'{nearest(text, shown)} (it takes one of {', '.join(shown)})")
     return word
 
 
 def _bad_rows(text: str) -> int | float:
     try:
-        return int(text) if text.strip().isdecimal() else float(text)
-    except ValueError:
-        raise BadRequestError(f"option 'maxBadRows' is '{text}'; it takes a count, or a fraction below 1") from None
+        return bad_row_limit(text)
+    except ValueError as error:
+        raise BadRequestError(f"option 'maxBadRows': {error}") from None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.commit.lease import close_stage, open_stage, staging
@@ -28,6 +27,7 @@ from spark_omnigraph.records.frame import FrameDecoder, FramePlan, plan_frame
 from spark_omnigraph.spark.deleter import DeletingStreamWriter, DeletingWriter, check_delete
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
+from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.spark.write_options import WriteOptions, current_batch, current_query, parse_write_options
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -100,7 +100,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
         check_delete(options, schema)
         return DeletingWriter(options)
     store = GraphStore.open(options.uri, options.storage or None)
-    columns = to_arrow_schema(schema, timezone="UTC")
+    columns = arrow_columns(schema)
     # Columns are checked first: forks of a branch are only made for a frame that fits.
     frame = plan_frame(read_catalog(store), options.table_key, columns)
     stage = open_stage(store)  # before a fork is made or looked for, so that clean-up leaves it alone
@@ -194,7 +194,7 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
         check_delete(options, schema)
         return DeletingStreamWriter(options)
     store = GraphStore.open(options.uri, options.storage or None)
-    columns = to_arrow_schema(schema, timezone="UTC")
+    columns = arrow_columns(schema)
     plan_frame(read_catalog(store), options.table_key, columns)
     plan_frame_load(store, options.request, options.table_key)
     return GraphStreamWriter(options, columns)

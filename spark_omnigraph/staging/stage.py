@@ -171,7 +171,7 @@ class _Stager:
         hit = np.flatnonzero(matches.hit & keep).tolist()
         texts = record_text(self._context.entity(key), rows.take(hit)) if self._from_frame else [""] * len(hit)
         for i, text in zip(hit, texts, strict=True):
-            message = f"'{ids[i].as_py()}' exists in {name} already; load with mode merge to replace it"
+            message = f"'{ids[i].as_py()}' exists in {name} already; mode merge (Spark: loadMode) replaces it"
             self.conflicts.append(
                 Rejected(int(lines[i]), int(offsets[i]), name, "id", Rule.KEY_CONFLICT, message, text, kind == "edge")
             )

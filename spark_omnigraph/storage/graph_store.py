@@ -12,14 +12,17 @@ import lance
 from lance import LanceDataset
 
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, nearest
+from spark_omnigraph.manifest.formats import Format
 from spark_omnigraph.manifest.rows import ManifestRow
-from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry, reduce_rows
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.commits import compact
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.handles import Dataset
+from spark_omnigraph.storage.index import IndexFiles
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
+    INDICES,
     MANIFEST,
     SCHEMA_APPLY_LOCK,
     SCHEMA_IR,
@@ -29,6 +32,7 @@ from spark_omnigraph.storage.layout import (
 )
 from spark_omnigraph.storage.manifest_table import ManifestReader, read_rows
 from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.stamp import read_format
 from spark_omnigraph.storage.table_reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate
 
@@ -102,28 +106,35 @@ class GraphStore:
             ) from error
 
     def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
-        """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there."""
+        """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there,
+        UnsupportedFormatError when its stamp is not known.
+        """
+        return self._manifest(branch, version)[0]
+
+    def _manifest(self, branch: str | None, version: int | None) -> tuple[LanceDataset, Format]:
+        """The manifest, and the format that the newest version of it says: the first ones precede the stamp."""
         ref = self.require_branch(branch)
         newest = self.open_dataset(branch_path(MANIFEST, branch))
+        form = read_format(newest)
         if self._reader.is_another(newest, ref.id if ref is not None else None):
             self.reads.forget()
         if version is None or version == newest.version:
-            return newest
+            return newest, form
         if version > newest.version or version < 1:
             raise NotFoundError(
                 f"manifest version {version} not found on branch '{branch or 'main'}' of '{self.root}': "
                 f"there are 1 to {newest.version}"
             )
-        return self.open_dataset(branch_path(MANIFEST, branch), version)
+        return self.open_dataset(branch_path(MANIFEST, branch), version), form
 
     def snapshot(self, branch: str | None, version: int | None = None) -> Snapshot:
         """What a branch shows, newest or at a manifest version."""
         return self.snapshot_with_rows(branch, version)[0]
 
     def snapshot_with_rows(self, branch: str | None, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
-        dataset = self.manifest(branch, version)
+        dataset, form = self._manifest(branch, version)
         rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
-        return reduce_rows(branch, int(dataset.version), rows), rows
+        return form.reduce(branch, int(dataset.version), rows), rows
 
     def manifest_rows(self, dataset: Dataset) -> list[ManifestRow]:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""
@@ -170,6 +181,7 @@ class GraphStore:
         if not self.objects.has_prefix(f"{MANIFEST}/_refs/branches"):
             return {}
         dataset = self.open_dataset(MANIFEST)
+        read_format(dataset)
         with reading("list branches"):
             listed = dataset.branches.list()
         return {
@@ -194,6 +206,22 @@ class GraphStore:
     def open_table(self, entry: TableEntry) -> LanceDataset:
         """A table exactly as a snapshot shows it."""
         return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+
+    def index_files(self, entry: TableEntry, dataset: LanceDataset) -> IndexFiles:
+        """What the index folders of an opened table hold, those of the branches that it came from included."""
+        folders: dict[int | None, str] = {None: branch_path(entry.location, entry.branch)}
+        for number, base in dataset.base_paths().items():
+            _, found, below = str(base.path).rpartition(entry.location)
+            if found:
+                folders[number] = f"{entry.location}{below}".rstrip("/")
+        sizes: dict[str, int] = {}
+        for folder in sorted(set(folders.values())):
+            prefix = f"{folder}/{INDICES}/"
+            for each in self.objects.walk(f"{folder}/{INDICES}"):
+                uuid, _, name = each.path.removeprefix(prefix).partition("/")
+                # What a text index is put together from stays beside it, and is no part of it.
+                sizes[uuid] = sizes.get(uuid, 0) + (0 if name.startswith("staging/") else each.size)
+        return IndexFiles(sizes, frozenset(folders))
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
         """A dataset of the graph by relative path, newest or at a version; StorageError when it cannot be opened."""

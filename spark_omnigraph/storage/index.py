@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import lance
@@ -20,14 +20,35 @@ MOST_SEGMENTS = 8
 """Segments of one index from which it is built anew as one: every search asks each of them."""
 
 
+TEXT_SETTINGS: Mapping[str, object] = {
+    "lance_tokenizer": None,
+    "base_tokenizer": "simple",
+    "language": "English",
+    "max_token_length": 40,
+    "lower_case": True,
+    "stem": True,
+    "remove_stop_words": True,
+    "custom_stop_words": None,
+    "ascii_folding": True,
+    "split_identifiers": False,
+    "split_on_numerics": False,
+}
+"""How the words of a text are told by the indexes of the format (Lance's defaults); others find other rows."""
+VECTOR_SETTINGS: Mapping[str, object] = {"metric_type": "L2"}
+
+
 @dataclass(frozen=True, slots=True)
 class IndexSegment:
-    """A part of an index: its id, and the fragments it covers."""
+    """A part of an index: its id, the fragments it covers, the generation of its files (`version`), their size where
+    it is known, and by number the base folder that holds them (None: the table's own).
+    """
 
     uuid: str
     fragments: frozenset[int]
     version: int
     dataset_version: int
+    size: int | None = None
+    base: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +61,30 @@ class IndexCoverage:
     rows: int
     segments: tuple[IndexSegment, ...]
     uncovered: tuple[int, ...]
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def generations(self) -> frozenset[int]:
+        """Versions of its segments' files. More than one never work together: they name rows in different ways."""
+        return frozenset(segment.version for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFiles:
+    """What the index folders of a table hold: bytes by segment id, and which bases were looked into."""
+
+    sizes: Mapping[str, int]
+    bases: frozenset[int | None]
+
+    def lack(self, segment: IndexSegment) -> bool:
+        """Whether files of a segment are gone, as far as a listing shows."""
+        return segment.base in self.bases and self.sizes.get(segment.uuid, 0) < (segment.size or 1)
+
+    def unnamed(self, indexes: Sequence[IndexCoverage]) -> list[str]:
+        """Ids of segments that no index of these has: left by older versions, or of a kind that this Lance does not
+        know and therefore does not list.
+        """
+        return sorted(self.sizes.keys() - {segment.uuid for index in indexes for segment in index.segments})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +99,33 @@ class WantedIndex:
         found = index.kind.upper()
         return index.columns == (self.column,) and (found == self.kind or {found[:4], self.kind[:4]} == {"IVF_"})
 
+    def is_sound(self, index: IndexCoverage, files: IndexFiles | None) -> bool:
+        """Whether an index that meets this works as it should: by the settings of the format, of one generation, and
+        with all its files.
+        """
+        expected = {"INVERTED": TEXT_SETTINGS, "IVF_FLAT": VECTOR_SETTINGS}.get(self.kind, {})
+        return (
+            has_settings(index, expected)
+            and len(index.generations) <= 1
+            and not (files is not None and any(files.lack(segment) for segment in index.segments))
+        )
+
+    def best(self, indexes: Sequence[IndexCoverage], files: IndexFiles | None) -> IndexCoverage | None:
+        """The index that meets this, a sound one where there are several; None when it is missing."""
+        met = [index for index in indexes if self.is_met_by(index)]
+        return min(met, key=lambda index: not self.is_sound(index, files), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What is done to an index that is there: it gets what it lacks, as another segment up to a limit, or becomes
+    whole; with `whole` it is never extended. Files tell what is lost.
+    """
+
+    most_segments: int = MOST_SEGMENTS
+    files: IndexFiles | None = None
+    whole: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
@@ -62,6 +134,11 @@ class IndexBuild:
     column: str
     segments: tuple[lance.Index, ...] = ()
     replaced: tuple[lance.Index, ...] = ()
+
+
+def has_settings(index: IndexCoverage, expected: Mapping[str, object]) -> bool:
+    """Whether an index was built by these settings; one that an index does not tell counts as the expected one."""
+    return all(index.settings.get(name, value) == value for name, value in expected.items())
 
 
 def coverage(dataset: LanceDataset) -> list[IndexCoverage]:
@@ -74,60 +151,73 @@ def coverage(dataset: LanceDataset) -> list[IndexCoverage]:
 
 def _coverage(found: IndexDescription, present: set[int]) -> IndexCoverage:
     segments = tuple(
-        IndexSegment(s.uuid, frozenset(s.fragment_ids), int(s.index_version), int(s.dataset_version_at_last_update))
+        IndexSegment(
+            s.uuid,
+            frozenset(s.fragment_ids),
+            int(s.index_version),
+            int(s.dataset_version_at_last_update),
+            s.size_bytes,
+            s.base_id,
+        )
         for s in found.segments
     )
     covered = frozenset().union(*(s.fragments for s in segments))
     left = tuple(sorted(present - covered))
-    kind, columns = str(found.index_type), tuple(found.field_names)
-    return IndexCoverage(found.name, columns, kind, int(found.num_rows_indexed), segments, left)
+    kind, columns, settings = str(found.index_type), tuple(found.field_names), dict(found.details or {})
+    return IndexCoverage(found.name, columns, kind, int(found.num_rows_indexed), segments, left, settings)
 
 
-def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], limit: int | None) -> bool:
-    """Whether an index is missing or, with a limit of segments, does not cover everything or has more of them."""
-    met = next((index for index in indexes if want.is_met_by(index)), None)
-    return met is None or (limit is not None and (bool(met.uncovered) or len(met.segments) > limit))
+def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], upkeep: Upkeep | None) -> bool:
+    """Whether an index is missing or, with upkeep, does not cover everything, has too many segments or is unsound."""
+    met = want.best(indexes, upkeep.files if upkeep is not None else None)
+    if met is None or upkeep is None:
+        return met is None
+    return bool(met.uncovered) or len(met.segments) > upkeep.most_segments or not want.is_sound(met, upkeep.files)
 
 
-def build(dataset: LanceDataset, want: WantedIndex, limit: int | None) -> IndexBuild:
-    """Stages an index that is missing and, with a limit of segments, what an existing one does not cover yet: as
-    another segment, or as one for everything where there would be more than the limit.
+def build(dataset: LanceDataset, want: WantedIndex, upkeep: Upkeep | None) -> IndexBuild:
+    """Stages an index that is missing and, with upkeep, what an existing one does not cover yet: as another segment,
+    or as one for everything where it cannot be extended or would have too many.
 
     Without segments when there is nothing to do: a vector column without values has nothing to be trained on.
     """
-    indexes = coverage(dataset)
-    if not is_due(want, indexes, limit):
-        return IndexBuild(want.column)
-    fragments, old = _work(dataset, indexes, want, limit)
+    indexes, nothing = coverage(dataset), IndexBuild(want.column)
+    if not is_due(want, indexes, upkeep):
+        return nothing
+    met = want.best(indexes, upkeep.files if upkeep is not None else None)
     with reading(f"index {dataset.uri}"):
-        if want.kind == "IVF_FLAT" and not has_values(dataset, want.column, fragments):
-            return IndexBuild(want.column)
-        segment = _segment(dataset, want, fragments, old.name if old is not None else None)
-        whole = old is not None and fragments != list(old.uncovered)
-        return IndexBuild(want.column, (segment,), tuple(_named(dataset, old)) if old is not None and whole else ())
-
-
-def _work(
-    dataset: LanceDataset, indexes: Sequence[IndexCoverage], want: WantedIndex, limit: int | None
-) -> tuple[list[int], IndexCoverage | None]:
-    """Fragments to index, and the index that they are added to or that is built anew."""
-    everything = [fragment.fragment_id for fragment in dataset.get_fragments()]
-    met = next((index for index in indexes if want.is_met_by(index)), None)
-    if met is None:
+        if met is not None and upkeep is not None and _can_grow(want, met, upkeep):
+            added = _segment(dataset, want, list(met.uncovered), met.name)
+            if added is None or met.generations == {added.index_version}:
+                return IndexBuild(want.column, (added,)) if added is not None else nothing
+        everything = [fragment.fragment_id for fragment in dataset.get_fragments()]
+        name = met.name if met is not None else f"{want.column}_idx"
+        segment = _segment(dataset, want, everything, name)
         # One of another kind may stand under the name that this one gets.
-        return everything, next((i for i in indexes if i.name == f"{want.column}_idx"), None)
-    grown = limit is not None and len(met.segments) + bool(met.uncovered) > limit
-    return everything if grown else list(met.uncovered), met
+        old = [index for index in indexes if want.is_met_by(index) or index.name == name]
+        return IndexBuild(want.column, (segment,), _named(dataset, old)) if segment is not None else nothing
 
 
-def _segment(dataset: LanceDataset, want: WantedIndex, fragments: list[int], name: str | None) -> lance.Index:
-    partitions = 1 if want.kind == "IVF_FLAT" else None
+def _can_grow(want: WantedIndex, met: IndexCoverage, upkeep: Upkeep) -> bool:
+    """Whether an index may get another segment, as far as is known before that is built."""
+    return (
+        not upkeep.whole
+        and met.kind.upper() == want.kind
+        and want.is_sound(met, upkeep.files)
+        and len(met.segments) + bool(met.uncovered) <= upkeep.most_segments
+    )
+
+
+def _segment(dataset: LanceDataset, want: WantedIndex, fragments: list[int], name: str) -> lance.Index | None:
+    """A staged segment; None for vectors where there are none."""
+    if want.kind == "IVF_FLAT" and not has_values(dataset, want.column, fragments):
+        return None
     segment = dataset.create_index_uncommitted(
         want.column,
         index_type=want.kind,
         name=name,
         metric="L2",
-        num_partitions=partitions,
+        num_partitions=1 if want.kind == "IVF_FLAT" else None,
         fragment_ids=fragments,
         replace=True,
     )
@@ -135,14 +225,19 @@ def _segment(dataset: LanceDataset, want: WantedIndex, fragments: list[int], nam
     return dataset.merge_existing_index_segments([segment]) if want.kind == "INVERTED" else segment
 
 
-def _named(dataset: LanceDataset, index: IndexCoverage) -> list[lance.Index]:
-    """An index as Lance wants it named for its removal."""
+def _named(dataset: LanceDataset, indexes: Sequence[IndexCoverage]) -> tuple[lance.Index, ...]:
+    """Indexes as Lance wants them named for their removal."""
     ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-    fields = [ids[column] for column in index.columns]
-    return [
-        lance.Index(s.uuid, index.name, fields, s.dataset_version, Bitmap(s.fragments), s.version)
-        for s in index.segments
-    ]
+    return tuple(
+        lance.Index(s.uuid, i.name, [ids[c] for c in i.columns], s.dataset_version, Bitmap(s.fragments), s.version)
+        for i in indexes
+        for s in i.segments
+    )
+
+
+def unlisted(uuids: Iterable[str]) -> tuple[lance.Index, ...]:
+    """Segments of which nothing but the id is known, for their removal; Lance passes over those that are not there."""
+    return tuple(lance.Index(uuid, "", [], 0, Bitmap(set()), 0) for uuid in uuids)
 
 
 def has_values(dataset: LanceDataset, column: str, fragments: Sequence[int] | None = None) -> bool:

@@ -14,6 +14,9 @@ COMMIT_ACTORS = "_graph_commit_actors.lance"
 RECOVERIES = "_graph_commit_recoveries.lance"
 RECOVERY = "__recovery"
 
+INDICES = "_indices"
+"""Folder of a dataset that holds its index segments, each in a folder of its id."""
+
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""
 

@@ -14,7 +14,7 @@ from lance.query import MatchQuery
 
 from spark_omnigraph.storage.commits import text_index_in_memory
 from spark_omnigraph.storage.faults import reading
-from spark_omnigraph.storage.index import IndexCoverage
+from spark_omnigraph.storage.index import TEXT_SETTINGS, VECTOR_SETTINGS, IndexCoverage, has_settings
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 Scores = npt.NDArray[np.float64]
@@ -126,16 +126,18 @@ def _is_usable(reader: TableReader, column: str, fuzzy: bool) -> bool:
     index = _text_index(reader, column)
     if index is None:
         return False
+    if not has_settings(index, TEXT_SETTINGS) or len(index.generations) > 1:
+        # Words that are told in another way; and two generations may both find a row, one of them by its old text.
+        return False
     whole = not index.uncovered and len(index.segments) == 1
     # What an index does not cover, Lance searches for equal words alone.
     return whole or (reader.rows > REBUILT_ROWS and not (fuzzy and index.uncovered))
 
 
 def _text_index(reader: TableReader, column: str) -> IndexCoverage | None:
-    for index in reader.indexes:
-        if index.columns == (column,) and index.kind.upper() in ("INVERTED", "FTS"):
-            return index
-    return None
+    """The text index of a column; None where there is none, or several of which Lance would take any."""
+    found = [i for i in reader.indexes if i.columns == (column,) and i.kind.upper() in ("INVERTED", "FTS")]
+    return found[0] if len(found) == 1 else None
 
 
 def nearest_rows(
@@ -151,6 +153,7 @@ def nearest_rows(
                 "column": column,
                 "q": pa.array(query, pa.float32()),
                 "k": count,
+                "metric": "l2",
                 "use_index": _is_exact(reader, column),
             },
             filter=among.where,
@@ -164,9 +167,10 @@ def nearest_rows(
 
 
 def _is_exact(reader: TableReader, column: str) -> bool:
-    """Whether the column's index looks at every row: one partition of whole vectors does."""
+    """Whether the column's index looks at every row: one partition of whole vectors does, by the distance asked for."""
     stats = [i for i in reader.indexes if i.columns == (column,)]
-    return all(i.kind.upper() == "IVF_FLAT" for i in stats) and all(_partitions(reader, i) == 1 for i in stats)
+    flat = all(i.kind.upper() == "IVF_FLAT" and has_settings(i, VECTOR_SETTINGS) for i in stats)
+    return flat and all(len(i.generations) == 1 and _partitions(reader, i) == 1 for i in stats)
 
 
 def _partitions(reader: TableReader, index: IndexCoverage) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from lance import LanceDataset
 
-from spark_omnigraph.errors import BadRequestError, InternalError, StorageError
+from spark_omnigraph.errors import InternalError, StorageError
+from spark_omnigraph.manifest.formats import Format, format_of
 from spark_omnigraph.storage.commits import at_version, drop_branch, set_primary_key, set_schema_metadata
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -21,25 +22,21 @@ RUN_PREFIX = "__run__"
 _ATTEMPTS = 10
 
 
-def read_stamp(dataset: LanceDataset) -> int:
-    """Stamp of an opened manifest; absent or unparsable counts as 1."""
-    text = (dataset.schema.metadata or {}).get(SCHEMA_VERSION_KEY.encode(), b"").decode(errors="replace")
-    return max(int(text), 1) if text.isascii() and text.isdigit() else 1
+def read_format(dataset: LanceDataset) -> Format:
+    """Format of an opened manifest, by its stamp; nothing more is read. UnsupportedFormatError for one not known."""
+    schema = dataset.schema
+    raw = (schema.metadata or {}).get(SCHEMA_VERSION_KEY.encode())
+    return format_of(None if raw is None else raw.decode(errors="replace"), schema.names, str(dataset.uri))
 
 
 def migrate(dataset: LanceDataset) -> LanceDataset:
     """Brings an opened manifest to the current stamp; the handle to go on with, itself when nothing was to be done.
 
-    Refuses a newer stamp with BadRequestError, and a key other than `object_id` with InternalError.
+    Refuses an unknown stamp with UnsupportedFormatError, and a key other than `object_id` with InternalError.
     """
     failure: CommitFailed | None = None
     for _ in range(_ATTEMPTS):
-        stamp = read_stamp(dataset)
-        if stamp > SCHEMA_VERSION:
-            raise BadRequestError(
-                f"graph at '{dataset.uri}' has internal schema version {stamp}; this release reads and writes "
-                f"{SCHEMA_VERSION}. Upgrade spark_omnigraph, or export the graph with the release that wrote it."
-            )
+        stamp = read_format(dataset).stamp
         if stamp == SCHEMA_VERSION:
             return dataset
         try:

@@ -51,12 +51,42 @@ def delete(ds: lance.LanceDataset, where: str) -> dict[str, Any]:
     return {"version": ds.version, "count": ds.count_rows()}
 
 
+def index(ds: lance.LanceDataset, columns: dict[str, str], **options: Any) -> dict[str, Any]:
+    """Builds indexes by column and kind, anew where there are any."""
+    for column, kind in columns.items():
+        if kind.startswith("IVF_"):
+            ds.create_index(column, kind, num_partitions=1, replace=True, **options)
+        else:
+            ds.create_scalar_index(column, kind, replace=True)
+    return {"version": lance.dataset(ds.uri).version}
+
+
+def optimize_indices(ds: lance.LanceDataset) -> dict[str, Any]:
+    ds.optimize.optimize_indices()
+    return {"version": lance.dataset(ds.uri).version, "indexes": [index.name for index in ds.describe_indices()]}
+
+
+def compact(ds: lance.LanceDataset) -> dict[str, Any]:
+    ds.optimize.compact_files()
+    return {"version": lance.dataset(ds.uri).version, "files": len(ds.get_fragments())}
+
+
+def search(ds: lance.LanceDataset, column: str, text: str) -> dict[str, Any]:
+    query = {"columns": [column], "query": text}
+    found = ds.scanner(full_text_query=query, columns=["id", "_score"]).to_table()
+    return {"rows": sorted(found["id"].to_pylist())}
+
+
 DO: dict[str, Callable[..., dict[str, Any]]] = {
     "scan": scan,
     "append": append,
     "append_blobs": append_blobs,
     "merge": merge,
     "delete": delete,
+    "index": index,
+    "optimize_indices": optimize_indices,
+    "compact": compact,
+    "search": search,
 }
 
 

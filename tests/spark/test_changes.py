@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_refused(spark: SparkSession, graph: Graph, versi
         feed(spark, graph, startingVersion=versions[1], endingVersion=versions[0]).collect()
     with pytest.raises(BadRequestError, match="'startingVersion' belongs to the option 'table'"), typed_errors():
         spark.read.format("omnigraph").option("node", "Lamp").option("startingVersion", "1").load(graph.uri).collect()
-    with pytest.raises(NotFoundError, match="node type Lamb is not in the schema"), typed_errors():
+    with pytest.raises(NotFoundError, match="node type 'Lamb' is not in the schema"), typed_errors():
         feed(spark, graph, node="Lamb").collect()
 
 

@@ -254,8 +254,8 @@ def test_what_a_graph_knows_about_itself(spark: SparkSession, graph: str) -> Non
     [
         ({"node": "Thing", "columns": "nope"}, BadRequestError, "'Thing' has no column 'nope'"),
         ({"node": "Thing", "filter": "agee > 3"}, BadRequestError, "No field named agee"),
-        ({"node": "Thing", "limits": "3"}, BadRequestError, "Did you mean 'limit'?"),
-        ({"node": "Things"}, NotFoundError, "Did you mean node type 'Thing'?"),
+        ({"node": "Thing", "limits": "3"}, BadRequestError, "did you mean 'limit'?"),
+        ({"node": "Things"}, NotFoundError, "did you mean 'Thing'?"),
     ],
 )
 def test_load_refuses_at_once_and_typed(

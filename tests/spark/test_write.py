@@ -124,7 +124,7 @@ def test_refusals(spark: SparkSession, graph: Graph, tmp_path: Path) -> None:
     for given, error, text in [
         ({"node": "Mial"}, BadRequestError, "did you mean 'Mail'"),
         ({"node": "Person"}, BadRequestError, "column 'name' is missing"),
-        ({"node": "Mail", "loadmod": "merge"}, BadRequestError, "Did you mean 'loadMode'"),
+        ({"node": "Mail", "loadmod": "merge"}, BadRequestError, "did you mean 'loadMode'"),
         ({"node": "Mail", "onDuplicate": "last"}, BadRequestError, "a frame has none"),
         ({"node": "Mail", "branch": "nope"}, NotFoundError, "branch 'nope' not found"),
         ({}, BadRequestError, "no column 'address'"),

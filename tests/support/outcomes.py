@@ -18,6 +18,7 @@ _ENVELOPE = ("type", "edge")
 ACCEPTED_KINDS: dict[str, tuple[type[OmnigraphError], ...]] = {
     "parse": (errors.SchemaParseError, errors.QueryParseError),
     "type": (errors.QueryTypeError,),
+    "plan": (errors.QueryTypeError, errors.QueryEngineError, errors.BadRequestError),
     "catalog": (errors.CatalogError,),
     "bad_request": (errors.InputError,),
     "param": (errors.InputError,),
@@ -81,6 +82,11 @@ def kept_words(text: str, schema: str) -> list[str]:
 # --- the error bodies of the HTTP interface -------------------------------------------------------------------------
 
 _BODY_CLASSES: dict[str, str] = {
+    "parse": "QueryParseError",
+    "catalog": "CatalogError",
+    "plan": "BadRequestError",
+    "param": "ParameterError",
+    "already_initialized": "AlreadyInitializedError",
     "bad_request": "BadRequestError",
     "not_found": "NotFoundError",
     "conflict": "ConflictError",
@@ -102,9 +108,11 @@ def missing_error_class(step: Step) -> str | None:
 
 def error_of(raw: Json) -> OmnigraphError:
     """Our error for an engine error of a case file."""
-    mismatch = raw.get("details", {}).get("expected_version_mismatch")
-    if mismatch is not None:
-        return errors.ExpectedVersionMismatch(**mismatch)
+    details = raw.get("details")
+    if isinstance(details, dict) and "expected_version_mismatch" in details:
+        return errors.ExpectedVersionMismatch(**details["expected_version_mismatch"])
+    if raw["kind"] == "already_initialized":
+        return errors.AlreadyInitializedError(raw.get("uri") or _quoted(raw["message"]))
     if raw["kind"] == "storage":
         # The reference adds the word when it prints the error, ours carry it from where they are raised.
         return errors.StorageError(f"storage: {raw['message']}")
@@ -114,9 +122,21 @@ def error_of(raw: Json) -> OmnigraphError:
     return made
 
 
+def _quoted(text: str) -> str:
+    """What stands between the first quotation marks of a message."""
+    return text.split("'")[1] if text.count("'") > 1 else text
+
+
 def body_problems(error: OmnigraphError, expect: Json, compared: Collection[str]) -> list[str]:
     """Differences of status and of the named body members; ours may have more members, never other values."""
     body, found = error.to_dict(), []
+    if isinstance(error, errors.AlreadyInitializedError):
+        # Ours names the way out in Python too.
+        said, wanted = str(body["error"]), str(expect["body"]["error"])
+        compared = [member for member in compared if member != "error"]
+        found += [
+            f"{word!r} is not in: {said}" for word in (_quoted(wanted), "already initialized") if word not in said
+        ]
     if HTTP_STATUS[str(body["code"])] != expect["status"]:
         found.append(f"status {expect['status']} expected, got {HTTP_STATUS[str(body['code'])]}")
     for member in compared:

@@ -10,10 +10,24 @@ import pytest
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import S3Store
 
-from spark_omnigraph.errors import BadRequestError, BadRow, BadRowsError, BadRowSummary, NotFoundError, Rule
+from spark_omnigraph.errors import (
+    BadRequestError,
+    BadRow,
+    BadRowsError,
+    BadRowSummary,
+    CatalogError,
+    ConflictError,
+    InternalError,
+    NotFoundError,
+    OmnigraphError,
+    ParameterError,
+    QueryParseError,
+    QueryTypeError,
+    Rule,
+)
 from tests.support.cases import read_cases
 from tests.support.object_store import BUCKET, careless_server, running_server
-from tests.support.outcomes import kept_words, problems
+from tests.support.outcomes import body_problems, error_of, kept_words, problems
 from tests.support.scenario import same
 
 SCHEMA = "node Acct { age: I32? }\nedge Joins: Acct -> Acct"
@@ -100,3 +114,40 @@ def test_the_careless_server_does_not() -> None:
         assert bytes(obstore.get_range(store, "x/a", start=0, length=1)) == b"2"
         obstore.delete(store, "x/a")
         assert objects == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised", "status"),
+    [
+        ("parse", QueryParseError, 400),
+        ("catalog", CatalogError, 400),
+        ("type", QueryTypeError, 400),
+        ("plan", BadRequestError, 400),
+        ("param", ParameterError, 400),
+        ("bad_request", BadRequestError, 400),
+        ("not_found", NotFoundError, 404),
+        ("conflict", ConflictError, 409),
+        ("internal", InternalError, 500),
+    ],
+)
+def test_every_kind_of_error_has_a_body(kind: str, raised: type[OmnigraphError], status: int) -> None:
+    error = error_of({"kind": kind, "message": "m"})
+    assert type(error) is raised
+    wanted = {"status": status, "body": {"error": "m", "code": error.code}}
+    assert body_problems(error, wanted, ("error", "code", "manifest_conflict")) == []
+    assert body_problems(error, {**wanted, "status": 418}, ("error",)) != []
+
+
+def test_an_error_without_fields_of_its_own_may_name_its_detail() -> None:
+    error = error_of({"kind": "conflict", "message": "m", "details": "row_level_cas_contention"})
+    wanted = {"status": 409, "body": {"error": "m", "code": "conflict"}}
+    assert (type(error), body_problems(error, wanted, ("error", "code", "manifest_conflict"))) == (ConflictError, [])
+
+
+@pytest.mark.parametrize("given", [{"uri": "/g"}, {"message": "graph already initialized at '/g'; pass --force"}])
+def test_a_graph_that_is_there_is_named(given: dict[str, str]) -> None:
+    error = error_of({"kind": "already_initialized", **given})
+    text = "graph already initialized at '/g'; pass --force to overwrite"
+    wanted = {"status": 409, "body": {"error": text, "code": "conflict"}}
+    assert body_problems(error, wanted, ("error", "code")) == []
+    assert body_problems(error, {**wanted, "body": {"error": "graph already initialized at '/h'"}}, ("error",)) != []

@@ -76,7 +76,7 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
         ("query --graph g --file q.gq --format parquet --output q.gq/x", 2, "q.gq' is a file, not a folder"),
         ("query --graph half --file q.gq", 1, "half' lacks __manifest: it was removed, or init did not end"),
         ("query --graph scrambled --file q.gq", 3, "_schema.pg of"),
-        ("export --graph g --type node:Film", 3, "unknown export type 'node:Film'; did you mean 'Film'?"),
+        ("export --graph g --type node:Film", 6, "unknown export type 'node:Film'; did you mean 'Film'?"),
         ("diff main main --graph g --type Flim", 3, "unknown type 'Flim'; did you mean 'Film'?"),
         ("cleanup --graph g --report folder", 2, "--report: 'folder' is a folder"),
         ("lint binary --schema films.pg", 2, "FILE: 'binary' is not UTF-8 text"),

@@ -9,21 +9,6 @@ from spark_omnigraph.cli import values
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("0", 0), ("25", 25), ("0%", 0.0), ("5%", 0.05), ("0.5%", 0.005), ("100%", 1.0)]
-)
-def test_bad_row_limit(text: str, expected: int | float) -> None:
-    got = values.bad_row_limit(text)
-    assert got == expected
-    assert type(got) is type(expected)
-
-
-@pytest.mark.parametrize("text", ["-1", "1.5", "101%", "-1%", "%", "many", "", "nan%", "5%%", "٣"])
-def test_bad_row_limit_refuses(text: str) -> None:
-    with pytest.raises(ValueError, match="neither a number of rows nor a percentage"):
-        values.bad_row_limit(text)
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [("500", 500), ("500B", 500), ("2kB", 2000), ("1KiB", 1024), ("1.5 GiB", 3 << 29), ("1G", 10**9), ("1Ti", 1 << 40)],
 )

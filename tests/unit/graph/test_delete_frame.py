@@ -80,8 +80,8 @@ def test_a_frame_of_one_type_needs_no_name_in_its_rows(graph: Graph) -> None:
         ),
         (rows(("City", "Twins", "a")), BadRequestError, "1 row of the frame to delete has no type, or"),
         (rows(("City", None, None), (None, None, None)), BadRequestError, "2 rows of the frame to delete have no id"),
-        (rows(("Citty", None, "x")), NotFoundError, "node type Citty is not in the schema; did you mean 'City'?"),
-        (rows((None, "City", "x")), NotFoundError, "edge type City is not in the schema"),
+        (rows(("Citty", None, "x")), NotFoundError, "node type 'Citty' is not in the schema; did you mean 'City'?"),
+        (rows((None, "City", "x")), NotFoundError, "edge type 'City' is not in the schema"),
     ],
     ids=["no type", "two types", "no id", "misspelt", "no such edge"],
 )
@@ -105,7 +105,7 @@ def test_rows_that_mean_no_stored_row_are_refused(
         (None, [("id", TEXT), ("type", pa.int32())], BadRequestError, "'type', which is int32"),
         ("node:City", [("id", pa.int64())], BadRequestError, "needs a string column 'id', which is int64"),
         ("node:City", [("id", TEXT), ("id", TEXT)], BadRequestError, "'id', which is there twice"),
-        ("node:Robot", [("id", TEXT)], NotFoundError, "node type Robot is not in the schema"),
+        ("node:Robot", [("id", TEXT)], NotFoundError, "node type 'Robot' is not in the schema"),
     ],
 )
 def test_frames_that_do_not_fit_are_refused_before_tasks_run(

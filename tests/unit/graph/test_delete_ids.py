@@ -76,7 +76,7 @@ def test_what_cannot_be_deleted_is_refused(graph: Graph) -> None:
     before = graph.snapshot()
     with pytest.raises(BadRequestError, match="1 ids of 'node:Person' to delete are null"):
         delete_ids(graph.store, DeleteRequest({"node:Person": pa.array(["a", None])}))
-    with pytest.raises(NotFoundError, match="node type Robot is not in the schema"):
+    with pytest.raises(NotFoundError, match="node type 'Robot' is not in the schema"):
         graph.delete("node:Robot", ["a"])
     with pytest.raises(NotFoundError, match="branch 'nope' not found"):
         graph.delete("node:Person", ["a"], branch="nope")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import datetime, timezone
 from pathlib import Path
 
 import lance
@@ -156,3 +157,43 @@ def test_other_stores_are_refused_by_name(graph: Graph) -> None:
 )
 def test_a_time_is_read_alike_by_every_python(text: str, micros: int) -> None:
     assert time_micros(text) == micros
+
+
+def test_a_state_of_a_diff_may_be_one_value(graph: Graph) -> None:
+    before = graph.snapshot().version
+    commit = graph.load([lamp("new")]).commit
+    graph.create_branch("review")
+    graph.load([lamp("later")], branch="review")
+    assert commit is not None
+    moment = datetime.now(timezone.utc)
+    for states, ids in (
+        ((before,), {"new"}),
+        ((str(before),), {"new"}),
+        ((commit, {"branch": "review"}), {"later"}),
+        (("main", "review"), {"later"}),
+        ((moment,), set()),
+        ((moment.isoformat(), "review"), {"later"}),
+    ):
+        assert {change.id for change in graph.diff(*states).changes} == ids, states
+    for wrong in (None, 1.5, True, ["main"]):
+        with pytest.raises(BadRequestError, match="a state is a version, a commit id, a time or a branch"):
+            graph.diff(wrong)
+    with pytest.raises(NotFoundError, match=r"branch 'reviw' not found.*did you mean 'review'"):
+        graph.diff("reviw")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("Lamp", "table 'Lamp' is not in the schema; write 'node:Lamp'"),
+        ("lamp", "table 'lamp' is not in the schema; did you mean 'Lamp'?"),
+        ("node:lamp", "node type 'lamp' is not in the schema; did you mean 'Lamp'?"),
+        ("edge:Lamp", "edge type 'Lamp' is not in the schema; there is 'node:Lamp'"),
+        ("?", "a table is 'node:' or 'edge:' with the name of a type"),
+    ],
+)
+def test_a_table_that_is_not_there_says_which_is(graph: Graph, table: str, message: str) -> None:
+    for call in (graph.count, lambda name: graph.delete(name, ["x"])):
+        with pytest.raises(NotFoundError) as caught:
+            call(table)
+        assert message in caught.value.message

@@ -241,7 +241,7 @@ def test_an_answer_that_was_lost_is_left_to_recovery(graph: Graph) -> None:
 
 
 def test_a_publish_that_was_lost_is_undone(graph: Graph) -> None:
-    graph.ensure_indices()
+    ensure_indices(graph.store, None, extend=True, most_segments=1)
     rows, before = sorted(graph.export()), physical(graph)
     real, refusals = protocol.publish, iter([StorageError("storage: refused by the test")])
 

@@ -41,7 +41,7 @@ def test_properties_that_a_version_does_not_store_are_left_out(store: GraphStore
 
 def test_types_that_are_not_there(store: GraphStore) -> None:
     snapshot = resolve(store, ReadTarget())
-    with pytest.raises(NotFoundError, match=r"'Lnk' is not in the schema\. Did you mean edge type 'Link'\?"):
+    with pytest.raises(NotFoundError, match=r"'Lnk' is not in the schema; did you mean 'Link'\?"):
         type_at(store, read_catalog(store), snapshot, "edge:Lnk")
     newer = compile_schema(f"{SCHEMA}\nnode Other {{ a: String? }}")
     with pytest.raises(NotFoundError, match="node type 'Other' does not exist at manifest version 5"):

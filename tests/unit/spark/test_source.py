@@ -31,7 +31,7 @@ except Exception as error:
     [
         ({"node": "Lamp"}, "only the change feed can be read as a stream: add .option('table', 'changes')"),
         ({"table": "changes", "endingVersion": "3"}, "option 'endingVersion' does not go with a stream"),
-        ({"table": "changes", "nodes": "Lamp"}, "unknown option 'nodes'. Did you mean 'node'?"),
+        ({"table": "changes", "nodes": "Lamp"}, "unknown option 'nodes'; did you mean 'node'?"),
     ],
 )
 def test_a_stream_that_cannot_be_says_so_at_every_first_question(options: dict[str, str], text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     ArrayType,
+    CalendarIntervalType,
     DataType,
     DateType,
     DecimalType,
@@ -16,13 +18,23 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
+    NullType,
     StringType,
     StructField,
     StructType,
+    YearMonthIntervalType,
 )
 
 from spark_omnigraph.errors import BadRequestError, StorageError
-from spark_omnigraph.spark.types import arrow_target, check_user_schema, frame_schema, select_columns, to_frame
+from spark_omnigraph.spark.types import (
+    arrow_columns,
+    arrow_target,
+    check_user_schema,
+    frame_schema,
+    select_columns,
+    to_frame,
+)
 from spark_omnigraph.storage.scan import Scan, read_batches
 from tests.unit.spark.graph_types import LINK, THING, date64, millis, stored_things, things, utc, write_table
 
@@ -142,3 +154,18 @@ def test_a_schema_of_the_user_may_widen(tmp_path: Path) -> None:
 def test_a_schema_of_the_user_must_hold_the_graphs_values(field: StructField, message: str) -> None:
     with pytest.raises(BadRequestError, match=message):
         check_user_schema(frame_schema(THING), StructType([field]), "'Thing'")
+
+
+@pytest.mark.parametrize(
+    ("of", "shown"),
+    [
+        (YearMonthIntervalType(), "interval year to month"),
+        (ArrayType(NullType(), containsNull=False), "array<void>"),
+        (MapType(NullType(), NullType()), "map<void,void>"),
+        (StructType([StructField("a", CalendarIntervalType())]), "struct<a:interval>"),
+    ],
+)
+def test_a_column_that_arrow_cannot_carry_is_named(of: DataType, shown: str) -> None:
+    frame = StructType([StructField("k", StringType()), StructField("n", of)])
+    with pytest.raises(BadRequestError, match=rf"column 'n' is {re.escape(shown)}, which Arrow cannot carry"):
+        arrow_columns(frame)

@@ -40,12 +40,12 @@ def test_a_write_may_have_a_name_and_a_number() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"index": "later"}, "option 'index' is 'later'. It takes one of true, false"),
-        ({"loadMode": "merg"}, "option 'loadMode' is 'merg'. Did you mean 'merge'?"),
+        ({"index": "later"}, "option 'index' is 'later' (it takes one of true, false"),
+        ({"loadMode": "merg"}, "option 'loadMode' is 'merg'; did you mean 'merge'?"),
         ({"edge": "Knows"}, "options 'node' and 'edge' contradict each other"),
         ({"txnAppId": "nightly"}, "options 'txnAppId' and 'txnVersion' go together"),
         ({"txnAppId": "nightly", "txnVersion": "-1"}, "option 'txnVersion' is '-1'"),
-        ({"maxBadRows": "few"}, "option 'maxBadRows' is 'few'"),
+        ({"maxBadRows": "few"}, "option 'maxBadRows': 'few' is neither a number of rows nor a share"),
         ({"loadMode": "delete", "index": "false"}, "option 'index' does not go with loadMode 'delete'"),
     ],
 )
