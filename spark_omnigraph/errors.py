@@ -26,7 +26,8 @@
     │   └── DriftError             another program committed past the manifest: repair  exit 5
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
     ├── StorageError               disk, network or object store failed      exit 1
-    │   └── IoError                a file outside the graph
+    │   ├── IoError                a file outside the graph
+    │   └── DamagedError           something in the graph is not what its place says
     └── InternalError              a bug: please report                      exit 1
 
 Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine
@@ -56,6 +57,7 @@ class Rule(TextEnum):
     """Stable names of the rules a bad row can break."""
 
     INVALID_JSON = "invalid_json"
+    INVALID_TEXT = "invalid_text"
     INVALID_ENVELOPE = "invalid_envelope"
     UNKNOWN_TYPE = "unknown_type"
     MISSING_ENDPOINT = "missing_endpoint"
@@ -67,6 +69,7 @@ class Rule(TextEnum):
     INVALID_BLOB = "invalid_blob"
     REQUIRED = "required"
     KEY_MISSING = "key_missing"
+    KEY_TOO_LONG = "key_too_long"
     ID_MISMATCH = "id_mismatch"
     ENUM = "enum"
     RANGE = "range"
@@ -94,11 +97,26 @@ RAW_LIMIT = 2048
 """Characters of a bad record's raw text that a report keeps."""
 
 
+MISTAKES = 16
+"""Mistakes of one record that are told and counted; further ones show when these are corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One rule that a record breaks, and the member that breaks it."""
+
+    field: str | None
+    rule: Rule
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """One refused record: where it stands, which rule it breaks, and its text.
+    """One refused record: where it stands, which rules it breaks, and its text.
 
-    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file.
+    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
+    `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
+    record gives, by its key or outright.
     """
 
     file: str
@@ -109,6 +127,19 @@ class BadRow:
     rule: Rule
     message: str
     raw: str
+    id: str | None = None
+    further: tuple[Mistake, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
+        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
+        return f"{self.file}:{self.line}{named}"
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All rules that the record breaks."""
+        return (Mistake(self.field, self.rule, self.message), *self.further)
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -221,7 +252,10 @@ class ConstraintError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class BadRowSummary:
-    """Counts of a refused or partly accepted input: `total`, per rule, and the first rows in input order."""
+    """Counts of a refused or partly accepted input, and the first bad rows in input order.
+
+    `total` counts rows, `per_rule` mistakes: a row that breaks two rules is one row and two mistakes.
+    """
 
     total: int = 0
     per_rule: dict[str, int] = field(default_factory=dict)
@@ -459,6 +493,16 @@ class IoError(StorageError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message if message.startswith("io: ") else f"io: {message}")
+
+
+class DamagedError(StorageError):
+    """An object or a manifest row of a graph is not what its place says: damaged, or written by a hand that should not.
+
+    Nothing was done by it.
+    """
+
+    kind = "damaged"
+    way_out = "put the object that the message names back from a backup, or move it away"
 
 
 class InternalError(OmnigraphError):

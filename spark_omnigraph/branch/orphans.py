@@ -5,12 +5,13 @@ branch is gone, and branches of the commit log without one of the manifest.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.owners import find_owners
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.manifest.snapshot import damaged
 from spark_omnigraph.storage.commits import drop_branch
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -23,11 +24,17 @@ from spark_omnigraph.storage.residue import lance_branches
 class Shown:
     """What the manifest shows on all graph branches together, now and in the past.
 
-    `tables`: location → keys of tables there. `forks`: (location, Lance branch) of every version row.
+    `tables`: location → keys of tables there. `forks`: (location, Lance branch) of every version row. `damaged`: keys
+    of tables some row of which is not acted on, and why; what else belongs to those is not known.
     """
 
     tables: dict[str, frozenset[str]]
     forks: frozenset[tuple[str, str]]
+    damaged: dict[str, str] = field(default_factory=dict)
+
+    def why_unknown(self, location: str) -> str | None:
+        """Why it cannot be told what of a dataset is shown; None where it can."""
+        return next((self.damaged[key] for key in self.tables.get(location, ()) if key in self.damaged), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,13 @@ def what_is_shown(store: GraphStore) -> Shown:
     """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all."""
     tables: dict[str, set[str]] = {}
     forks: set[tuple[str, str]] = set()
+    bad: dict[str, str] = {}
     names = store.branch_names()
     for branch in (None, *sorted(names)):
         rows = store.manifest_rows(store.manifest(branch))
         locations = _locations(rows)
+        where = f"the manifest of branch '{branch or 'main'}'"
+        bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}
         for key, location in locations.items():
             tables.setdefault(location, set()).add(key)
         forks |= {
@@ -63,7 +73,7 @@ def what_is_shown(store: GraphStore) -> Shown:
             if row.kind == RowKind.VERSION and row.table_branch is not None and row.table_key in locations
         }
     forks |= {(COMMITS, name) for name in names}
-    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks))
+    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks), bad)
 
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:
@@ -104,7 +114,11 @@ def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | 
             return "a write is running, which may use it"
         if any(orphan.branch in {s.branch, *(pin.branch for pin in s.pins)} for s in owners.sidecars):
             return "a write on this branch awaits recovery"
-        again = find_orphans(store, orphan.location, what_is_shown(store))
+        shown = what_is_shown(store)
+        unknown = shown.why_unknown(orphan.location)
+        if unknown is not None:
+            return unknown
+        again = find_orphans(store, orphan.location, shown)
         found = next((each for each in again if each.branch == orphan.branch), None)
         if found is None:
             return "it came into use meanwhile"

@@ -12,7 +12,7 @@ import yaml
 
 from spark_omnigraph.cli.options import COMMON, CONFIG, PAST, Option, Shape
 from spark_omnigraph.errors import UsageError, nearest
-from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 
 Given = Mapping[str, list[str]]
 """Texts of the options that one source gives, by key."""
@@ -42,6 +42,7 @@ class JobConfig:
     bad_rows: str | None = None
     on_duplicate: OnDuplicate = OnDuplicate.LAST
     unknown_fields: UnknownFields = UnknownFields.REFUSE
+    blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     index: bool = True
     load_concurrency: int | None = None
     spark_threshold: int = 1024**3

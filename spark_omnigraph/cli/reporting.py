@@ -129,8 +129,9 @@ def log_bad_rows(log: logging.Logger, summary: BadRowSummary) -> None:
     log.warning("%s: %s", counted(summary.total, "bad row"), rules)
     say = speaker(log)
     for row in summary.sample[:SHOWN_BAD_ROWS]:
-        where = ".".join(part for part in (row.record_type, row.field) if part)
-        say(f"  {row.file}:{row.line}: {f'{where}: ' if where else ''}{row.rule}: {row.message}")
+        for mistake in row.mistakes:
+            where = ".".join(part for part in (row.record_type, mistake.field) if part)
+            say(f"  {row.place}: {f'{where}: ' if where else ''}{mistake.rule}: {mistake.message}")
         say(f"      {row.raw[:SHOWN_RAW]}{'…' if len(row.raw) > SHOWN_RAW else ''}")
     hidden = summary.total - min(len(summary.sample), SHOWN_BAD_ROWS)
     if summary.report is not None:

@@ -20,12 +20,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 
+import msgspec
+
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, reach
 from spark_omnigraph.commit.process import Process, is_dead, parse_process, this_process
-from spark_omnigraph.errors import StorageError, WriterBusyError
+from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
 """Seconds a lease stays valid after each heartbeat."""
@@ -236,10 +239,13 @@ def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
     it was written, and nobody knows since when.
     """
     path = lease_path(operation_id)
-    content = store.objects.get(path)
-    facts = lease_facts(content) if content is not None else None
-    if content is None or facts is not None:
-        return facts
+    try:
+        content = store.objects.get(path)
+        facts = lease_facts(content) if content is not None else None
+        if content is None or facts is not None:
+            return facts
+    except DamagedError:
+        pass  # larger than any, or no file
     written = store.objects.modified(path)
     return LeaseFacts("", written.timestamp() + TERM) if written is not None else None
 
@@ -247,8 +253,14 @@ def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
 def lease_facts(content: bytes) -> LeaseFacts | None:
     """Facts that a lease object states, or None when it is not readable as one."""
     try:
-        raw = json.loads(content)
-        times = float(raw["expires_at"]), float(raw.get("started_at", 0.0))
-        return LeaseFacts(str(raw["owner"]), *times, parse_process(raw.get("process")))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        body = decode(content, _Body, "a lease")
+    except DamagedError:
         return None
+    return LeaseFacts(body.owner, body.expires_at, body.started_at, parse_process(body.process))
+
+
+class _Body(msgspec.Struct):
+    owner: str
+    expires_at: Instant
+    started_at: Instant = 0.0
+    process: object = None

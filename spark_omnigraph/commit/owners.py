@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, timezone
 from spark_omnigraph.commit.claim import claimed_since
 from spark_omnigraph.commit.lease import SKEW, TERM, LeaseFacts, lease_facts, lease_path, read_lease
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
-from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
+from spark_omnigraph.errors import DamagedError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 
@@ -137,7 +137,10 @@ def end_lease(store: GraphStore, path: str) -> bool:
     renewed it finds it gone and knows that it was late. StorageError when somebody stands still while it renews the
     lease: then that one may go on, and the lease counts.
     """
-    content = store.objects.get(path)
+    try:
+        content = store.objects.get(path)
+    except DamagedError:
+        return store.objects.remove(path, wait=LOST_WAIT)
     facts = lease_facts(content) if content is not None else None
     if facts is not None and facts.is_live(time.time()):
         return False

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.catalog.numbers import Real, integer_of
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
 from spark_omnigraph.predicates.condition import single
@@ -26,6 +27,13 @@ _FLIPPED = {
     Comparator.GREATER: Comparator.LESS,
     Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
 }
+_WITH_FRACTION = {
+    Comparator.LESS: Comparator.LESS_OR_EQUAL,
+    Comparator.LESS_OR_EQUAL: Comparator.LESS_OR_EQUAL,
+    Comparator.GREATER: Comparator.GREATER,
+    Comparator.GREATER_OR_EQUAL: Comparator.GREATER,
+}
+"""What is asked of the integer below instead of a number with a fraction."""
 _ON_SIGN: dict[Comparator, Callable[[npt.NDArray[np.int8]], Mask]] = {
     Comparator.EQUAL: lambda s: s == 0,
     Comparator.NOT_EQUAL: lambda s: s != 0,
@@ -75,7 +83,26 @@ def normal(comparison: Comparison) -> Comparison:
         left, right = right, left
     if isinstance(left, Column) and left.type.scalar is Scalar.F32 and isinstance(right, Constant):
         return replace(comparison, right=replace(right, value=_single(right.value)))
+    if isinstance(left, Column) and left.type.scalar.is_integer and not left.type.is_list:
+        return _by_digits(comparison)
     return comparison
+
+
+def _by_digits(comparison: Comparison) -> Comparison:
+    """A column of integers with a literal whose float may be another number: what the literal's digits mean."""
+    right, comparator = comparison.right, comparison.comparator
+    if not isinstance(right, Constant) or not isinstance(right.value, Real) or not 0 <= right.value < 2**64:
+        return comparison
+    whole = integer_of(right.value.text)
+    if whole is not None:
+        return replace(comparison, right=Constant(whole, PropType(Scalar.I64)))
+    if comparator in (Comparator.EQUAL, Comparator.NOT_EQUAL):
+        # No integer is one with a fraction, as none is NaN.
+        return replace(comparison, right=replace(right, value=math.nan))
+    below = integer_of(right.value.text.partition(".")[0])
+    if below is None or comparator not in _WITH_FRACTION:
+        return comparison
+    return Comparison(_WITH_FRACTION[comparator], comparison.left, Constant(below, PropType(Scalar.I64)))
 
 
 def _single(value: Value) -> Value:

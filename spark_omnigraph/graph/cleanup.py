@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import abandoned, claimed
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import BadRequestError, StorageError
@@ -28,7 +29,7 @@ OLDER_THAN = timedelta(days=7)
 SETTLED = timedelta(hours=1)
 """Age below which files of the manifest and the commit log always stay: publishes hold no lease of their own."""
 INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
-ORPHAN, LEASE, CLAIM, PROBE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe"
+ORPHAN, LEASE, CLAIM, PROBE, PIECE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe", "unfinished_object"
 """Reasons besides the kinds of residue."""
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _BRANCHING_CLAIMS = ("fork~", "branch~")
@@ -50,7 +51,7 @@ class CleanupItem:
         return {
             "path": self.path,
             "size": self.size,
-            "modified": self.modified.astimezone(timezone.utc).isoformat(timespec="seconds"),
+            "modified": moment_text(self.modified),
             "reason": self.reason,
             "deleted": self.deleted,
         }
@@ -101,9 +102,11 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
     limit = now - older_than if older_than < now - _EPOCH else _EPOCH
     work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
     shown = what_is_shown(store)
-    for location in (*sorted(shown.tables), COMMITS):
+    work.kept += [Kept(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
+    known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
+    for location in (*known, COMMITS):
         work.forks(location, shown)
-    for location in sorted(shown.tables):
+    for location in known:
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(Kept(location, "a pending write covers it"))
         else:
@@ -201,6 +204,7 @@ class _Cleanup:
         settled = min(self.before, self.now - SETTLED)
         lost = [(each, PROBE) for path, each in stored.items() if path.startswith(_PROBES) and each.modified < settled]
         self._delete(RECOVERY, lost)
+        self._pieces(settled)
         for name in abandoned(self.store, _BRANCHING_CLAIMS):
             path = f"{RECOVERY}/x_claim~{name}.claim"
             if self.confirm:
@@ -208,6 +212,21 @@ class _Cleanup:
                     pass  # taken over and removed
             if path in stored:
                 self._add((stored[path],), CLAIM, self.confirm)
+
+    def _pieces(self, settled: datetime) -> None:
+        """Small objects that a write which was interrupted left half-written, under no name of theirs."""
+        for each in (*self.store.objects.pieces(""), *self.store.objects.pieces(RECOVERY)):
+            if each.modified >= settled:
+                self.younger += 1
+                continue
+            gone = False
+            if self.confirm:
+                try:
+                    self.store.objects.remove_piece(each.path)
+                    gone = True
+                except StorageError as error:
+                    self.warnings.append(error.message)
+            self._add((each,), PIECE, gone)
 
     def _add(self, objects: Iterable[StoredObject], reason: str, deleted: bool) -> None:
         self.items += [CleanupItem(o.path, o.size, o.modified, str(reason), deleted) for o in objects]

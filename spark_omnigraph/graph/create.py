@@ -20,7 +20,7 @@ from spark_omnigraph.errors import (
     StorageError,
 )
 from spark_omnigraph.graph.contract import state_text
-from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.lang.pg import compile_schema, refuse_patterns
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row
 from spark_omnigraph.records.arrow_schema import physical_schema
@@ -43,6 +43,7 @@ from spark_omnigraph.storage.layout import (
 from spark_omnigraph.storage.manifest_table import create_manifest
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import locate, plain
+from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 _FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
@@ -62,7 +63,7 @@ def create_graph(
     unless a write on it is pending. When creation fails half-way, the schema files go and the root can be used again.
     """
     source = schema_text(schema)
-    catalog = compile_schema(source)
+    catalog = accept_schema(source)
     location = locate(uri, storage_options)
     store = GraphStore(location, Objects(location, create=True))
     if force:
@@ -81,6 +82,23 @@ def create_graph(
             f"storage: '{location.root}' could not be initialised: {failure}; empty the folder, or init with force"
         ) from failure
     return store
+
+
+def accept_schema(source: str) -> Catalog:
+    """The catalog of a schema that is to be accepted. SchemaParseError for what a load could not check later."""
+    catalog = compile_schema(source)
+    refuse_patterns(source, _why_unusable)
+    return catalog
+
+
+def _why_unusable(pattern: str) -> str | None:
+    try:
+        Pattern(pattern)
+    except InvalidPatternError as error:
+        reason = str(error)
+        large = "too large" in reason
+        return f"{reason}; counted repeats of classes such as \\w take room: lower the counts" if large else reason
+    return None
 
 
 def check_root(

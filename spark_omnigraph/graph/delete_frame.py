@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +14,7 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, Ids, delete_ids
+from spark_omnigraph.records.legible import legible_batch, why_illegible
 from spark_omnigraph.storage.graph_store import GraphStore
 
 _KINDS = {"node": "type", "edge": "edge"}
@@ -24,13 +26,18 @@ DELETE_COLUMNS = ("id", *_KINDS.values())
 
 @dataclass(frozen=True, slots=True)
 class FrameIds:
-    """Distinct ids of one partition by table key; how many rows have no id, and how many name no type or two."""
+    """Distinct ids of one partition by table key; how many rows have no id, how many name no type or two, and how many
+    hold bytes that are no text.
+    """
 
     ids: Mapping[str, tuple[str, ...]]
     nulls: int = 0
     unnamed: int = 0
     example: str | None = None
     """Id of a row that names no type or two."""
+    illegible: int = 0
+    fault: str | None = None
+    """What is wrong with one of those that hold no text, and where it stands."""
 
 
 def check_delete_columns(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> None:
@@ -57,7 +64,8 @@ def frame_ids(batches: Iterable[pa.RecordBatch], table_key: str | None) -> Frame
     found: defaultdict[str, set[str]] = defaultdict(set)
     nulls = unnamed = 0
     example: str | None = None
-    for batch in batches:
+    texts = _LegibleTexts(DELETE_COLUMNS if table_key is None else ("id",))
+    for batch in map(texts.of, batches):
         nulls += batch.column("id").null_count
         if table_key is not None:
             found[table_key].update(_distinct(batch.column("id")))
@@ -69,15 +77,44 @@ def frame_ids(batches: Iterable[pa.RecordBatch], table_key: str | None) -> Frame
         for kind, types in named.items():
             for name in _distinct(types):
                 found[f"{kind}:{name}"].update(_distinct(batch.column("id").filter(pc.equal(types, name))))
-    return FrameIds({key: tuple(sorted(ids)) for key, ids in found.items()}, nulls, unnamed, example)
+    return FrameIds(
+        {key: tuple(sorted(ids)) for key, ids in found.items()}, nulls, unnamed, example, texts.bad, texts.fault
+    )
+
+
+class _LegibleTexts:
+    """Keeps the rows of a partition whose texts are UTF-8, counts the others and says what is wrong with the first."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self.bad = 0
+        self.fault: str | None = None
+        self._seen = 0
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        found = legible_batch(batch.select([name for name in self._columns if name in batch.schema.names]))
+        bad = found.bad_rows
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            if self.fault is None:
+                names = found.columns_of(row)
+                why = why_illegible(names, found.batch.column(names[0]).slice(row, 1))
+                self.fault = f"row {self._seen + row + 1} of a partition: {why}"
+            self.bad += int(bad.sum())
+        self._seen += batch.num_rows
+        return found.batch.filter(pa.array(~bad)) if bad.any() else found.batch
 
 
 def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRequest) -> DeleteReport:
     """Deletes the ids of all partitions in one commit, as `delete_ids` does; `request.ids` is not looked at.
 
-    BadRequestError for rows without an id, or whose type is not told; NotFoundError for a type that the graph lacks.
+    BadRequestError for rows whose text is no UTF-8, that have no id, or whose type is not told; NotFoundError for a
+    type that the graph lacks.
     """
     told = list(parts)
+    if illegible := sum(part.illegible for part in told):
+        fault = next(part.fault for part in told if part.illegible)
+        raise BadRequestError(f"{_counted(illegible)} text that cannot be read; filter it out first: {fault}")
     if nulls := sum(part.nulls for part in told):
         raise BadRequestError(f"{_counted(nulls)} no id; filter them out first")
     if unnamed := sum(part.unnamed for part in told):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,7 @@ from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.delete import Deletion
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.legible import legible, shown_bytes
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -78,16 +80,34 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
             await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
 
 
-def _texts(key: str, ids: pa.Array) -> pa.Array:
+def _texts(key: str, ids: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Distinct ids as plain strings, whichever layout of text they came in."""
+    parts = ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]
+    first, plain = 0, []
+    for part in parts:
+        plain.append(_plain_texts(key, part, first))
+        first += len(part)
+    return pc.unique(pa.chunked_array(plain, pa.string()))
+
+
+def _plain_texts(key: str, ids: pa.Array, first: int) -> pa.Array:
     kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     if not (is_text or pa.types.is_null(kind)):
         raise BadRequestError(f"ids of '{key}' to delete must be texts, not {kind}")
+    ids, illegible = legible(ids)
+    if illegible is not None and illegible.any():
+        row = int(np.flatnonzero(illegible)[0])
+        raise BadRequestError(
+            f"an id of '{key}' to delete, row {first + row + 1}, is no UTF-8 text: '{shown_bytes(ids[row].as_py())}'"
+        )
+    if pa.types.is_dictionary(ids.type):
+        # Arrow decodes no dictionary of string views.
+        ids = ids.dictionary.cast(pa.string()).take(ids.indices)
     texts = ids.cast(pa.string())
     if texts.null_count:
         raise BadRequestError(f"{texts.null_count} ids of '{key}' to delete are null; filter them out first")
-    return pc.unique(texts)
+    return texts
 
 
 def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:

@@ -6,15 +6,16 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
+from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.owners import is_live, lease_end
-from spark_omnigraph.commit.recovery import Recovered, Scope, recover
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
@@ -109,8 +110,9 @@ class Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
         Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
-        (RecoveryRequiredError when one cannot be); a read-only open changes nothing. NotFoundError for a missing graph
-        or branch, UnsupportedFormatError for a graph of a format that this release does not know.
+        (RecoveryRequiredError when one cannot be read; one that cannot be brought to an end bars its tables, see
+        `interrupted`); a read-only open changes nothing. NotFoundError for a missing graph or branch,
+        UnsupportedFormatError for a graph of a format that this release does not know.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
@@ -123,7 +125,7 @@ class Graph:
             store.objects.probe(RECOVERY)
             for manifest in manifests:
                 migrate(manifest)
-            recovered = tuple(recover(store, lambda: current_hash(store)))
+            recovered = tuple(recover_for_writing(store, lambda: current_hash(store), Scope.FULL))
         read_contract(store)
         return cls(store, mode == "rw", ReadTarget(display(name)), recovered)
 
@@ -373,7 +375,7 @@ class Graph:
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
         self._require_writable()
-        return recover(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
+        return recover_for_writing(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
 
     def interrupted(self) -> list[dict[str, object]]:
         """Writes whose writer is gone and that await recovery: operation, writer, branch, tables."""
@@ -382,7 +384,7 @@ class Graph:
     def running(self) -> list[dict[str, object]]:
         """Writes under way: like `interrupted`, and until when each counts as alive unless its writer says so again."""
         return [
-            {**_facts(s), "alive_until": datetime.fromtimestamp(lease_end(self.store, s), timezone.utc).isoformat()}
+            {**_facts(s), "alive_until": moment_text(moment(int(lease_end(self.store, s) * 1_000_000)))}
             for s in pending(self.store)
             if is_live(self.store, s)
         ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from spark_omnigraph.branch.control import display, parse_branch
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -91,11 +92,11 @@ def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> 
 
 def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
     store.manifest(branch)
-    moment = time_micros(as_of)
+    micros = time_micros(as_of)
     commits = in_order(read_commits(store.location, branch))
-    earlier = [c for c in commits if c.created_at <= moment]
+    earlier = [c for c in commits if c.created_micros <= micros]
     if not earlier:
-        first = f"; the first is of {_iso(commits[0].created_at)}" if commits else ""
+        first = f"; the first is of {moment_text(commits[0].created_at)}" if commits else ""
         raise NotFoundError(f"branch '{display(branch)}' of '{store.root}' has no commit at or before {as_of}{first}")
     return earlier[-1]
 
@@ -115,7 +116,3 @@ def _spelled_out(text: str) -> str:
     """A time as Python 3.10 reads it, too: microseconds in six digits, zones with a colon."""
     whole = _FRACTION.sub(lambda found: f".{found[1]:0<6.6}", text.strip())
     return _ZONE.sub(r"\1:\2", _UTC.sub("+00:00", whole))
-
-
-def _iso(micros: int) -> str:
-    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).isoformat(timespec="seconds")

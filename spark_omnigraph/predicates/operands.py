@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from reprlib import repr as shortened
 
+from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Condition, Number, on_boolean, on_number, on_text
@@ -57,6 +58,11 @@ def text(column: Column, value: object) -> str:
     """A value for a String column."""
     if not isinstance(value, str):
         raise _mismatch(column, value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        message = f"{shortened(value)}, compared with '{column.name}', holds half of a surrogate pair"
+        raise BadRequestError(message) from None
     return value
 
 
@@ -95,11 +101,11 @@ def _integral(column: Column, value: object) -> int | None:
     """The integer that a value is, None for one of so many digits that no column holds it."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and not isinstance(value, Real) and value.is_integer():
         return int(value)
-    if isinstance(value, str):
+    if isinstance(value, str | Real):
         try:
-            exact = Decimal(value)
+            exact = Decimal(value.text if isinstance(value, Real) else value)
         except ArithmeticError:
             raise _mismatch(column, value) from None
         if exact.is_finite() and exact.adjusted() > _DIGITS and exact:

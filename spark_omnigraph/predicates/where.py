@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
+from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, nearest
 from spark_omnigraph.predicates.condition import Condition
@@ -42,7 +43,7 @@ def where_json(terms: Iterable[Sequence[object]]) -> str:
 def parse_where(text: str) -> tuple[Term, ...]:
     """Conditions of the option `where`. Raises BadRequestError that says which of them is malformed."""
     try:
-        raw = json.loads(text)
+        raw = json.loads(text, parse_float=Real)
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"option 'where' is not JSON: {error}") from error
     if not isinstance(raw, list):

@@ -24,6 +24,9 @@ from spark_omnigraph.records.ulid import new_ulids
 
 Int64s = npt.NDArray[np.int64]
 
+_LONG_NUMBER = r"[:,\[]\s*-?[0-9](?:[0-9.]{16}|[0-9.]*[eE])"
+"""A JSON number of more than 16 characters, or with an exponent; in a string it costs a closer look and no more."""
+
 
 @dataclass(frozen=True, slots=True)
 class BulkRows:
@@ -45,7 +48,7 @@ class BulkReader:
 
     def read(self, texts: pa.LargeBinaryArray) -> BulkRows:
         """The rows of all texts that are surely right."""
-        pieces = [self._rows(parsed) for parsed in self._parser.parse(texts)]
+        pieces = [self._rows(parsed, texts) for parsed in self._parser.parse(texts)]
         if len(pieces) == 1:
             return pieces[0]
         return BulkRows(
@@ -54,8 +57,10 @@ class BulkReader:
             any(piece.explicit_ids for piece in pieces),
         )
 
-    def _rows(self, parsed: ParsedTexts) -> BulkRows:
+    def _rows(self, parsed: ParsedTexts, texts: pa.LargeBinaryArray) -> BulkRows:
         columns, doubtful = self._columns(parsed)
+        if any(reading.wide for reading in parsed.plan.readings):
+            doubtful |= _with_long_numbers(texts, parsed.positions)
         given = columns.pop("id", None)
         ids = self._key_ids(columns)
         if ids is not None:
@@ -85,6 +90,8 @@ class BulkReader:
                 ids, unsure = end_ids(_whole(parsed.members.column(member)), self._catalog.nodes[node], form)
                 columns[name] = ids
                 doubtful |= unsure
+        for name in self._parser.guarded:
+            doubtful |= parsed.members.column(name).is_valid().to_numpy()
         for reading in parsed.plan.readings:
             value = values[reading.prop.name]
             columns[reading.prop.name], unsure_rows = reading.convert(value)
@@ -98,6 +105,15 @@ class BulkReader:
         if not isinstance(self._entity, NodeType) or self._entity.key is None:
             return None
         return key_ids(self._entity, pa.table({name: columns[name] for name in self._entity.key}))
+
+
+def _with_long_numbers(texts: pa.LargeBinaryArray, positions: Int64s) -> Bools:
+    """Texts with a number whose float may be whole although the number is not: all others have up to 15 digits and no
+    exponent, and such a number is the only one of its kind that has its float.
+    """
+    asked = texts if len(positions) == len(texts) else texts.take(pa.array(positions))
+    found: Bools = pc.match_substring_regex(asked, _LONG_NUMBER).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _completed_ids(given: pa.Array | None, count: int) -> tuple[pa.Array, bool]:

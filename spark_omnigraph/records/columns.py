@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN
-from spark_omnigraph.catalog.types import Property, PropType, Scalar
+from spark_omnigraph.catalog.types import INTEGER_RANGES, Property, PropType, Scalar
 from spark_omnigraph.records.arrow_schema import BLOB, property_type
 from spark_omnigraph.records.date_columns import read_dates, read_datetimes
-from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, FLOAT_INTEGERS, INTEGER_RANGES
+from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, FLOAT_INTEGERS
 from spark_omnigraph.records.values import BadValueError, read_blob
 
 Bools = npt.NDArray[np.bool_]
@@ -212,7 +212,9 @@ def _padded_vectors(
 def with_items(lists: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
     """The same lists with other items. `items` runs along `lists.values`."""
     mask = lists.is_null() if lists.null_count else None
-    return pa.ListArray.from_arrays(lists.offsets, items, type=target, mask=mask)
+    # Arrow takes no mask with offsets that are a part of an array; seen through numpy they are an array of their own.
+    offsets = pa.array(np.asarray(lists.offsets))
+    return pa.ListArray.from_arrays(offsets, items, type=target, mask=mask)
 
 
 def rows_of_items(lists: pa.Array, doubtful: Bools | None) -> Bools | None:

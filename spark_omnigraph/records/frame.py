@@ -22,15 +22,16 @@ from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.endpoints import end_ids
+from spark_omnigraph.records.envelope import ENVELOPE
 from spark_omnigraph.records.frame_columns import columns_taken, convert, takes
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.keys import key_columns, key_ids
+from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.plan import EndForm
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.records.ulid import new_ulids
 
-ENVELOPE = ("type", "edge", "from", "to", "data")
 _DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}
 
@@ -141,18 +142,53 @@ class FrameDecoder:
     def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
         self._catalog = catalog
         self._records = RecordDecoder(catalog, options)
+        self._spelt = RecordDecoder(catalog, options, constants=True)
         entity = catalog.table(plan.table_key) if plan.table_key is not None else None
         self._entity: EntityType | None = entity
         self._plan = plan
 
     def decode(self, batch: pa.RecordBatch, first: int) -> Decoded:
         """What the rows are, the first of which is line `first`, and a function that gives the text of a line."""
+        if self._entity is not None:
+            batch = batch.select([source for _, source in self._plan.sources])
+        found = legible_batch(batch)
+        bad = found.bad_rows
+        if not bad.any():
+            return self._decode_legible(found.batch, first)
+        decoded, text = self._decode_legible(found.batch.filter(pa.array(~bad)), 0)
+        return self._with_illegible(decoded, found, bad, first), _placed(text, bad, first)
+
+    def _decode_legible(self, batch: pa.RecordBatch, first: int) -> Decoded:
         if self._entity is None:
             return self._decode_records(batch, first)
-        renamed = pa.RecordBatch.from_arrays(
-            [batch.column(source) for _, source in self._plan.sources], names=[name for name, _ in self._plan.sources]
-        )
+        renamed = batch.rename_columns([name for name, _ in self._plan.sources])
         return self._decode_rows(self._entity, renamed, first)
+
+    def _with_illegible(self, decoded: DecodedChunk, found: LegibleBatch, bad: Bools, first: int) -> DecodedChunk:
+        """What was decoded of the other rows, at their places, and the rows whose text is none as bad ones."""
+        places = np.flatnonzero(~bad) + first
+        tables = tuple(replace(t, lines=places[t.lines]) for t in decoded.tables)
+        moved = [replace(r, line=int(places[r.line])) for r in decoded.rejected]
+        illegible = [self._illegible(found, int(row), first) for row in np.flatnonzero(bad)]
+        rejected = sorted([*moved, *illegible], key=lambda r: r.line)
+        read = Counter(decoded.read)
+        read[self._entity.table_key if self._entity is not None else ""] += len(illegible)
+        return DecodedChunk(tables, tuple(rejected), dict(read))
+
+    def _illegible(self, found: LegibleBatch, row: int, first: int) -> Rejected:
+        names, one = found.columns_of(row), found.batch.slice(row, 1)
+        kind: str | None
+        if self._entity is not None:
+            stored = {source: name for name, source in self._plan.sources}
+            raw = record_text(self._entity, one.take([0]).rename_columns([name for name, _ in self._plan.sources]))[0]
+            kind, is_edge = self._entity.name, isinstance(self._entity, EdgeType)
+            field = _END_NAMES.get(stored[names[0]], stored[names[0]])
+        else:
+            raw = json.dumps({name: _texts(one, name)[0] for name in one.schema.names}, ensure_ascii=False)[:RAW_LIMIT]
+            node, edge = _texts(one, "type")[0], _texts(one, "edge")[0]
+            kind, is_edge, field = node if node is not None else edge, node is None and edge is not None, names[0]
+        message = why_illegible(names, one.column(names[0]))
+        return Rejected(first + row, 0, kind, field, Rule.INVALID_TEXT, message, raw, is_edge)
 
     def _decode_records(self, batch: pa.RecordBatch, first: int) -> Decoded:
         lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
@@ -212,8 +248,8 @@ class FrameDecoder:
         """Doubtful rows as the records they stand for, read by the decoder of lines; then all rows in order."""
         places = np.flatnonzero(doubtful) + first
         texts = record_text(entity, rows.filter(pa.array(doubtful)), None)
-        found = self._records.decode(_chunk([text.encode() for text in texts]))
-        rejected = tuple(_named(entity, replace(r, line=int(places[r.line]))) for r in found.rejected)
+        found = self._spelt.decode(_chunk([text.encode() for text in texts]))
+        rejected = tuple(replace(r, line=int(places[r.line])) for r in found.rejected)
         tables = [sure, *(replace(t, lines=places[t.lines]) for t in found.tables)]
         lines = np.concatenate([t.lines for t in tables])
         order = np.argsort(lines, kind="stable")
@@ -223,13 +259,10 @@ class FrameDecoder:
         return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
 
 
-def _named(entity: EntityType, row: Rejected) -> Rejected:
-    """A row that makes no JSON holds a number that is not finite."""
-    if row.rule is not Rule.INVALID_JSON:
-        return row
-    message = "a number is not finite (NaN or infinity), which no record can carry"
-    kind = isinstance(entity, EdgeType)
-    return replace(row, rule=Rule.OUT_OF_RANGE, message=message, record_type=entity.name, is_edge=kind)
+def _placed(text: Callable[[int], str], bad: Bools, first: int) -> Callable[[int], str]:
+    """The function that gives the text of a line, told the place of a row among all instead of that among good ones."""
+    among_good = np.cumsum(~bad) - 1
+    return lambda line: text(int(among_good[line - first]))
 
 
 def _completed_ids(given: pa.Array | None, count: int) -> pa.Array:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.types import Property, Scalar
+from spark_omnigraph.catalog.types import INTEGER_RANGES, Property, Scalar
 from spark_omnigraph.records.arrow_schema import BLOB, property_type
 from spark_omnigraph.records.columns import Bools, Reading, outside_years, rows_of_items, with_items
-from spark_omnigraph.records.json_numbers import EXACT_INTEGERS, INTEGER_RANGES
+from spark_omnigraph.records.json_numbers import EXACT_INTEGERS
 from spark_omnigraph.records.record_text import milliseconds
 
 Converted = tuple[pa.Array, Bools | None]
@@ -58,7 +58,8 @@ def convert(prop: Property, column: pa.Array) -> Converted:
     if pa.types.is_large_list(column.type):
         column = column.cast(pa.list_(column.type.value_type))
     if prop.type.is_vector:
-        return Reading(prop).convert(column.cast(pa.list_(pa.float64()), safe=False))
+        doubles = _doubles(column.values)
+        return Reading(prop).convert(with_items(column, doubles, pa.list_(doubles.type)))
     if prop.type.is_list:
         items, doubtful = _convert_scalars(prop.type.scalar, column.values, target.value_type)
         return with_items(column, items, target), rows_of_items(column, doubtful)
@@ -83,7 +84,7 @@ def _scalar_takes(scalar: Scalar, kind: pa.DataType) -> bool:
         return bool(types.is_date32(kind))
     if scalar is Scalar.BOOL:
         return bool(types.is_boolean(kind))
-    numbers = types.is_integer(kind) or types.is_decimal128(kind)
+    numbers = types.is_integer(kind) or types.is_decimal(kind)
     return bool(numbers or (scalar in _FLOATS and types.is_floating(kind)))
 
 
@@ -114,7 +115,7 @@ def _integers(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Converte
     try:
         return column.cast(target), None
     except pa.ArrowInvalid:
-        low, high = (pa.scalar(bound, pa.int64()) for bound in _within_int64(scalar))
+        low, high = (pa.scalar(bound, column.type) for bound in _common_range(scalar, column.type))
         return _split(column, pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high)), target)
 
 
@@ -127,9 +128,11 @@ def _from_decimals(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Con
         return _split(column, pa.array(good), target)
 
 
-def _within_int64(scalar: Scalar) -> tuple[int, int]:
+def _common_range(scalar: Scalar, kind: pa.DataType) -> tuple[int, int]:
+    """The integers that both a property and a column of an integer type can hold."""
     low, high = INTEGER_RANGES[scalar]
-    return low, min(high, 2**63 - 1)
+    bits = kind.bit_width - 1 if pa.types.is_signed_integer(kind) else kind.bit_width
+    return max(low, -(2**bits)) if pa.types.is_signed_integer(kind) else 0, min(high, 2**bits - 1)
 
 
 def _split(column: pa.Array, good: pa.Array, target: pa.DataType) -> Converted:
@@ -140,10 +143,19 @@ def _split(column: pa.Array, good: pa.Array, target: pa.DataType) -> Converted:
 
 
 def _floats(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Converted:
-    stored = column.cast(target, safe=False)
     if pa.types.is_floating(column.type):
+        stored = column.cast(target, safe=False)
         # No record can carry a number that is not finite.
         doubtful = ~np.isfinite(np.asarray(stored.fill_null(0)))
     else:
-        doubtful = np.abs(np.asarray(column.cast(pa.float64(), safe=False).fill_null(0))) >= EXACT_INTEGERS[scalar]
+        doubles = _doubles(column)
+        stored = doubles.cast(target, safe=False)
+        doubtful = np.abs(np.asarray(doubles.fill_null(0))) >= EXACT_INTEGERS[scalar]
     return stored, doubtful if doubtful.any() else None
+
+
+def _doubles(column: pa.Array) -> pa.Array:
+    """The nearest float of each number: of decimals by their text, since Arrow's own cast misses it by a bit."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())
+    return column.cast(pa.float64(), safe=False)

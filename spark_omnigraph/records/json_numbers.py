@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
-from decimal import Decimal
 
 import numpy as np
 
+from spark_omnigraph.catalog.numbers import BEYOND, Real, integer_of
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.records.json_line import Real
 
-INTEGER_RANGES = {
-    Scalar.I32: (-(2**31), 2**31 - 1),
-    Scalar.I64: (-(2**63), 2**63 - 1),
-    Scalar.U32: (0, 2**32 - 1),
-    Scalar.U64: (0, 2**64 - 1),
-}
 STORED_NAMES = {
     Scalar.I32: "Int32",
     Scalar.I64: "Int64",
@@ -34,23 +27,19 @@ _FLOAT32 = struct.Struct("<f")
 def integral(value: object) -> int | None:
     """The integer that a JSON number means: integers, and numbers whose fraction is zero. None for anything else.
 
-    Numbers below 2^53 are judged as 64-bit floats; above, where floats have no fraction, by their decimal digits.
+    A number that was read from text is judged by its digits: the nearest float may have lost its fraction.
     """
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
         return value
+    if isinstance(value, Real):
+        return integer_of(value.text)
     if not isinstance(value, float):
         return None
-    if abs(value) < FLOAT_INTEGERS:
-        return int(value) if value.is_integer() else None
-    if not isinstance(value, Real):
-        return int(value) if math.isfinite(value) else None
-    if not math.isfinite(value):
-        # Far outside every range; the digits need not be spelled out.
-        return 10**400 if value > 0 else -(10**400)
-    exact = Decimal(value.text)
-    return int(exact) if exact == exact.to_integral_value() else None
+    if math.isinf(value):
+        return BEYOND if value > 0 else -BEYOND
+    return int(value) if value.is_integer() else None
 
 
 def whole_number(value: object) -> int | None:

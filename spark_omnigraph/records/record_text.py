@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import EdgeType, EntityType
 from spark_omnigraph.errors import RAW_LIMIT
+from spark_omnigraph.records.json_text import json_text
 
 _ENDS = {"src": "from", "dst": "to"}
 
@@ -30,7 +30,7 @@ def record_text(entity: EntityType, rows: pa.Table | pa.RecordBatch, limit: int 
         record: dict[str, object] = {"edge" if is_edge else "type": entity.name}
         if is_edge:
             record |= {member: row.pop(name) for name, member in _ENDS.items() if name in row}
-        texts.append(json.dumps({**record, "data": row}, ensure_ascii=False)[:limit])
+        texts.append(json_text({**record, "data": row})[:limit])
     return texts
 
 
@@ -69,12 +69,13 @@ def _moment(value: int, in_days: bool) -> object:
     millis = value * 86_400_000 if in_days else value
     if not INSTANT_MIN <= millis <= INSTANT_MAX:
         return value
-    return str(np.datetime_as_string(np.datetime64(millis, "ms"), unit="D" if in_days else "ms"))
+    text = str(np.datetime_as_string(np.datetime64(millis, "ms"), unit="D" if in_days else "ms"))
+    return text if in_days else f"{text}Z"
 
 
 def _decimal(value: object) -> object:
     assert isinstance(value, Decimal)
-    return int(value) if value == value.to_integral_value() else float(value)
+    return int(value) if value == value.to_integral_value() else value
 
 
 def _bytes(value: object) -> object:
@@ -88,7 +89,7 @@ def _blob(value: object) -> object:
 
 
 _RENDERERS: dict[int, Callable[[object], object]] = {
-    pa.decimal128(1).id: _decimal,
+    **{kind(1).id: _decimal for kind in (pa.decimal32, pa.decimal64, pa.decimal128, pa.decimal256)},
     pa.binary().id: _bytes,
     pa.large_binary().id: _bytes,
     pa.struct([]).id: _blob,

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import msgspec
 
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN
-from spark_omnigraph.catalog.types import EntityType, NodeType, Scalar
+from spark_omnigraph.catalog.types import INTEGER_RANGES, EntityType, NodeType, Scalar
 from spark_omnigraph.records.columns import Reading
-from spark_omnigraph.records.json_numbers import INTEGER_RANGES
 from spark_omnigraph.records.plan import EndForm, ReadPlan
 
 _LARGEST_BOUND = 2**63 - 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
+from datetime import datetime
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 
+from spark_omnigraph.catalog.dates import moment
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.predicates.sql import is_text_of
@@ -58,7 +60,12 @@ class RecoveryAudit:
     operation_id: str
     writer_kind: str
     outcomes: str
-    created_at: int
+    created_micros: int
+
+    @property
+    def created_at(self) -> datetime:
+        """When the write was settled, in UTC."""
+        return moment(self.created_micros)
 
 
 def create_commit_log(location: Location, genesis: Commit) -> None:
@@ -125,7 +132,7 @@ def read_recoveries(location: Location) -> list[RecoveryAudit]:
     times = table.column("created_at").cast(pa.int64()).to_pylist()
     columns = [table.column(name).to_pylist() for name in RECOVERY_SCHEMA.names[:-1]]
     rows = [RecoveryAudit(*values) for values in zip(*columns, times, strict=True)]
-    return sorted(rows, key=lambda r: (r.created_at, r.operation_id))
+    return sorted(rows, key=lambda r: (r.created_micros, r.operation_id))
 
 
 def audit_recovery(location: Location, audit: RecoveryAudit) -> None:
@@ -178,7 +185,7 @@ def _to_commit(row: dict[str, object]) -> Commit:
         manifest_version=int(str(row["manifest_version"])),
         parent=_optional(row["parent_commit_id"]),
         merged_parent=_optional(row["merged_parent_commit_id"]),
-        created_at=int(micros),
+        created_micros=int(micros),
     )
 
 
@@ -193,11 +200,11 @@ def _commit_rows(commit: Commit) -> pa.Table:
         "manifest_version": commit.manifest_version,
         "parent_commit_id": commit.parent,
         "merged_parent_commit_id": commit.merged_parent,
-        "created_at": commit.created_at,
+        "created_at": commit.created_micros,
     }
     return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=COMMIT_SCHEMA)
 
 
 def _actor_row(commit: Commit, actor: str) -> pa.Table:
-    row = {"graph_commit_id": commit.id, "actor_id": actor, "created_at": commit.created_at}
+    row = {"graph_commit_id": commit.id, "actor_id": actor, "created_at": commit.created_micros}
     return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=ACTOR_SCHEMA)

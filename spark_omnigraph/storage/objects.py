@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import stat
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
+from spark_omnigraph.storage.local_files import files_below, names_in, pieces_in
 from spark_omnigraph.storage.local_swap import remove_file, swap_file
 from spark_omnigraph.storage.uri import Location
+from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
@@ -47,14 +50,30 @@ class Objects:
         self.location = location
         self._store = open_object_store(location, create)
 
-    def get(self, path: str) -> bytes | None:
-        """Content of an object, or None when it does not exist."""
+    def get(self, path: str, limit: int | None = OBJECT_LIMIT) -> bytes | None:
+        """Content of an object, or None when it does not exist.
+
+        Raises DamagedError for one of more bytes than `limit`, and for what is no regular file and may never end.
+        """
         try:
-            return bytes(obstore.get(self._store, path).bytes())
+            if self.location.is_local:
+                self._refuse_special(path)
+            found = obstore.get(self._store, path)
+            size = int(found.meta["size"])
+            if limit is not None and size > limit:
+                raise too_large(f"storage: {self.location.root}/{path}", size, limit)
+            return bytes(found.bytes())
         except _ABSENT:
             return None
         except _FOREIGN as error:
             raise self._failed("read", path, error) from error
+
+    def _refuse_special(self, path: str) -> None:
+        """A pipe or a device in place of an object is no object: whoever opens it may wait for ever."""
+        with suppress(*_ABSENT):
+            if stat.S_ISREG(os.stat(self.location.join(path)).st_mode):
+                return
+            raise DamagedError(f"storage: {self.location.root}/{path} is no regular file")
 
     def put(self, path: str, content: bytes) -> None:
         """Writes the whole object, replacing an existing one."""
@@ -77,6 +96,7 @@ class Objects:
         """Replaces an object only while its content is `expected`. Exactly one of several racers gets True."""
         try:
             if self.location.is_local:
+                self._refuse_special(path)
                 return swap_file(self.location.join(path), expected, content)
             found = obstore.get(self._store, path)
             tag = found.meta["e_tag"]
@@ -112,6 +132,8 @@ class Objects:
     def modified(self, path: str) -> datetime | None:
         """When an object was last written, by the store's time; None when it does not exist."""
         try:
+            if self.location.is_local:  # whatever stands there, and be it no file
+                return datetime.fromtimestamp(os.stat(self.location.join(path)).st_mtime, timezone.utc)
             return obstore.head(self._store, path)["last_modified"]
         except _ABSENT:
             return None
@@ -150,7 +172,7 @@ class Objects:
         except InvalidPathError as error:
             if not self.location.is_local:
                 raise self._failed("list", folder, error) from error
-            return _list_files(self.location.join(folder))
+            return names_in(self.location.join(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         names = (meta["path"].rsplit("/", 1)[-1] for meta in found)
@@ -162,6 +184,8 @@ class Objects:
             found = [meta for page in obstore.list(self._store, folder) for meta in page]
         except _ABSENT:
             return ()
+        except InvalidPathError as error:
+            return tuple(sorted(self._found_below(folder, error), key=lambda o: o.path))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
@@ -173,9 +197,34 @@ class Objects:
             found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         except _ABSENT:
             return ()
+        except InvalidPathError as error:
+            return tuple(each for each in self._found_below(folder, error) if "/" not in each.path[len(folder) + 1 :])
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         return tuple(StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
+
+    def pieces(self, folder: str) -> tuple[StoredObject, ...]:
+        """What writes that were interrupted left unnamed in a local folder; object stores keep no such thing."""
+        if not self.location.is_local:
+            return ()
+        found = pieces_in(self.location.join(folder) if folder else self.location.root)
+        return tuple(StoredObject(f"{folder}/{name}".lstrip("/"), size, time) for name, size, time in found)
+
+    def remove_piece(self, path: str) -> None:
+        """Removes what `pieces` found, whose name no client of a store takes; a missing one is fine."""
+        try:
+            os.unlink(self.location.join(path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._failed("delete", path, error) from error
+
+    def _found_below(self, folder: str, error: InvalidPathError) -> Iterator[StoredObject]:
+        """The objects below a local folder in which some files have names that no store has."""
+        if not self.location.is_local:
+            raise self._failed("list", folder, error) from error
+        for name, size, modified in files_below(self.location.join(folder) if folder else self.location.root):
+            yield StoredObject(f"{folder}/{name}".lstrip("/"), size, modified)
 
     def clock(self, folder: str) -> datetime:
         """The store's own time, as it stamps objects: read off an object that is made and removed."""
@@ -194,6 +243,8 @@ class Objects:
             return any(page for page in obstore.list(self._store, folder, chunk_size=1))
         except _ABSENT:
             return False
+        except InvalidPathError as error:
+            return any(self._found_below(folder, error))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
 
@@ -205,6 +256,8 @@ class Objects:
                     obstore.delete(self._store, meta["path"])
         except _ABSENT:
             return
+        except InvalidPathError as error:
+            self.delete_all([each.path for each in self._found_below(folder, error)])
         except _FOREIGN as error:
             raise self._failed("delete", folder, error) from error
 
@@ -272,15 +325,6 @@ def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bo
     allow_http = options.get("allow_http", options.get("aws_allow_http", "")).lower() in ("1", "true")
     config.pop("aws_allow_http", None)
     return config, ({"allow_http": True} if allow_http else {})
-
-
-def _list_files(folder: str) -> list[str]:
-    """Names in a local folder in which some stand that are no text, or have control characters: no program that wrote
-    to the graph made those, and none can ask for them.
-    """
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_file()]
-    return sorted(name for name in names if name.isprintable())
 
 
 def _probe_links(path: str) -> None:

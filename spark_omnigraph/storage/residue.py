@@ -181,7 +181,7 @@ def _without_inherited_indexes(store: GraphStore, files: DatasetFiles, found: Se
     seen: set[uuid.UUID] = set()
     for each in files.below(""):
         if each.path.endswith(".manifest"):
-            content = store.objects.get(each.path) or b""
+            content = store.objects.get(each.path, limit=None) or b""
             seen |= {i for i in suspected.values() if i is not None and i.bytes in content}
     return [r for r in found if r not in suspected or (suspected[r] is not None and suspected[r] not in seen)]
 

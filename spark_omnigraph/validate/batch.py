@@ -1,4 +1,4 @@
-"""Checks that one batch of rows answers by itself: required values, `@range`, `@check`, enums.
+"""Checks that one batch of rows answers by itself: length of ids, required values, `@range`, `@check`, enums.
 
 Uniqueness, endpoints and cardinality need the whole graph: see `probes`.
 """
@@ -16,10 +16,16 @@ from spark_omnigraph.catalog.types import Bound, Check, EntityType, NodeType, Pr
 from spark_omnigraph.errors import ConstraintError, Rule
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
+LONGEST_ID = 8192
+"""Bytes in UTF-8 of an id, and so of a key, `from` and `to`. No URL or path that is in use is longer, indexes of other
+databases end near it, and a page of an index, which holds 4,096 ids, stays within 32 MB.
+"""
+_ID_COLUMNS = {"id": "id", "src": "from", "dst": "to"}
+
 
 @dataclass(frozen=True, slots=True)
 class RowViolation:
-    """The first rule that a row breaks."""
+    """A rule that a row breaks."""
 
     row: int
     field: str | None
@@ -33,6 +39,7 @@ class BatchChecker:
     def __init__(self, entity: EntityType) -> None:
         is_node = isinstance(entity, NodeType)
         self._name = entity.name
+        self._key = entity.key or () if isinstance(entity, NodeType) else ()
         self._required = [p for p in entity.properties if not p.type.nullable]
         self._ranges = [c for c in entity.constraints if isinstance(c, Range)] if is_node else []
         self._checks = [c for c in entity.constraints if isinstance(c, Check)] if is_node else []
@@ -40,16 +47,13 @@ class BatchChecker:
         self._patterns: list[Pattern] | None = None
 
     def check(self, table: pa.Table) -> list[RowViolation]:
-        """Rows that break a rule, in order, each with its first one: required, then range, check, enum.
+        """Rules that rows break, by row; of one row a long id, required, then range, check, enum.
 
         Raises ConstraintError when a `@check` pattern of the type is no regular expression.
         """
         if self._patterns is None:
             self._patterns = [self._compiled(check) for check in self._checks]
-        first: dict[int, RowViolation] = {}
-        for violation in self._violations(table, self._patterns):
-            first.setdefault(violation.row, violation)
-        return [first[row] for row in sorted(first)]
+        return sorted(self._violations(table, self._patterns), key=lambda violation: violation.row)
 
     def _compiled(self, check: Check) -> Pattern:
         try:
@@ -59,6 +63,9 @@ class BatchChecker:
             raise ConstraintError(message) from None
 
     def _violations(self, table: pa.Table, patterns: list[Pattern]) -> Iterator[RowViolation]:
+        for name, member in _ID_COLUMNS.items():
+            if name in table.column_names:
+                yield from self._too_long(member, table.column(name))
         for prop in self._required:
             yield from self._missing(prop, table.column(prop.name))
         for bounds in self._ranges:
@@ -67,6 +74,17 @@ class BatchChecker:
             yield from self._mismatches(check, pattern, table.column(check.property))
         for prop, allowed in self._enums:
             yield from self._not_allowed(prop, allowed, table.column(prop.name))
+
+    def _too_long(self, member: str, column: pa.ChunkedArray) -> Iterator[RowViolation]:
+        lengths = pc.binary_length(column)
+        longest = pc.max(lengths).as_py()
+        if longest is None or longest <= LONGEST_ID:
+            return
+        field = self._key[0] if member == "id" and len(self._key) == 1 else member
+        what = f"the key of {self._name}" if member == "id" and self._key else f"'{member}' of {self._name}"
+        for row in _rows(pc.greater(lengths, LONGEST_ID)):
+            message = f"{what} has {lengths[row].as_py()} bytes; ids and keys may have {LONGEST_ID}"
+            yield RowViolation(row, field, Rule.KEY_TOO_LONG, message)
 
     def _missing(self, prop: Property, column: pa.ChunkedArray) -> Iterator[RowViolation]:
         if not column.null_count:

@@ -7,6 +7,8 @@ where a comparison fails (two keys of one hash), Arrow decides. So the answer ne
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,6 +18,8 @@ Positions = npt.NDArray[np.int64]
 _Hashes = npt.NDArray[np.uint64]
 
 _WORD = 8
+_LONG = 256
+"""Bytes; longer strings are hashed one by one."""
 _FIRST, _NEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _LEVELS = 24
@@ -103,7 +107,11 @@ def all_distinct(values: pa.ChunkedArray) -> bool:
 
 
 def hash_strings(values: pa.Array) -> _Hashes:
-    """A 64-bit hash of each string, eight bytes at a time; nulls hash like the empty string."""
+    """A 64-bit hash of each string; nulls hash like the empty string.
+
+    Short strings are mixed together, eight bytes of each at a time, so one long string would have its steps run for
+    itself: strings of more than 256 bytes are hashed one by one. So the cost is that of the bytes, however spread.
+    """
     count = len(values)
     if not count:
         return np.empty(0, dtype=np.uint64)
@@ -114,13 +122,33 @@ def hash_strings(values: pa.Array) -> _Hashes:
     first, last = int(offsets[0]), int(offsets[-1])
     padded = np.zeros((last - first) // _WORD + 2, dtype=np.uint64)
     padded.view(np.uint8)[: last - first] = data[first:last]
-    words = np.lib.stride_tricks.as_strided(padded, shape=(last - first + 1,), strides=(1,))
     places = starts.astype(np.int64) - first
     hashes = lengths.astype(np.uint64) * _FIRST
-    for done in range(0, int(lengths.max()), _WORD):
-        rows = np.flatnonzero(lengths > done) if done >= int(lengths.min()) else slice(None)
-        left = np.minimum(lengths[rows] - done, _WORD).astype(np.uint64)
-        word = words[places[rows] + done] << ((np.uint64(_WORD) - left) * np.uint64(8))
-        mixed = (hashes[rows] ^ word) * _NEXT
-        hashes[rows] = mixed ^ (mixed >> _SHIFT)
+    long = np.flatnonzero(lengths > _LONG)
+    for row in long.tolist():
+        hashes[row] ^= _hash_long(padded.view(np.uint8)[places[row] : places[row] + lengths[row]])
+    if len(long):
+        lengths[long] = 0
+    words = np.lib.stride_tricks.as_strided(padded, shape=(last - first + 1,), strides=(1,))
+    _mix(hashes, words, places, lengths)
     return hashes * _FIRST
+
+
+def _hash_long(text: npt.NDArray[np.uint8]) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.tobytes(), digest_size=_WORD).digest(), "little"))
+
+
+def _mix(hashes: _Hashes, words: _Hashes, places: Positions, lengths: npt.NDArray[np.int32]) -> None:
+    """Adds the words of each string to its hash, in steps that only the strings take part in which are long enough."""
+    shortest = int(lengths.min())
+    rows = np.arange(len(lengths))
+    for done in range(0, int(lengths.max()), _WORD):
+        if done < shortest:
+            taking: slice | npt.NDArray[np.int64] = slice(None)
+        else:
+            rows = rows[lengths[rows] > done]
+            taking = rows
+        left = np.minimum(lengths[taking] - done, _WORD).astype(np.uint64)
+        word = words[places[taking] + done] << ((np.uint64(_WORD) - left) * np.uint64(8))
+        mixed = (hashes[taking] ^ word) * _NEXT
+        hashes[taking] = mixed ^ (mixed >> _SHIFT)

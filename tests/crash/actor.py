@@ -180,8 +180,8 @@ def _heartbeat_stops(stop: Callable[[], None], request: Json) -> Json:
     reached = threading.Event()
 
     def beat() -> None:
-        reached.set()
         stop()
+        reached.set()  # afterwards: the writer is not to come any further before it stands still
 
     lease.TERM = 0.03
     with ExitStack() as stack:

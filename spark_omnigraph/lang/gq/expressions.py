@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.lang.gq.ast import (
     AggregateCall,
@@ -119,7 +120,7 @@ def literal(scanner: Scanner, depth: int) -> Literal | ListLiteral | None:
         return Literal(scanner.decode(found), PropType(Scalar.STRING), found.region)
     found = scanner.match(_FLOAT)
     if found is not None:
-        return Literal(float(found.text), PropType(Scalar.F64), found.region)
+        return Literal(Real(found.text), PropType(Scalar.F64), found.region)
     found = scanner.match(INTEGER)
     if found is not None:
         return Literal(_integer(scanner, found), PropType(Scalar.I64), found.region)

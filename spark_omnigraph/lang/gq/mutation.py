@@ -218,8 +218,8 @@ def _literal_misfit(declared: PropType, value: Constant) -> str | None:
 
 def _as_vector(value: Constant, declared: PropType) -> Constant:
     items = value.value if isinstance(value.value, tuple) else ()
-    numbers = tuple(float(v) for v in items if isinstance(v, int | float))
-    return Constant(numbers, PropType(Scalar.VECTOR, dimension=declared.dimension))
+    # Not made floats here: an integer that no component can hold is refused where the row is made.
+    return Constant(items, PropType(Scalar.VECTOR, dimension=declared.dimension))
 
 
 def _fits(declared: PropType, given: PropType) -> bool:

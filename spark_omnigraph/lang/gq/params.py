@@ -20,6 +20,8 @@ _RANGES = {
     Scalar.U32: (0, 2**32 - 1),
     Scalar.U64: (0, 2**64 - 1),
 }
+_SIGNIFICAND = {Scalar.F32: 24, Scalar.F64: 53}
+"""Bits."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 _DAY = 86_400_000
@@ -99,7 +101,7 @@ def _vector(name: str, of: PropType, value: object) -> Value:
         raise _misfit(name, f"expected {of.dimension} values for {shown}, got {len(value)}")
     if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in value):
         raise _misfit(name, "vector element is not numeric")
-    numbers = tuple(_float(name, Scalar.F64, one) for one in value)
+    numbers = tuple(_float(name, Scalar.F32, one) for one in value)
     if not all(map(math.isfinite, numbers)):
         raise _misfit(name, "vector element is not finite")
     return numbers
@@ -107,9 +109,19 @@ def _vector(name: str, of: PropType, value: object) -> Value:
 
 def _text(name: str, scalar: Scalar, value: object) -> Value:
     if isinstance(value, str):
-        return value
+        return _written(name, value)
     what = "blob URI string" if scalar is Scalar.BLOB else "string"
     raise _misfit(name, f"expected {what}, got {_json_type(value)}")
+
+
+def _written(name: str, text: str) -> str:
+    """Text that can be stored and compared; half of a surrogate pair stands for no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ord(text[error.start])
+        raise _misfit(name, f"half of a surrogate pair (\\u{half:04x}) at character {error.start + 1}") from None
+    return text
 
 
 def _integer(name: str, scalar: Scalar, value: object) -> Value:
@@ -135,10 +147,22 @@ def _integer(name: str, scalar: Scalar, value: object) -> Value:
 def _float(name: str, scalar: Scalar, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            return float(value)
+            wide = float(value)
         except OverflowError as error:
             raise _misfit(name, f"value is too large for {scalar}") from error
+        if isinstance(value, int) and not _holds(scalar, value):
+            raise _misfit(name, f"value {_digits(value)} has no exact {scalar} value")
+        return wide
     raise _misfit(name, f"expected float, got {_json_type(value)}")
+
+
+def _holds(scalar: Scalar, value: int) -> bool:
+    """Whether a float of this width equals an integer: its bits without the zeros at the end fit in the significand."""
+    return value == 0 or abs(value).bit_length() - _trailing_zeros(value) <= _SIGNIFICAND[scalar]
+
+
+def _trailing_zeros(value: int) -> int:
+    return (value & -value).bit_length() - 1
 
 
 def _boolean(name: str, scalar: Scalar, value: object) -> Value:

@@ -114,8 +114,16 @@ def constant(scope: Scope, literal: Literal | ListLiteral) -> Constant:
         scalar = Scalar.F64
     values: tuple[Value, ...] = tuple(item.value for item in items)
     if scalar is Scalar.F64:
-        values = tuple(float(v) for v in values if isinstance(v, int | float))
+        values = tuple(_float_item(scope, item, v) for item, v in zip(literal.items, values, strict=True))
     return Constant(values, PropType(scalar, is_list=True))
+
+
+def _float_item(scope: Scope, item: Literal | ListLiteral, value: Value) -> Value:
+    if not isinstance(value, int):
+        return value
+    if int(float(value)) != value:
+        raise scope.error(region_of(item), f"a list with floats cannot hold {value}, which no 64-bit float equals")
+    return float(value)
 
 
 def compatible(left: PropType, right: PropType) -> bool:

@@ -217,14 +217,14 @@ def test_commits_are_shown_newest_first(calls: Calls, capsys: pytest.CaptureFixt
     assert body["result"] == [
         {
             "id": "c2", "branch": "dev", "manifest_version": 5, "parent": "c1", "merged_parent": None,
-            "created_at": "2023-11-14T22:13:21.000+00:00", "actor": None,
+            "created_at": "2023-11-14T22:13:21.000Z", "actor": None,
         },
         {
             "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
-            "created_at": "2023-11-14T22:13:20.000+00:00", "actor": "etl",
+            "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl",
         },
     ]  # laid out as a table  # fmt: skip
-    assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000+00:00", "c2", "dev", "5"]
+    assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000Z", "c2", "dev", "5"]
 
 
 def test_a_wrong_filter(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

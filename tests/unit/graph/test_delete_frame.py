@@ -129,3 +129,20 @@ def test_a_named_frame_that_deleted_nothing_does_nothing_when_it_comes_again(gra
         delete_frame(graph.store, [FrameIds({"node:Person": ("a",)})], request)
     assert ("Person", "a") in stored(graph)
     assert len(graph.commits()) == commits
+
+
+def test_text_that_is_none_is_refused_with_its_place(graph: Graph) -> None:
+    bad = pa.array([b"a", b"b\xed\xa0\x80"]).view(TEXT)
+    good = pa.record_batch({"id": pa.array(["x"], TEXT)})
+    part = frame_ids([good, pa.record_batch({"id": bad, "other": bad})], "node:Person")
+    message = (
+        r"1 row of .* has text that cannot be read.*: row 3 of a partition: column 'id' holds .*'b\\xed\\xa0\\x80'"
+    )
+    with pytest.raises(BadRequestError, match=message):
+        delete_frame(graph.store, [frame_ids([good], "node:City"), part], DeleteRequest({}))
+    named = pa.record_batch({"id": pa.array(["a", "b"]), "type": bad})
+    with pytest.raises(BadRequestError, match="row 2 of a partition: column 'type'"):
+        delete_frame(graph.store, [frame_ids([named], None)], DeleteRequest({}))
+    assert ("Person", "a") in stored(graph)
+    # What is not asked for does not matter.
+    assert frame_ids([pa.record_batch({"id": pa.array(["a", "b"]), "other": bad})], "node:Person").illegible == 0

@@ -98,13 +98,14 @@ def test_bad_rows_are_left_out_of_the_staged_files(graph: Graph) -> None:
         mode="merge",
         max_bad_rows=4,
     )
-    found = [(row.file, row.line, str(row.rule)) for row in report.bad_rows.sample]
+    found = [(row.place, str(row.rule)) for row in report.bad_rows.sample]
     assert found == [
-        ("<partition 0>", 3, "unique"),
-        ("<partition 1>", 1, "key_duplicate"),
-        ("<partition 1>", 2, "key_missing"),
-        ("<partition 1>", 3, "unique"),
+        ("<partition 0>:3 (id 'd')", "unique"),
+        ("<partition 1>:1 (id 'a')", "key_duplicate"),
+        ("<partition 1>:2", "key_missing"),
+        ("<partition 1>:3 (id 'f')", "unique"),
     ]
+    assert report.bad_rows.sample[1].message.endswith("repeats an earlier record of the input (<partition 0>:2)")
     assert json.loads(report.bad_rows.sample[1].raw)["data"] == {"id": "a", "age": 30, "mail": "8", "name": "a"}
     assert mails(graph) == {"a": "9", "b": "2", "c": "3", "e": "5"}
     counts = report.tables["node:Person"]
@@ -309,3 +310,23 @@ def test_a_refused_row_shows_the_unique_value_behind_its_blob(tmp_path: Path) ->
         write(g, "node:File", rows)
     [row] = caught.value.summary.sample
     assert json.loads(row.raw) == {"type": "File", "data": {"id": "y", "hash": "h"}}
+
+
+def test_text_that_nobody_could_read_back_is_a_bad_row(graph: Graph) -> None:
+    names = pa.array([b"a", b"\xff", b"c", b"d"]).view(pa.string())
+    mails = pa.array([b"a@x", None, b"c\xed\xa0\x80", None]).view(pa.string())
+    frame = pa.table({"name": names, "mail": mails, "age": [1, 2, 3, 4]})
+    with pytest.raises(BadRowsError) as refused:
+        write(graph, "node:Person", frame)
+    assert [(r.line, r.field, str(r.rule)) for r in refused.value.summary.sample] == [
+        (2, "name", "invalid_text"),
+        (3, "mail", "invalid_text"),
+    ]
+    assert graph.count("node:Person") == 0
+    report = write(graph, "node:Person", frame, max_bad_rows=2)
+    assert report.bad_rows.per_rule == {"invalid_text": 2}
+    assert [json.loads(line)["data"] for line in graph.export()] == [
+        {"id": "a", "name": "a", "mail": "a@x", "age": 1},
+        {"id": "d", "name": "d", "mail": None, "age": 4},
+    ]
+    graph.optimize()

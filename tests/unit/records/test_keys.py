@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.records.json_line import Real
 from spark_omnigraph.records.keys import composite_id, composite_ids, endpoint_id, key_ids, key_text
 from tests.unit.records.builders import CATALOG
 

@@ -5,7 +5,7 @@ import pytest
 
 from spark_omnigraph.errors import ConstraintError, Rule
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.validate.batch import BatchChecker, RowViolation, number_text
+from spark_omnigraph.validate.batch import LONGEST_ID, BatchChecker, RowViolation, number_text
 
 CATALOG = compile_schema(
     """
@@ -89,6 +89,7 @@ def test_check_violations() -> None:
             Rule.CHECK,
             "@check violation on Acct.slug: value 'Not_ok' does not match pattern '^[a-z]+(-[a-z]+)*$'",
         ),
+        (1, "slug", Rule.CHECK, "@check violation on Acct.slug: value 'Not_ok' does not match pattern 'a'"),
         (3, "slug", Rule.CHECK, "@check violation on Acct.slug: value 'b' does not match pattern 'a'"),
     ]
 
@@ -100,9 +101,18 @@ def test_enum_violations() -> None:
     ]
 
 
-def test_a_row_is_named_once_by_range_then_check_then_enum() -> None:
+def test_a_row_is_named_with_all_rules_range_then_check_then_enum() -> None:
     found = messages(age=[-1, 1, 1], slug=["A", "A", "a"], plan=["x", "x", "x"])
-    assert [(row, rule) for row, _, rule, _ in found] == [(0, Rule.RANGE), (1, Rule.CHECK), (2, Rule.ENUM)]
+    assert [(row, rule) for row, _, rule, _ in found] == [
+        (0, Rule.RANGE),
+        (0, Rule.CHECK),
+        (0, Rule.CHECK),
+        (0, Rule.ENUM),
+        (1, Rule.CHECK),
+        (1, Rule.CHECK),
+        (1, Rule.ENUM),
+        (2, Rule.ENUM),
+    ]
 
 
 def test_chunked_columns() -> None:
@@ -133,6 +143,9 @@ def test_required_columns() -> None:
     )
     assert [(v.row, v.field, v.rule, v.message) for v in BatchChecker(CATALOG.nodes["Plain"]).check(table)] == [
         (1, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
+        (1, "list", Rule.REQUIRED, "non-nullable property 'list' has null or invalid values"),
+        (1, "must", Rule.REQUIRED, "non-nullable property 'must' has null or invalid values"),
+        (1, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),
         (2, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
         (3, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),
     ]
@@ -152,3 +165,20 @@ def test_an_invalid_pattern_fails_the_first_batch_whatever_it_holds(values: list
 )
 def test_numbers_in_messages(value: float, text: str) -> None:
     assert number_text(value) == text
+
+
+def test_an_id_has_a_bound_in_bytes() -> None:
+    longest, longer = "é" * (LONGEST_ID // 2), "é" * (LONGEST_ID // 2) + "x"
+    nodes = accounts(login=[longest, longer])
+    nodes = nodes.append_column("id", nodes.column("login"))
+    message = "the key of Acct has 8193 bytes; ids and keys may have 8192"
+    assert ACCT.check(nodes) == [RowViolation(1, "login", Rule.KEY_TOO_LONG, message)]
+    ids, ends = ["e", longer, "f", "g"], ["a", "a", longer, "b"]
+    edges = pa.table({"id": ids, "src": ends, "dst": ["a", "a", "a", longer], "role": [None] * 4})
+    edges = edges.set_column(3, "role", pa.nulls(4, pa.string()))
+    found = BatchChecker(CATALOG.edges["Joins"]).check(edges.append_column("since", pa.nulls(4, pa.int32())))
+    assert [(v.row, v.field, v.rule) for v in found if v.rule is Rule.KEY_TOO_LONG] == [
+        (1, "id", Rule.KEY_TOO_LONG),
+        (2, "from", Rule.KEY_TOO_LONG),
+        (3, "to", Rule.KEY_TOO_LONG),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -70,3 +71,23 @@ def test_repeats_are_found_in_any_chunk_and_hashes_alone_prove_none(monkeypatch:
     monkeypatch.setattr(key_index, "hash_strings", lambda part: np.zeros(len(part), dtype=np.uint64))
     assert all_distinct(pa.chunked_array([words], pa.string()))
     assert not all_distinct(pa.chunked_array([[*words, "w7"]], pa.string()))
+
+
+def test_long_strings_among_short_ones_are_found_and_told_apart() -> None:
+    long = ["a" * 300, "a" * 299 + "b", "b" * 257, "a" * 256, "é" * 5000]
+    check([*long, "", "a"], [text + "x" for text in long])
+    assert len(np.unique(hash_strings(pa.array(long)))) == len(long)
+
+
+def test_one_long_string_does_not_cost_the_others_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[tuple[int, int]] = []
+    mix = key_index._mix
+
+    def counted(*given: npt.NDArray[np.int32]) -> None:
+        steps.append((len(given[3]), int(given[3].max())))
+        mix(*given)  # type: ignore[arg-type] - arrays of three types
+
+    monkeypatch.setattr(key_index, "_mix", counted)
+    hash_strings(pa.array(["short", "x" * 1_000_000, "another one"]))
+    # What is mixed together, a word a step, is never longer than the bound of short strings.
+    assert steps == [(3, 11)]

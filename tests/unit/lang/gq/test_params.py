@@ -95,7 +95,7 @@ REFUSED = [
     ("Vector(2)", [1, None], "vector element is not numeric"),
     ("Vector(2)", [1, True], "vector element is not numeric"),
     ("Vector(2)", [1, math.inf], "vector element is not finite"),
-    ("Vector(2)", [1, 10**400], "value is too large for F64"),
+    ("Vector(2)", [1, 10**400], "value is too large for F32"),
 ]
 
 

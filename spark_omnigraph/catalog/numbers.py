@@ -1,0 +1,53 @@
+"""Decimal numbers as they were written, judged by their digits instead of by the nearest float."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?)0*(\d*))?", re.ASCII)
+_LONGEST = 400
+"""Digits; longer integers exceed every type, and spelling them out takes time that grows with the square."""
+_LONGEST_EXPONENT = 18
+"""Digits of an exponent; a text of so many digits before or after its point fits in no memory."""
+BEYOND: int = 10**_LONGEST
+"""Stands for every integer that is so large, with their sign."""
+
+
+class Real(float):
+    """A number written with a fraction or an exponent (or too long, or `-0`), and how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Real:
+        real = super().__new__(cls, text)
+        real.text = text
+        return real
+
+
+def integer_of(text: str) -> int | None:
+    """The integer that a decimal number means; None for one with a fraction, however small, and for other text.
+
+    Never takes longer than reading the text: integers of more than 400 digits are all `BEYOND`, or its negative.
+
+    >>> integer_of("2.50e1"), integer_of("1e-400"), integer_of("9007199254740993.0"), integer_of("-0")
+    (25, None, 9007199254740993, 0)
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None or not (found[2] or found[3]):
+        return None
+    digits = (found[2] + found[3]).lstrip("0")
+    if not digits:
+        return 0
+    significant = digits.rstrip("0")
+    zeros = len(digits) - len(significant) - len(found[3]) + _exponent(found[4], found[5])
+    if zeros < 0:
+        return None
+    whole: int = BEYOND if len(significant) + zeros > _LONGEST else int(significant) * 10**zeros
+    return -whole if found[1] == "-" else whole
+
+
+def _exponent(sign: str | None, digits: str | None) -> int:
+    if not digits:
+        return 0
+    size = int(digits) if len(digits) <= _LONGEST_EXPONENT else 10**_LONGEST_EXPONENT
+    return -size if sign == "-" else size
