@@ -10,13 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Mistake, Rule
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.errors import (
         AlreadyInitializedError,
         BadRequestError,
-        BadRow,
         BadRowsError,
-        BadRowSummary,
         BranchExistsError,
         CatalogError,
         ConflictError,
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
         QueryParseError,
         QueryTypeError,
         RecoveryRequiredError,
-        Rule,
         SchemaFilesError,
         SchemaParseError,
         StorageError,
         TransactionCommittedError,
+        UnsupportedFormatError,
         UsageError,
         WriterBusyError,
     )
@@ -59,11 +58,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
     "errors": (
         "AlreadyInitializedError",
         "BadRequestError",
-        "BadRow",
-        "BadRowSummary",
         "BadRowsError",
         "BranchExistsError",
         "CatalogError",
@@ -86,10 +84,10 @@ _HOMES = {
         "OmnigraphError",
         "RecoveryRequiredError",
         "SchemaFilesError",
-        "Rule",
         "SchemaParseError",
         "StorageError",
         "TransactionCommittedError",
+        "UnsupportedFormatError",
         "UsageError",
         "WriterBusyError",
     ),
@@ -131,6 +129,7 @@ __all__ = [
     "LocalExecutor",
     "MergeConflict",
     "MergeConflictsError",
+    "Mistake",
     "MutationResult",
     "NotFoundError",
     "OmnigraphError",
@@ -148,6 +147,7 @@ __all__ = [
     "StorageError",
     "TableCounts",
     "TransactionCommittedError",
+    "UnsupportedFormatError",
     "UsageError",
     "WriterBusyError",
     "compile_schema",

@@ -36,113 +36,11 @@ serves; `to_dict()` is its JSON body. Facts are attributes, and every error surv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
-from enum import Enum
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-
-class TextEnum(str, Enum):
-    """An enumeration whose members print as their values, also on Python 3.10."""
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self.value), spec)
-
-
-class Rule(TextEnum):
-    """Stable names of the rules a bad row can break."""
-
-    INVALID_JSON = "invalid_json"
-    INVALID_TEXT = "invalid_text"
-    INVALID_ENVELOPE = "invalid_envelope"
-    UNKNOWN_TYPE = "unknown_type"
-    MISSING_ENDPOINT = "missing_endpoint"
-    UNKNOWN_FIELD = "unknown_field"
-    WRONG_TYPE = "wrong_type"
-    OUT_OF_RANGE = "out_of_range"
-    INVALID_DATE = "invalid_date"
-    VECTOR_LENGTH = "vector_length"
-    INVALID_BLOB = "invalid_blob"
-    REQUIRED = "required"
-    KEY_MISSING = "key_missing"
-    KEY_TOO_LONG = "key_too_long"
-    ID_MISMATCH = "id_mismatch"
-    ENUM = "enum"
-    RANGE = "range"
-    CHECK = "check"
-    UNIQUE = "unique"
-    KEY_DUPLICATE = "key_duplicate"
-    KEY_CONFLICT = "key_conflict"
-    ENDPOINT = "endpoint"
-    CARDINALITY = "cardinality"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What a message about an unknown name ends with: `; did you mean 'x'?`, or nothing where no known name is near.
-    Names that differ in case alone are the nearest.
-
-    >>> "no type 'Flim'" + nearest("Flim", ["Film", "Person"])
-    "no type 'Flim'; did you mean 'Film'?"
-    """
-    by_folded = {each.lower(): each for each in known}
-    near = get_close_matches(word.lower(), by_folded, n=1)
-    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
-
-
-RAW_LIMIT = 2048
-"""Characters of a bad record's raw text that a report keeps."""
-
-
-MISTAKES = 16
-"""Mistakes of one record that are told and counted; further ones show when these are corrected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One rule that a record breaks, and the member that breaks it."""
-
-    field: str | None
-    rule: Rule
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """One refused record: where it stands, which rules it breaks, and its text.
-
-    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
-    `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
-    record gives, by its key or outright.
-    """
-
-    file: str
-    line: int
-    offset: int
-    record_type: str | None
-    field: str | None
-    rule: Rule
-    message: str
-    raw: str
-    id: str | None = None
-    further: tuple[Mistake, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
-        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
-        return f"{self.file}:{self.line}{named}"
-
-    @property
-    def mistakes(self) -> tuple[Mistake, ...]:
-        """All rules that the record breaks."""
-        return (Mistake(self.field, self.rule, self.message), *self.further)
-
-    def to_dict(self) -> dict[str, object]:
-        return asdict(self)
+from spark_omnigraph.bad_rows import BadRowSummary
 
 
 class OmnigraphError(Exception):
@@ -248,19 +146,6 @@ class ConstraintError(InputError):
 
     kind = "constraint"
     way_out = "correct the data that the message names, or the rule in the schema"
-
-
-@dataclass(frozen=True, slots=True)
-class BadRowSummary:
-    """Counts of a refused or partly accepted input, and the first bad rows in input order.
-
-    `total` counts rows, `per_rule` mistakes: a row that breaks two rules is one row and two mistakes.
-    """
-
-    total: int = 0
-    per_rule: dict[str, int] = field(default_factory=dict)
-    sample: tuple[BadRow, ...] = ()
-    report: str | None = None
 
 
 class BadRowsError(InputError):

@@ -11,8 +11,9 @@ import msgspec
 import yaml
 
 from spark_omnigraph.cli.options import COMMON, CONFIG, PAST, Option, Shape
-from spark_omnigraph.errors import UsageError, nearest
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.words import nearest
 
 Given = Mapping[str, list[str]]
 """Texts of the options that one source gives, by key."""

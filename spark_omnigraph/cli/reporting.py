@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TextIO
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
-from spark_omnigraph.errors import BadRowSummary
 
 ROOT_LOGGER = "spark_omnigraph"
 SHOWN_BAD_ROWS = 10

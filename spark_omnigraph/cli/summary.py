@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph import __version__
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.verb import Outcome
-from spark_omnigraph.errors import BadRowsError, BadRowSummary, OmnigraphError
+from spark_omnigraph.errors import BadRowsError, OmnigraphError
 
 REFUSED = 3
 INTERRUPTED = 130

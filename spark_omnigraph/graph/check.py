@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
-from spark_omnigraph.errors import ConstraintError, InternalError, Rule
+from spark_omnigraph.errors import ConstraintError, InternalError
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.staged_table import Rows, RowsToCheck
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate

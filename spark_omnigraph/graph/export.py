@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN, moment, moment_text
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
-from spark_omnigraph.errors import BadRequestError, NotFoundError, nearest
+from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.rows import rows_in_id_order
+from spark_omnigraph.words import nearest
 
 Row = dict[str, object]
 

@@ -14,7 +14,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, 
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
-from spark_omnigraph.errors import ConflictError, StorageError, TextEnum
+from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -32,6 +32,7 @@ from spark_omnigraph.storage.index import (
     is_due,
     unlisted,
 )
+from spark_omnigraph.words import TextEnum
 
 _BTREE_SCALARS = frozenset(
     {

@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique
@@ -27,7 +28,7 @@ from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import current_head
-from spark_omnigraph.errors import BadRowsError, BadRowSummary, ExpectedVersionMismatch, InternalError, OmnigraphError
+from spark_omnigraph.errors import BadRowsError, ExpectedVersionMismatch, InternalError, OmnigraphError
 from spark_omnigraph.graph.check import CheckResult, LoadChecker
 from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import Contract, current_hash, read_contract

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
-from spark_omnigraph.errors import BadRequestError, BadRowSummary
+from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields
 

@@ -15,7 +15,7 @@ from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.settle import settle
 from spark_omnigraph.commit.sidecar import pending
-from spark_omnigraph.errors import ConflictError, InternalError, StorageError, TextEnum, WriterBusyError
+from spark_omnigraph.errors import ConflictError, InternalError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -26,6 +26,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.handles import Dataset
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 from spark_omnigraph.storage.transactions import operations
+from spark_omnigraph.words import TextEnum
 
 ACTOR = "omnigraph:repair"
 FORCED_ACTOR = "omnigraph:repair:force"

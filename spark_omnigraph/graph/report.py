@@ -15,7 +15,8 @@ from typing import IO
 
 import numpy as np
 
-from spark_omnigraph.errors import MISTAKES, BadRequestError, BadRow, BadRowSummary, Mistake, StorageError
+from spark_omnigraph.bad_rows import MISTAKES, BadRow, BadRowSummary, Mistake
+from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.graph.check import Finding
 from spark_omnigraph.graph.second_pass import Located, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.bad_rows import MISTAKES, RAW_LIMIT, Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.errors import MISTAKES, RAW_LIMIT, InternalError, Mistake, Rule
+from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.bulk import BulkReader
 from spark_omnigraph.records.columns import python_column

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
-from spark_omnigraph.errors import Mistake, Rule, nearest
 from spark_omnigraph.records.json_line import MAX_DEPTH, Members
 from spark_omnigraph.records.screen import TEXT_ERRORS
+from spark_omnigraph.words import nearest
 
 ENVELOPE = ("type", "edge", "from", "to", "data")
 _ENDS = ("from", "to")

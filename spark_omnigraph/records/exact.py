@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
-from spark_omnigraph.errors import MISTAKES, Mistake, Rule, nearest
 from spark_omnigraph.records.envelope import envelope_mistakes
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
+from spark_omnigraph.words import nearest
 
 
 @dataclass(frozen=True, slots=True)

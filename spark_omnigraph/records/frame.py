@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
-from spark_omnigraph.errors import RAW_LIMIT, BadRequestError, Rule, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
@@ -31,6 +32,7 @@ from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.plan import EndForm
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.records.ulid import new_ulids
+from spark_omnigraph.words import nearest
 
 _DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}

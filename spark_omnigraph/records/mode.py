@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_omnigraph.errors import TextEnum
+from spark_omnigraph.words import TextEnum
 
 _MOST_DIGITS = 18
 """Of a number of rows: what 64 bits hold in any case."""

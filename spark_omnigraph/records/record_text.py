@@ -9,9 +9,9 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import EdgeType, EntityType
-from spark_omnigraph.errors import RAW_LIMIT
 from spark_omnigraph.records.json_text import json_text
 
 _ENDS = {"src": "from", "dst": "to"}

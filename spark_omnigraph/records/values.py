@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN, parse_date, parse_datetime
 from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import INTEGER_RANGES, Property, PropType, Scalar
-from spark_omnigraph.errors import Rule
 from spark_omnigraph.records.json_line import show
 from spark_omnigraph.records.json_numbers import STORED_NAMES, float_value, integral, whole_number
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES

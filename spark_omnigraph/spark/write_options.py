@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark import TaskContext
 
-from spark_omnigraph.errors import BadRequestError, TextEnum, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
 from spark_omnigraph.graph.load_options import LoadOptions
@@ -22,6 +22,7 @@ from spark_omnigraph.spark.options import (
     type_key,
     whole_number,
 )
+from spark_omnigraph.words import TextEnum, nearest
 
 WRITE_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `save(uri)` and `start(uri)` set",

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.bad_rows import Mistake
 from spark_omnigraph.catalog.types import Catalog, EdgeType
-from spark_omnigraph.errors import Mistake
 from spark_omnigraph.records.decode import (
     DecodedChunk,
     DecodedTable,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.decode import DecodedTable, Rejected
 from spark_omnigraph.records.frame import FrameDecoder
 from spark_omnigraph.records.mode import LoadMode

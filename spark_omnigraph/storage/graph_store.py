@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import lance
 from lance import LanceDataset
 
-from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, nearest
+from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
 from spark_omnigraph.manifest.formats import Format
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -35,6 +35,7 @@ from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.stamp import read_format
 from spark_omnigraph.storage.table_reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate
+from spark_omnigraph.words import nearest
 
 TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""

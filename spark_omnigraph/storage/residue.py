@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_omnigraph.errors import StorageError, TextEnum
+from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.objects import StoredObject
+from spark_omnigraph.words import TextEnum
 
 _OWN = "manifest"
 _PAYLOAD = frozenset({"data file", "deletion file", "index file"})

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Bound, Check, EntityType, NodeType, Property, Range, Scalar
-from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 LONGEST_ID = 8192

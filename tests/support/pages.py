@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, Rule, SourceError, StorageError
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, SourceError, StorageError
 from spark_omnigraph.spark.options import READ_OPTIONS, STORAGE_HELP
 from spark_omnigraph.spark.write_options import WRITE_OPTIONS
 from tests.spark import type_matrix

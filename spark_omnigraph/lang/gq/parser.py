@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import QueryParseError, nearest
+from spark_omnigraph.errors import QueryParseError
 from spark_omnigraph.lang.gq.ast import (
     Binding,
     Clause,
@@ -30,6 +30,7 @@ from spark_omnigraph.lang.gq.expressions import assigned, expression, integer, s
 from spark_omnigraph.lang.gq.report import parse_error, request_error
 from spark_omnigraph.lang.scanner import IDENTIFIER, TYPE_NAME, Scanner
 from spark_omnigraph.lang.source import Name, Region, SourceText
+from spark_omnigraph.words import nearest
 
 TEXT_LIMIT = 4 * 1024 * 1024
 """Characters of a query text."""

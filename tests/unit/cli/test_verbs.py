@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.cli import creating, loading, reading
 from spark_omnigraph.cli.program import main
-from spark_omnigraph.errors import BadRow, BadRowsError, BadRowSummary, NotFoundError, Rule
+from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.manifest.lineage import Commit

@@ -20,7 +20,7 @@ from spark_omnigraph import (
     NotFoundError,
     TableCounts,
 )
-from spark_omnigraph.errors import BadRow, Rule
+from spark_omnigraph.bad_rows import BadRow, Rule
 from spark_omnigraph.graph.export import plain_values
 from spark_omnigraph.storage.layout import RECOVERY
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import BadRow, BadRowsError, Graph, LoadOptions
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 
 SCHEMA = """
 node Customer {

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
 from spark_omnigraph.records.mode import BLOB_SCHEMES
 from spark_omnigraph.records.values import BadValueError, read_blob

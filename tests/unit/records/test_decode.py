@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.decode import DecodedTable, LineChunk, RecordDecoder
 from spark_omnigraph.records.lines import TextLines

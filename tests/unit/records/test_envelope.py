@@ -7,7 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import BadRequestError, Rule
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.frame import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from tests.unit.records.builders import ALL_EXACT, CATALOG, decode, node, rows

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from spark_omnigraph.errors import RAW_LIMIT, Rule
+from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
 from spark_omnigraph.records.mode import UnknownFields
 from tests.unit.records.builders import ALL_EXACT, decode, edge, node, only_reject, rows
 

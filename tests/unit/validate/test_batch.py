@@ -3,7 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.validate.batch import LONGEST_ID, BatchChecker, RowViolation, number_text
 
