@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from spark_omnigraph.commit.claim import claimed, fork_claim
-from spark_omnigraph.commit.lease import await_turn, covering
+from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.commits import create_branch, drop_branch

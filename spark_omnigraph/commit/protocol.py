@@ -27,7 +27,8 @@ from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
-from spark_omnigraph.commit.lease import Lease, await_turn, covering, has_ended
+from spark_omnigraph.commit.lease import Lease, has_ended
+from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.settle import settle
@@ -239,6 +240,17 @@ def _refuse_late(store: GraphStore, prepared: PreparedCommit) -> None:
         )
 
 
+def _refuse_taken(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease) -> None:
+    """Refuses to land anything once this process' own clocks say that others may have taken the write for dead."""
+    if not lease.may_be_taken():
+        return
+    late = ConflictError("this write stood still for so long that it may have been taken for dead; run it again")
+    if is_claimed(store, recovery_claim(armed.prepared.identity.operation_id)):
+        raise _unknown(armed, late)
+    _act(RULES[Phase.LAND, Observation.LOST], store, armed, landed, lease)
+    raise late
+
+
 def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
@@ -337,6 +349,7 @@ def _land_compaction(bound: BoundWrite) -> LandedTable:
 def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[LandedTable, ...]:
     landed: list[LandedTable] = []
     for bound in armed.bound:
+        _refuse_taken(store, armed, tuple(landed), lease)
         try:
             table = land(bound)
         except CommitFailed as failure:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -31,7 +32,8 @@ from spark_omnigraph.commit.ending import (
     without_publish,
 )
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
-from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
+from spark_omnigraph.commit.lease import lease_path
+from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
 from spark_omnigraph.commit.settle import settle, settle_all
@@ -457,7 +459,8 @@ class _Recovery:
         audit_recovery(location, audit)
         reach(CrashPoint.RECOVERY_AUDITED)
         sidecars.disarm(self._store, sidecar.name)
-        self._store.objects.delete(lease_path(sidecar.operation_id))
+        with suppress(StorageError):  # without its sidecar it is a lost one, which is swept
+            self._store.objects.remove(lease_path(sidecar.operation_id), wait=LOST_WAIT)
         return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, ending.manifest_version, outcomes)
 
     def _path(self, pin: SidecarPin) -> str:

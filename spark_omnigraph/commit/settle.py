@@ -13,7 +13,7 @@ from spark_omnigraph.commit.claim import SETTLING, claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import ACTOR
 from spark_omnigraph.commit.fence import fence, is_ours_above, put_back
-from spark_omnigraph.commit.lease import covering
+from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.rows import TableUpdate

@@ -17,8 +17,7 @@ from datetime import datetime, timedelta, timezone
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import abandoned, claimed
-from spark_omnigraph.commit.lease import lost_leases
-from spark_omnigraph.commit.owners import Owners, find_owners
+from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
@@ -119,12 +118,12 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
 
 
 def _end_lost_stages(store: GraphStore, confirm: bool) -> list[StoredObject]:
-    """Leases that ran out; removed first, so that whoever still goes on with one finds that it is over."""
+    """Leases that nobody holds; removed first, so that whoever still goes on with one finds that it is over. Where one
+    cannot be removed, nobody knows whether its owner goes on, and nothing else is.
+    """
     stored = {each.path: each for each in store.objects.walk(RECOVERY)}
     lost = [stored[path] for path in lost_leases(store) if path in stored]
-    if confirm and lost:
-        store.objects.delete_all([each.path for each in lost])
-    return lost
+    return [each for each in lost if end_lease(store, each.path)] if confirm else lost
 
 
 @dataclass(slots=True)

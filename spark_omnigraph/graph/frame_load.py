@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.commit.lease import await_turn
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import check_transaction
 from spark_omnigraph.commit.recovery import Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError, ConflictError, ExpectedVersionMismatch, OmnigraphError

@@ -14,7 +14,7 @@ import pyarrow as pa
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.lease import is_live, lease_end
+from spark_omnigraph.commit.owners import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.engine.result import QueryResult

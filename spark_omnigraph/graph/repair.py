@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.commit.fence import is_ours_above
-from spark_omnigraph.commit.lease import interrupted, is_live, until
+from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.settle import settle
 from spark_omnigraph.commit.sidecar import pending

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import IO, TYPE_CHECKING, cast
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
@@ -19,6 +17,7 @@ from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
 from spark_omnigraph.storage.local_files import files_below, names_in, pieces_in
+from spark_omnigraph.storage.local_swap import remove_file, swap_file
 from spark_omnigraph.storage.uri import Location
 from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
 SWAP_LOCK = "x_swap.lock"
-"""File of a local folder at which swaps of objects in it take turns; it stays."""
-SWAP_WAIT = 10.0
-"""Seconds that a swap waits for its turn; less than a heartbeat takes to come again."""
-_SWAP_POLL = 0.005
+"""File that an earlier release left in a local folder; it is no object."""
 _BULK = 1000
 """Objects that a store removes in one request."""
 _ABSENT = (FileNotFoundError, NotFoundError)
@@ -101,7 +97,7 @@ class Objects:
         try:
             if self.location.is_local:
                 self._refuse_special(path)
-                return _swap_file(self.location.join(path), expected, content)
+                return swap_file(self.location.join(path), expected, content)
             found = obstore.get(self._store, path)
             tag = found.meta["e_tag"]
             if bytes(found.bytes()) != expected or tag is None:
@@ -112,6 +108,37 @@ class Objects:
         except _FOREIGN as error:
             raise self._failed("replace", path, error) from error
         return True
+
+    def remove(self, path: str, expected: bytes | None = None, wait: float | None = None) -> bool:
+        """Removes an object, if `expected` is given only while that is its content; False when it is another. A missing
+        one is fine.
+
+        On a local disk a swap under way is waited for, at most `wait` seconds, then StorageError: so no swap that began
+        before brings the object back. On an object store none does either, since a replacement there asks for the
+        version that it has read; but one may land between the look at the content and the removal, and is removed.
+        """
+        try:
+            if self.location.is_local:
+                return remove_file(self.location.join(path), expected, wait)
+            if expected is not None and bytes(obstore.get(self._store, path).bytes()) != expected:
+                return False
+            obstore.delete(self._store, path)
+        except _ABSENT:
+            return True
+        except _FOREIGN as error:
+            raise self._failed("delete", path, error) from error
+        return True
+
+    def modified(self, path: str) -> datetime | None:
+        """When an object was last written, by the store's time; None when it does not exist."""
+        try:
+            if self.location.is_local:  # whatever stands there, and be it no file
+                return datetime.fromtimestamp(os.stat(self.location.join(path)).st_mtime, timezone.utc)
+            return obstore.head(self._store, path)["last_modified"]
+        except _ABSENT:
+            return None
+        except _FOREIGN as error:
+            raise self._failed("read", path, error) from error
 
     def delete(self, path: str) -> None:
         """Removes an object; a missing one is fine."""
@@ -135,8 +162,8 @@ class Objects:
                 raise self._failed("delete", chunk[0], error) from error
 
     def list(self, folder: str) -> list[str]:
-        """Names of the objects directly in a folder, sorted; empty when the folder does not exist. The file at which
-        swaps of a local folder take turns is none of them.
+        """Names of the objects directly in a folder, sorted; empty when the folder does not exist. The lock file
+        that an earlier release left there is none of them.
         """
         try:
             found = obstore.list_with_delimiter(self._store, folder)["objects"]
@@ -298,35 +325,6 @@ def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bo
     allow_http = options.get("allow_http", options.get("aws_allow_http", "")).lower() in ("1", "true")
     config.pop("aws_allow_http", None)
     return config, ({"allow_http": True} if allow_http else {})
-
-
-def _swap_file(path: str, expected: bytes, content: bytes) -> bool:
-    """Local file systems have no conditional replacement: swaps of one folder take turns at a lock file in it."""
-    with open(os.path.join(os.path.dirname(path), SWAP_LOCK), "wb") as lock:
-        _take_turn(lock)
-        with open(path, "rb") as file:
-            if file.read() != expected:
-                return False
-        fresh = f"{path}#{uuid.uuid4().hex}"
-        with open(fresh, "wb") as file:
-            file.write(content)
-        os.replace(fresh, path)
-    return True
-
-
-def _take_turn(lock: IO[bytes]) -> None:
-    """Locks a file; StorageError when somebody holds it for long, as a process does that is stopped inside a swap."""
-    end = time.monotonic() + SWAP_WAIT
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise StorageError(
-                    f"storage: {lock.name} is locked by another process for longer than {SWAP_WAIT:g} s; one that "
-                    "stands still has to go on or to be ended"
-                ) from None
-            time.sleep(_SWAP_POLL)
 
 
 def _probe_links(path: str) -> None:

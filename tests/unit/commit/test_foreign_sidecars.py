@@ -17,7 +17,7 @@ import pytest
 from spark_omnigraph.branch.control import create_branch
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.lease import covering
+from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
