@@ -255,7 +255,7 @@ def test_a_number_ends_where_its_digits_end() -> None:
 def test_literals(text: str, expected: object) -> None:
     found = value(item(text))
     assert found == expected
-    assert type(found) is type(expected)
+    assert isinstance(found, type(expected))
 
 
 def test_types_of_literals() -> None:
