@@ -110,6 +110,8 @@ def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | 
             return "it came into use meanwhile"
         if found.newest is None or found.newest >= before:
             return "it is younger than the age limit"
+        if store.objects.links(orphan.folder):
+            return "a symbolic link is in it or leads to it"
         try:
             drop_branch(store.open_dataset(orphan.location), orphan.branch)
         except CommitFailed as failure:

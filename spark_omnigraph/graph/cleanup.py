@@ -110,6 +110,7 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
             work.sweep(location)
     for location in INTERNAL:
         work.sweep(location, at_least=SETTLED)
+    work.links()
     work.traces(ended)
     return CleanupReport(work.before, tuple(work.items), tuple(work.kept), work.younger, tuple(work.warnings))
 
@@ -193,6 +194,11 @@ class _Cleanup:
                 left = frozenset(each.path for each in self.store.objects.walk(location))
         for each, reason in found:
             self._add((each,), reason, self.confirm and each.path not in left)
+
+    def links(self) -> None:
+        """Symbolic links of a local disk: they lead out of what the graph answers for."""
+        why = "a symbolic link: neither it nor what it leads to was looked at"
+        self.kept += [Kept(link, why) for link in self.store.objects.links("")]
 
     def traces(self, ended: Iterable[StoredObject]) -> None:
         """Leases, claims and probes in `__recovery/` whose owners are gone; the leases are removed already."""

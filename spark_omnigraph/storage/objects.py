@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, cast
 
 import obstore
@@ -16,6 +16,7 @@ from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage.local_swap import remove_file, swap_file
+from spark_omnigraph.storage.local_walk import find_links, require_inside, walk_files
 from spark_omnigraph.storage.uri import Location
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class Objects:
             raise self._failed("read", path, error) from error
 
     def delete(self, path: str) -> None:
-        """Removes an object; a missing one is fine."""
+        """Removes an object; a missing one is fine. On a local disk never through a symbolic link to its folder."""
+        self._require_inside([path])
         try:
             obstore.delete(self._store, path)
         except _ABSENT:
@@ -128,7 +130,10 @@ class Objects:
             raise self._failed("delete", path, error) from error
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Removes many objects, in few requests where the store can; missing ones are fine."""
+        """Removes many objects, in few requests where the store can; missing ones are fine. On a local disk never
+        through a symbolic link to their folder.
+        """
+        self._require_inside(paths)
         for start in range(0, len(paths), _BULK):
             chunk = [*paths[start : start + _BULK]]
             try:
@@ -157,8 +162,12 @@ class Objects:
         return sorted(name for name in names if name != SWAP_LOCK)
 
     def walk(self, folder: str) -> tuple[StoredObject, ...]:
-        """All objects below a folder at any depth, by path; empty when the folder does not exist."""
+        """All objects below a folder at any depth, by path; empty when the folder does not exist. Symbolic links of a
+        local disk are no objects, and are not followed; see `links`.
+        """
         try:
+            if self.location.is_local:
+                return tuple(sorted(self._local(folder), key=lambda o: o.path))
             found = [meta for page in obstore.list(self._store, folder) for meta in page]
         except _ABSENT:
             return ()
@@ -166,6 +175,18 @@ class Objects:
             raise self._failed("list", folder, error) from error
         objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
         return tuple(sorted(objects, key=lambda o: o.path))
+
+    def links(self, folder: str) -> list[str]:
+        """Symbolic links at a local folder, on the way to it from the root, and below it."""
+        return find_links(self.location.root, folder) if self.location.is_local else []
+
+    def _local(self, folder: str) -> Iterator[StoredObject]:
+        for path, facts in walk_files(self.location.root, folder):
+            yield StoredObject(path, facts.st_size, datetime.fromtimestamp(facts.st_mtime_ns / 1e9, timezone.utc))
+
+    def _require_inside(self, paths: Iterable[str]) -> None:
+        if self.location.is_local:
+            require_inside(self.location.root, {os.path.dirname(path) for path in paths})
 
     def files(self, folder: str) -> tuple[StoredObject, ...]:
         """The objects directly in a folder (the root for the empty one)."""
@@ -197,16 +218,28 @@ class Objects:
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
 
-    def purge(self, folder: str) -> None:
-        """Removes every object below a folder."""
+    def purge(self, folder: str, hold: Callable[[], None] = lambda: None) -> None:
+        """Removes every object below a folder, and symbolic links at and below it, but nothing that they lead to. On a
+        local disk never through a link to the folder. `hold` is asked again and again in between, and may raise.
+        """
         try:
+            if self.location.is_local:
+                self._purge_files(folder, hold)
+                return
             for page in obstore.list(self._store, folder):
-                for meta in page:
-                    obstore.delete(self._store, meta["path"])
+                hold()
+                obstore.delete(self._store, [meta["path"] for meta in page])
         except _ABSENT:
             return
         except _FOREIGN as error:
             raise self._failed("delete", folder, error) from error
+
+    def _purge_files(self, folder: str, hold: Callable[[], None]) -> None:
+        self._require_inside([folder])
+        for path in (*self.links(folder), *(each.path for each in self._local(folder))):
+            hold()
+            with suppress(FileNotFoundError):
+                os.unlink(self.location.join(path))
 
     def probe(self, folder: str) -> None:
         """Refuses a store that cannot be written, or would corrupt a graph silently: one that ignores create-if-absent,

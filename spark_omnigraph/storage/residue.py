@@ -54,10 +54,16 @@ class DatasetFiles:
 
     location: str
     objects: tuple[StoredObject, ...]
+    links: tuple[str, ...] = ()
+    """Symbolic links; what lies behind them is not looked at."""
 
     @classmethod
     def read(cls, store: GraphStore, location: str) -> DatasetFiles:
-        return cls(location, store.objects.walk(location))
+        return cls(location, store.objects.walk(location), tuple(store.objects.links(location)))
+
+    def is_behind_link(self, path: str) -> bool:
+        """Whether a path is a symbolic link or lies behind one."""
+        return any(path == link or path.startswith(f"{link}/") for link in self.links)
 
     def below(self, folder: str) -> tuple[StoredObject, ...]:
         """Objects below a folder of the dataset, all of them for the empty one."""
@@ -129,7 +135,8 @@ def _below_root(location: str, folders: Mapping[str, str], base: str, path: str)
 def _require_stored(store: GraphStore, files: DatasetFiles, missing: set[str]) -> None:
     """A named file that is not there shows that names are read wrongly, unless it came after the listing."""
     if missing:
-        lost = sorted(missing - {each.path for each in store.objects.walk(files.location)})
+        found = {each.path for each in store.objects.walk(files.location)}
+        lost = sorted(path for path in missing - found if not files.is_behind_link(path))
         if lost:
             raise StorageError(
                 f"storage: versions of {files.location} name files that are not there: {', '.join(lost[:3])}"
