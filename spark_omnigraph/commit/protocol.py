@@ -164,6 +164,7 @@ def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable
     """
     try:
         _refuse_schema_change(store)
+        _refuse_late(store, prepared)
         version = publish(store, _publication(prepared, (), None))
     except RecoveryRequiredError as unknown:
         abandon()
@@ -235,8 +236,9 @@ def _refuse_late(store: GraphStore, prepared: PreparedCommit) -> None:
     """Refuses a write whose stage was taken for dead while it stood still: clean-up may have removed what it staged."""
     if has_ended(store, prepared.stages):
         raise ConflictError(
-            "this write stood still for so long that it was taken for dead, and what it had staged may be gone; "
-            "nothing has changed, run it again"
+            "this write stood still for so long that it was taken for dead, or the graph is being made anew by an init "
+            "(one that died is seen to by a read-write open, or by recover); what it had staged may be gone, nothing "
+            "has changed, run it again"
         )
 
 

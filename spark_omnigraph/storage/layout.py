@@ -14,8 +14,12 @@ COMMIT_ACTORS = "_graph_commit_actors.lance"
 RECOVERIES = "_graph_commit_recoveries.lance"
 RECOVERY = "__recovery"
 
+
 INDICES = "_indices"
 """Folder of a dataset that holds its index segments, each in a folder of its id."""
+
+MAKING = "x_making~"
+"""How the name of the lease in `__recovery/` begins under which a graph is made anew."""
 
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""

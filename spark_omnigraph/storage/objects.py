@@ -176,9 +176,9 @@ class Objects:
         objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
         return tuple(sorted(objects, key=lambda o: o.path))
 
-    def links(self, folder: str) -> list[str]:
+    def links(self, folder: str) -> tuple[str, ...]:
         """Symbolic links at a local folder, on the way to it from the root, and below it."""
-        return find_links(self.location.root, folder) if self.location.is_local else []
+        return tuple(find_links(self.location.root, folder)) if self.location.is_local else ()
 
     def _local(self, folder: str) -> Iterator[StoredObject]:
         for path, facts in walk_files(self.location.root, folder):

@@ -59,7 +59,7 @@ class DatasetFiles:
 
     @classmethod
     def read(cls, store: GraphStore, location: str) -> DatasetFiles:
-        return cls(location, store.objects.walk(location), tuple(store.objects.links(location)))
+        return cls(location, store.objects.walk(location), store.objects.links(location))
 
     def is_behind_link(self, path: str) -> bool:
         """Whether a path is a symbolic link or lies behind one."""
