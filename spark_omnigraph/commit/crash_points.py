@@ -16,7 +16,9 @@ from enum import Enum
 class CrashPoint(Enum):
     """Every step of every writer, in the order in which a commit passes them."""
 
+    STAGE_OPENED = "stage_opened"
     FORKED = "forked"
+    PLANNED = "planned"
     STAGED = "staged"
     CHECKED = "checked"
     BOUND = "bound"

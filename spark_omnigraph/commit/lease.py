@@ -158,6 +158,7 @@ def staging(store: GraphStore) -> Iterator[str]:
         lease.acquire()
         _HELD[name] = lease
         try:
+            reach(CrashPoint.STAGE_OPENED)
             yield name
         finally:
             del _HELD[name]
@@ -173,6 +174,7 @@ def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None =
     name = f"{STAGE}{shared or new_ulid()}"
     for _ in range(_JOINS):
         if _join_stage(store, lease_path(name), term):
+            reach(CrashPoint.STAGE_OPENED)
             return name
     raise WriterBusyError(f"other processes kept changing {lease_path(name)}; try again")
 

@@ -28,6 +28,7 @@ from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
 from spark_omnigraph.commit.lease import Lease, has_ended
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
@@ -134,6 +135,7 @@ def commit(
     """
     if prepared.is_empty:
         raise InternalError("a write without tables was handed to the commit protocol")
+    _refuse_lost(store, prepared.branch, abandon)
     if not prepared.writes:
         return _publish_name(store, prepared, abandon)
     lease = Lease(store, prepared.identity.operation_id)
@@ -155,6 +157,14 @@ def commit(
         {t.bound.write.table_key: t.version for t in landed},
         version.overtaken + warnings,
     )
+
+
+def _refuse_lost(store: GraphStore, branch: str | None, abandon: Callable[[], None]) -> None:
+    try:
+        refuse_lost(store, branch)
+    except OmnigraphError:
+        abandon()
+        raise
 
 
 def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None]) -> Published:

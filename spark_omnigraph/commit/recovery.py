@@ -33,6 +33,7 @@ from spark_omnigraph.commit.ending import (
 )
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import lease_path
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
@@ -158,6 +159,7 @@ class _Recovery:
         if self._change is not None and scope is Scope.FORWARD_ONLY:
             return None
         self._refuse_missing()
+        refuse_lost(self._store, branch)
         for attempt in range(_ROUNDS):
             if attempt and self._is_gone():
                 break

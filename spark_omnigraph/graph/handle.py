@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.owners import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover
 from spark_omnigraph.commit.sidecar import Sidecar, pending
@@ -47,6 +49,7 @@ from spark_omnigraph.storage.stamp import migrate
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_LOG = logging.getLogger(__name__)
 SMALL_INPUT = 48 << 20
 """Bytes up to which starting worker processes costs more than they save."""
 
@@ -85,6 +88,10 @@ class Graph:
     target: ReadTarget = field(default_factory=ReadTarget)
     recovered: tuple[Recovered, ...] = ()
     """Writes that opening this handle finished or undid."""
+    lost: LostPublishes | None = None
+    """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
+    shown, and the graph cannot be opened for writing.
+    """
 
     @classmethod
     def init(
@@ -118,14 +125,20 @@ class Graph:
         name = parse_branch(branch)
         store.require_branch(name)
         recovered: tuple[Recovered, ...] = ()
-        manifests = [store.manifest(each) for each in {None, name}]
+        lost = None
         if mode == "rw":
+            manifests = [whole_manifest(store, each) for each in {None, name}]
             store.objects.probe(RECOVERY)
             for manifest in manifests:
                 migrate(manifest)
             recovered = tuple(recover(store, lambda: current_hash(store)))
+        else:
+            store.manifest(None)  # of a format that is known
+            lost = find_lost(store, name)
         read_contract(store)
-        return cls(store, mode == "rw", ReadTarget(display(name)), recovered)
+        if lost is not None:
+            _LOG.warning("%s: %s", store.root, lost)
+        return cls(store, mode == "rw", ReadTarget(display(name)), recovered, lost)
 
     @property
     def uri(self) -> str:
@@ -289,7 +302,8 @@ class Graph:
 
     def describe(self, **where: Unpack[Where]) -> dict[str, object]:
         """Types, counts, versions, index coverage and branches as plain values."""
-        return describe_graph(self.store, self.catalog(), self.snapshot(**where))
+        found = describe_graph(self.store, self.catalog(), self.snapshot(**where))
+        return {**found, "warnings": [str(self.lost)]} if self.lost is not None else found
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, oldest first; the newest `limit` of them, or those of one actor."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.settle import settle
@@ -97,6 +98,7 @@ def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
     InternalError for a table whose HEAD is behind what the manifest shows.
     """
+    refuse_lost(store, branch)
     if confirm:
         with staging(store):
             refuse_remade(store)

@@ -68,6 +68,8 @@ class GraphStore:
         self.location = location
         self.objects = objects
         self.reads = ReadCache()
+        self.whole: set[str | None] = set()
+        """Branches whose manifest was found to show every publish that the commit log names."""
         self._reader = ManifestReader()
 
     @classmethod
