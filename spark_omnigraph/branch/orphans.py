@@ -5,7 +5,7 @@ branch is gone, and branches of the commit log without one of the manifest.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
@@ -28,6 +28,8 @@ class Shown:
 
     tables: dict[str, frozenset[str]]
     forks: frozenset[tuple[str, str]]
+    pins: dict[str, dict[str | None, frozenset[int]]] = field(default_factory=dict)
+    """Location → Lance branch → versions that were ever published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +52,21 @@ class Orphan:
 def what_is_shown(store: GraphStore) -> Shown:
     """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all."""
     tables: dict[str, set[str]] = {}
-    forks: set[tuple[str, str]] = set()
+    pins: dict[str, dict[str | None, set[int]]] = {}
     names = store.branch_names()
     for branch in (None, *sorted(names)):
         rows = store.manifest_rows(store.manifest(branch))
         locations = _locations(rows)
         for key, location in locations.items():
             tables.setdefault(location, set()).add(key)
-        forks |= {
-            (locations[row.table_key], row.table_branch)
-            for row in rows
-            if row.kind == RowKind.VERSION and row.table_branch is not None and row.table_key in locations
-        }
+        for row in rows:
+            if row.kind == RowKind.VERSION and row.table_version is not None and row.table_key in locations:
+                lines = pins.setdefault(locations[row.table_key], {})
+                lines.setdefault(row.table_branch, set()).add(row.table_version)
+    forks = {(location, line) for location, lines in pins.items() for line in lines if line is not None}
     forks |= {(COMMITS, name) for name in names}
-    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks))
+    frozen = {place: {line: frozenset(found) for line, found in lines.items()} for place, lines in pins.items()}
+    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks), frozen)
 
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from spark_omnigraph.errors import DriftError, StorageError
 from spark_omnigraph.storage.commit_log import newest_logged
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.handles import Dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +37,19 @@ class LostPublishes:
 
 
 def find_lost(store: GraphStore, branch: str | None) -> LostPublishes | None:
-    """What the manifest of a branch lacks, or None. Looks twice: the graph may just be made anew in its place.
-
-    None as well when the log cannot be read, which whoever needs the log will say.
-    """
-    found = None
-    for _ in range(2):
-        found = _look(store, branch)
-        if found is None:
-            break
-    return found
+    """What the manifest of a branch lacks, or None; also when the log cannot be read."""
+    return _look(store, branch)[1]
 
 
 def refuse_lost(store: GraphStore, branch: str | None) -> None:
     """DriftError when the manifest of a branch lacks publishes. Looks once for each branch of a store."""
-    if branch in store.whole:
-        return
-    lost = find_lost(store, branch)
+    if branch not in store.whole:
+        whole_manifest(store, branch)
+
+
+def whole_manifest(store: GraphStore, branch: str | None) -> Dataset:
+    """The newest manifest of a branch. DriftError when it lacks publishes."""
+    manifest, lost = _look(store, branch)
     if lost is not None:
         raise DriftError(
             f"'{store.root}' cannot be written: {lost}. Put the missing files back from where the graph was copied "
@@ -60,14 +57,23 @@ def refuse_lost(store: GraphStore, branch: str | None) -> None:
             "load that into a new graph"
         )
     store.whole.add(branch)
+    return manifest
 
 
-def _look(store: GraphStore, branch: str | None) -> LostPublishes | None:
+def _look(store: GraphStore, branch: str | None) -> tuple[Dataset, LostPublishes | None]:
+    """The log first, then the manifest. Twice when that seems to lack something: perhaps the graph was made anew in its
+    place in between.
+    """
+    manifest, lost = _look_once(store, branch)
+    return (manifest, None) if lost is None else _look_once(store, branch)
+
+
+def _look_once(store: GraphStore, branch: str | None) -> tuple[Dataset, LostPublishes | None]:
     logged = None
     with suppress(StorageError):
         logged = newest_logged(store.location, branch)
-    if logged is None:
-        return None
-    version, commit = logged
-    shown = int(store.manifest(branch).version)
-    return LostPublishes(branch, shown, version, commit) if shown < version else None
+    manifest = store.manifest(branch)
+    shown = int(manifest.version)
+    if logged is None or logged[0] <= shown:
+        return manifest, None
+    return manifest, LostPublishes(branch, shown, *logged)

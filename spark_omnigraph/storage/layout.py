@@ -29,7 +29,9 @@ SCHEMA_VERSION = 3
 
 STORAGE_VERSION: Literal["2.2"] = "2.2"
 
-_MAX_U64 = 2**64 - 1
+MAX_VERSION = 2**64 - 1
+V2_DIGITS = 20
+"""How many digits the name of a version's file has, which counts from `MAX_VERSION` down."""
 
 
 def branch_path(location: str, branch: str | None) -> str:
@@ -39,4 +41,4 @@ def branch_path(location: str, branch: str | None) -> str:
 
 def manifest_file(version: int) -> str:
     """File of a Lance version under its dataset folder, in the naming scheme V2."""
-    return f"_versions/{_MAX_U64 - version:020d}.manifest"
+    return f"_versions/{MAX_VERSION - version:0{V2_DIGITS}d}.manifest"

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from spark_omnigraph.errors import StorageError, TextEnum
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path
+from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS, branch_path
 from spark_omnigraph.storage.objects import StoredObject
 
 _OWN = "manifest"
@@ -69,6 +71,36 @@ class DatasetFiles:
         """Objects below a folder of the dataset, all of them for the empty one."""
         prefix = f"{self.location}/{folder}/" if folder else f"{self.location}/"
         return tuple(each for each in self.objects if each.path.startswith(prefix))
+
+
+Pins: TypeAlias = Mapping[str | None, AbstractSet[int]]
+"""Lance branch (None is the main line) → versions of a dataset that something shows."""
+
+
+def require_versions(files: DatasetFiles, pins: Pins) -> None:
+    """StorageError when a dataset lacks a version that something shows: what only that names would look unnamed.
+
+    Versions from the first on may have been taken away, together with their files, as another engine's clean-up does;
+    the newest one that is shown may not, nor any in the middle.
+    """
+    for branch, versions in pins.items():
+        folder = branch_path(files.location, branch)
+        present = _versions(files, f"{folder}/_versions/")
+        first = min(present, default=0)
+        lost = sorted(v for v in versions - present if v > first or v == max(versions))
+        if lost:
+            listed = ", ".join(str(version) for version in lost[:3])
+            raise StorageError(
+                f"storage: {folder} lacks the files of published versions ({listed}), so nobody can tell what they "
+                "name: put them back into its folder _versions from a backup, then clean up again"
+            )
+
+
+def _versions(files: DatasetFiles, folder: str) -> set[int]:
+    """Versions whose files are there, by either way in which Lance names them."""
+    names = (each.path.removeprefix(folder) for each in files.objects if each.path.startswith(folder))
+    numbers = (name.removesuffix(".manifest") for name in names if name.endswith(".manifest"))
+    return {MAX_VERSION - int(n) if len(n) == V2_DIGITS else int(n) for n in numbers if n.isascii() and n.isdigit()}
 
 
 def lance_branches(store: GraphStore, location: str) -> frozenset[str]:

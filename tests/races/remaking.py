@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.lease import close_stage, open_stage, staging
+from spark_omnigraph.commit.lease import STAGE, close_stage, open_stage, staging
 from spark_omnigraph.graph.frame_load import (
     StagedPart,
     finish_frame_load,
@@ -108,7 +108,12 @@ def finish_batch(root: Path, batch: str, parts: list[StagedPart]) -> None:
 
 def stream(root: Path) -> None:
     batch = uuid4().hex
-    finish_batch(root, batch, [task(root, batch, n) for n in (1, 2, 3)])
+    try:
+        finish_batch(root, batch, [task(root, batch, n) for n in (1, 2, 3)])
+    except OmnigraphError:
+        with suppress(OmnigraphError):  # as when the batch is given up
+            close_stage(GraphStore.open(root), f"{STAGE}{batch}")
+        raise
 
 
 WRITERS = {"load": load, "frame": frame, "stream": stream}
@@ -118,8 +123,11 @@ WRITERS = {"load": load, "frame": frame, "stream": stream}
 class Run:
     """What became of both: None when it was acknowledged, else the error."""
 
+    order: tuple[str, ...]
     writer: OmnigraphError | None = None
     init: OmnigraphError | None = None
+    seen: set[str] = field(default_factory=set)
+    """Rows that a reader found right after the writer was acknowledged, before the other one went on."""
     cleanups: int = 0
     met: bool = False
     unexpected: list[BaseException] = field(default_factory=list)
@@ -173,8 +181,13 @@ def remake(root: Path) -> None:
 
 def run(root: Path, writer: str, at: CrashPoint, making: CrashPoint, init_first: bool, cleans: bool) -> Run:
     """One goes as far as its point, then the other as far as its own; then the first one ends, then the other."""
-    found = Run()
-    sides = [_Side(lambda: WRITERS[writer](root), at), _Side(lambda: remake(root), making)]
+    found = Run((making.value, at.value) if init_first else (at.value, making.value))
+
+    def write() -> None:
+        WRITERS[writer](root)
+        found.seen = codes(root)
+
+    sides = [_Side(write, at), _Side(lambda: remake(root), making)]
     order = sides[::-1] if init_first else sides
     for step in (order[0].start, order[1].start, order[0].finish, order[1].finish):
         step()

@@ -22,7 +22,9 @@ def check(root: Path, found: Run) -> None:
     assert found.unexpected == []
     assert {error.kind for error in (found.writer, found.init) if error is not None} <= REFUSED, found
     rows = codes(root)
-    assert rows & NEW == (NEW if found.writer is None else set()), found
+    assert found.seen & NEW == (NEW if found.writer is None else set()), found
+    gone = found.writer is not None or (found.init is None and not rows & NEW)  # replaced after it was acknowledged
+    assert rows & NEW == (set() if gone else NEW), found
     assert ("old" in rows) is (found.init is not None), found
     graph = Graph.open(root)
     graph.load([line("later")], "merge")
@@ -68,4 +70,4 @@ def test_a_writer_and_a_forced_init_meet_everywhere(tmp_path: Path, writer: str)
                 counts["both stopped"] += found.met
                 counts["cleanups"] += found.cleanups
     print(f"{writer}: {number} orders, {dict(sorted(counts.items()))}")
-    assert counts["writer"] > 0 and counts["init"] > 0 and counts["both stopped"] > 0
+    assert min(counts[what] for what in ("writer", "init", "both stopped", "cleanups")) > 0
