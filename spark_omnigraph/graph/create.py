@@ -14,6 +14,7 @@ from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.making import end_stages, refuse_owners, remaking
+from spark_omnigraph.commit.owners import remove_orphans
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,
@@ -77,6 +78,7 @@ def create_graph(
             _create(store, source, catalog)
     else:
         with staging(store):
+            remove_orphans(store)
             refuse_remade(store)
             _create(store, source, catalog)
     return store

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError, StorageError, TextEnum
@@ -139,6 +140,7 @@ def ensure_indices(
 
     None are built when other writes got in the way, which the next call makes up for.
     """
+    refuse_lost(store, branch)
     names = None if tables is None else set(tables)
     upkeep = Upkeep(most_segments) if extend else None
     for _ in range(attempts):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -106,17 +109,34 @@ def finish_batch(root: Path, batch: str, parts: list[StagedPart]) -> None:
             close_stage(store, shared)
 
 
-def stream(root: Path) -> None:
+def _in_processes(root: Path, batch: str) -> list[StagedPart]:
+    """Three tasks at once, each in a process that ends before the batch is committed."""
+    module = [sys.executable, "-m", "tests.races.remaking", str(root), batch]
+    started = [subprocess.Popen([*module, str(n)], stdout=subprocess.PIPE) for n in (1, 2, 3)]
+    answers = [pickle.loads(process.communicate()[0]) for process in started]  # noqa: S301 - of our own
+    for answer in answers:
+        if isinstance(answer, OmnigraphError):
+            raise answer
+    return answers
+
+
+def stream(root: Path, processes: bool = False) -> None:
     batch = uuid4().hex
     try:
-        finish_batch(root, batch, [task(root, batch, n) for n in (1, 2, 3)])
+        parts = _in_processes(root, batch) if processes else [task(root, batch, n) for n in (1, 2, 3)]
+        finish_batch(root, batch, parts)
     except OmnigraphError:
         with suppress(OmnigraphError):  # as when the batch is given up
             close_stage(GraphStore.open(root), f"{STAGE}{batch}")
         raise
 
 
-WRITERS = {"load": load, "frame": frame, "stream": stream}
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "load": load,
+    "frame": frame,
+    "stream": stream,
+    "stream of processes": lambda root: stream(root, processes=True),
+}
 
 
 @dataclass
@@ -199,3 +219,16 @@ def run(root: Path, writer: str, at: CrashPoint, making: CrashPoint, init_first:
     found.met = sides[0].stopped and sides[1].stopped
     found.unexpected = [side.unexpected for side in sides if side.unexpected is not None]
     return found
+
+
+def main() -> None:
+    root, batch, number = sys.argv[1:]
+    try:
+        answer: object = task(Path(root), batch, int(number))
+    except OmnigraphError as error:
+        answer = error
+    sys.stdout.buffer.write(pickle.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

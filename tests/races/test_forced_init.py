@@ -34,6 +34,8 @@ def check(root: Path, found: Run) -> None:
     assert [name for name in graph.store.objects.list("__recovery") if not name.startswith("x_probe")] == []
 
 
+FRAME_POINTS = [point for point in WRITER_POINTS if point is not CrashPoint.STAGED]
+POINTS = {"load": WRITER_POINTS, "stream of processes": [CrashPoint.STAGE_OPENED, CrashPoint.CHECKED, CrashPoint.ARMED]}
 SHORT = [
     ("load", CrashPoint.BOUND, CrashPoint.MAKING_ALONE, False),
     ("load", CrashPoint.CHECKED, CrashPoint.MAKING_CREATED, False),
@@ -58,7 +60,7 @@ def test_a_writer_and_a_forced_init_meet(
 def test_a_writer_and_a_forced_init_meet_everywhere(tmp_path: Path, writer: str) -> None:
     counts: Counter[str] = Counter()
     number = 0
-    for at in (p for p in WRITER_POINTS if writer == "load" or p is not CrashPoint.STAGED):
+    for at in POINTS.get(writer, FRAME_POINTS):
         for making in MAKING_POINTS:
             for init_first in (False, True):
                 root = tmp_path / str(number)
