@@ -35,13 +35,12 @@ def check(root: Path, found: Run) -> None:
 
 
 FRAME_POINTS = [point for point in WRITER_POINTS if point is not CrashPoint.STAGED]
-POINTS = {"load": WRITER_POINTS, "stream of processes": [CrashPoint.STAGE_OPENED, CrashPoint.CHECKED, CrashPoint.ARMED]}
+POINTS = {"load": WRITER_POINTS, "stream of processes": [CrashPoint.CHECKED]}
 SHORT = [
     ("load", CrashPoint.BOUND, CrashPoint.MAKING_ALONE, False),
     ("load", CrashPoint.CHECKED, CrashPoint.MAKING_CREATED, False),
     ("load", CrashPoint.CHECKED, CrashPoint.MAKING_ALONE, True),
     ("load", CrashPoint.LANDED_ALL, CrashPoint.MAKING_LEASED, True),
-    ("frame", CrashPoint.PLANNED, CrashPoint.MAKING_ALONE, True),
     ("stream", CrashPoint.CHECKED, CrashPoint.MAKING_ALONE, True),
     ("stream", CrashPoint.STAGE_OPENED, CrashPoint.MAKING_STAGES_ENDED, False),
 ]
