@@ -135,7 +135,6 @@ def commit(
     """
     if prepared.is_empty:
         raise InternalError("a write without tables was handed to the commit protocol")
-    _refuse_lost(store, prepared.branch, abandon)
     if not prepared.writes:
         return _publish_name(store, prepared, abandon)
     lease = Lease(store, prepared.identity.operation_id)
@@ -159,14 +158,6 @@ def commit(
     )
 
 
-def _refuse_lost(store: GraphStore, branch: str | None, abandon: Callable[[], None]) -> None:
-    try:
-        refuse_lost(store, branch)
-    except OmnigraphError:
-        abandon()
-        raise
-
-
 def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None]) -> Published:
     """Publishes the name of a write that changes no table, so that it does not act when it comes again.
 
@@ -174,6 +165,7 @@ def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable
     """
     try:
         _refuse_schema_change(store)
+        refuse_lost(store, prepared.branch)
         _refuse_late(store, prepared)
         version = publish(store, _publication(prepared, (), None))
     except RecoveryRequiredError as unknown:
@@ -267,11 +259,12 @@ def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callabl
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
     Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
-    a HEAD that is ahead of its pin.
+    a HEAD that is ahead of its pin; DriftError also when the manifest lacks publishes.
     """
     _refuse_schema_change(store)
     if schema_hash() != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
+    refuse_lost(store, prepared.branch)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))

@@ -113,7 +113,7 @@ def _in_processes(root: Path, batch: str) -> list[StagedPart]:
     """Three tasks at once, each in a process that ends before the batch is committed."""
     module = [sys.executable, "-m", "tests.races.remaking", str(root), batch]
     started = [subprocess.Popen([*module, str(n)], stdout=subprocess.PIPE) for n in (1, 2, 3)]
-    answers = [pickle.loads(process.communicate()[0]) for process in started]  # noqa: S301 - of our own
+    answers = [pickle.loads(process.communicate()[0]) for process in started]
     for answer in answers:
         if isinstance(answer, OmnigraphError):
             raise answer
