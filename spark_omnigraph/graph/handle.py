@@ -116,8 +116,9 @@ class Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
         Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
-        (RecoveryRequiredError when one cannot be; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError for a missing graph
-        or branch, UnsupportedFormatError for a graph of a format that this release does not know.
+        (RecoveryRequiredError when one cannot be; DriftError when the manifest lacks publishes); a read-only open
+        changes nothing. NotFoundError for a missing graph or branch, UnsupportedFormatError for a graph of a format
+        that this release does not know.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")

@@ -14,7 +14,6 @@ COMMIT_ACTORS = "_graph_commit_actors.lance"
 RECOVERIES = "_graph_commit_recoveries.lance"
 RECOVERY = "__recovery"
 
-
 INDICES = "_indices"
 """Folder of a dataset that holds its index segments, each in a folder of its id."""
 
