@@ -23,7 +23,7 @@
     │   ├── AlreadyInitializedError                                         exit 3
     │   ├── BranchExistsError      a branch of this name, or one in its way  exit 3
     │   ├── SchemaFilesError       the schema files contradict each other   exit 3
-    │   └── DriftError             another program committed past the manifest: repair  exit 5
+    │   └── DriftError             tables, manifest and commit log do not fit: repair  exit 5
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
     ├── StorageError               disk, network or object store failed      exit 1
     │   ├── IoError                a file outside the graph
@@ -315,13 +315,13 @@ class SchemaFilesError(ConflictError):
 
 
 class DriftError(ConflictError):
-    """Another program committed to a table past the manifest. It stays so until `repair`, so the exit code is that of a
-    graph that must be brought in order first.
+    """Another program committed to a table past the manifest, or the manifest lacks versions that the commit log names.
+    It stays so until somebody mends it, so the exit code is that of a graph that must be brought in order first.
     """
 
     kind = "drift"
     exit_code = 5
-    way_out = "run `repair`: it says what the other program did and how to go on"
+    way_out = "run `repair`: it says what the other program did and how to go on, or which versions to put back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,10 @@ class Shown:
 
     tables: dict[str, frozenset[str]]
     forks: frozenset[tuple[str, str]]
+    pins: dict[str, dict[str | None, frozenset[int]]] = field(default_factory=dict)
+    """Location → Lance branch → versions that were ever published."""
     damaged: dict[str, str] = field(default_factory=dict)
+    """Table key → why its manifest row is not to be believed."""
 
     def why_unknown(self, location: str) -> str | None:
         """Why it cannot be told what of a dataset is shown; None where it can."""
@@ -57,7 +60,7 @@ class Orphan:
 def what_is_shown(store: GraphStore) -> Shown:
     """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all."""
     tables: dict[str, set[str]] = {}
-    forks: set[tuple[str, str]] = set()
+    pins: dict[str, dict[str | None, set[int]]] = {}
     bad: dict[str, str] = {}
     names = store.branch_names()
     for branch in (None, *sorted(names)):
@@ -67,13 +70,14 @@ def what_is_shown(store: GraphStore) -> Shown:
         bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}
         for key, location in locations.items():
             tables.setdefault(location, set()).add(key)
-        forks |= {
-            (locations[row.table_key], row.table_branch)
-            for row in rows
-            if row.kind == RowKind.VERSION and row.table_branch is not None and row.table_key in locations
-        }
+        for row in rows:
+            if row.kind == RowKind.VERSION and row.table_version is not None and row.table_key in locations:
+                lines = pins.setdefault(locations[row.table_key], {})
+                lines.setdefault(row.table_branch, set()).add(row.table_version)
+    forks = {(location, line) for location, lines in pins.items() for line in lines if line is not None}
     forks |= {(COMMITS, name) for name in names}
-    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks), bad)
+    frozen = {place: {line: frozenset(found) for line, found in lines.items()} for place, lines in pins.items()}
+    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks), frozen, bad)
 
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:
@@ -124,6 +128,8 @@ def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | 
             return "it came into use meanwhile"
         if found.newest is None or found.newest >= before:
             return "it is younger than the age limit"
+        if store.objects.links(orphan.folder):
+            return "a symbolic link is in it or leads to it"
         try:
             drop_branch(store.open_dataset(orphan.location), orphan.branch)
         except CommitFailed as failure:

@@ -22,7 +22,12 @@ def describe(job: Job) -> Outcome:
     say(f"{described['graph']}, branch {described['branch']}, manifest version {version}")
     rows = [_table_row(kind, name, table) for kind in ("nodes", "edges") for name, table in _tables(described, kind)]
     say_table(job.log, ("type", "rows", "version", "properties", "indexes"), rows)
-    return Outcome(manifest_version=version if isinstance(version, int) else None, result=described)
+    warnings = described.get("warnings", [])
+    return Outcome(
+        manifest_version=version if isinstance(version, int) else None,
+        warnings=tuple(str(each) for each in warnings) if isinstance(warnings, list) else (),
+        result=described,
+    )
 
 
 def commits(job: Job) -> Outcome:

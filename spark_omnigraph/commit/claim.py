@@ -19,9 +19,10 @@ from datetime import datetime, timezone
 
 import msgspec
 
+from spark_omnigraph.commit.lease import read_lease
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.storage.layout import MAKING, RECOVERY
 from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
@@ -37,13 +38,27 @@ _PREFIX, _SUFFIX = "x_claim~", ".claim"
 
 @contextmanager
 def claimed(store: GraphStore, name: str, wait: float = WAIT) -> Iterator[None]:
-    """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds."""
+    """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds, or
+    makes the graph anew.
+    """
     path = _path(name)
     content = _take(store, path, wait)
     try:
+        refuse_remade(store)
         yield
     finally:
         _release(store, path, content)
+
+
+def refuse_remade(store: GraphStore) -> None:
+    """WriterBusyError while somebody makes the graph anew; see `making.py`. For those who have announced themselves
+    before they call this.
+    """
+    for file in store.objects.list(RECOVERY):
+        if file.startswith(MAKING):
+            lease = read_lease(store, file.removesuffix(".lease"))
+            if lease is not None and lease.is_live(time.time()):
+                raise WriterBusyError(f"'{store.root}' is being made anew by an init; try again later")
 
 
 def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:

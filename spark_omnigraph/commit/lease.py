@@ -27,7 +27,7 @@ from spark_omnigraph.commit.process import Process, is_dead, parse_process, this
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.storage.layout import MAKING, RECOVERY
 from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
@@ -161,6 +161,7 @@ def staging(store: GraphStore) -> Iterator[str]:
         lease.acquire()
         _HELD[name] = lease
         try:
+            reach(CrashPoint.STAGE_OPENED)
             yield name
         finally:
             del _HELD[name]
@@ -176,6 +177,7 @@ def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None =
     name = f"{STAGE}{shared or new_ulid()}"
     for _ in range(_JOINS):
         if _join_stage(store, lease_path(name), term):
+            reach(CrashPoint.STAGE_OPENED)
             return name
     raise WriterBusyError(f"other processes kept changing {lease_path(name)}; try again")
 
@@ -205,13 +207,17 @@ def close_stage(store: GraphStore, name: str) -> None:
 def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
     """Whether one of these stages is over: what it staged may be gone. Clean-up removes the lease of a dead one before
     it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back. One
-    that this process renews is over as well when its own clocks say that the heartbeat was late.
+    that this process renews is over as well when its own clocks say that the heartbeat was late; and all are while the
+    graph is made anew.
     """
     names = set(stages)
     if any(name in _HELD and _HELD[name].may_be_taken() for name in names):
         return True
+    if not names:
+        return False
+    found = store.objects.list(RECOVERY)
     wanted = {lease_path(name) for name in names}
-    return not wanted <= {f"{RECOVERY}/{name}" for name in store.objects.list(RECOVERY)} if wanted else False
+    return not wanted <= {f"{RECOVERY}/{name}" for name in found} or any(name.startswith(MAKING) for name in found)
 
 
 def _is_past(then: tuple[float, float], now: tuple[float, float]) -> bool:

@@ -51,11 +51,14 @@ class Owners:
         return any(table_key in sidecar.tables for sidecar in self.sidecars)
 
 
-def find_owners(store: GraphStore) -> Owners:
-    """Everybody who has said so in `__recovery/`. RecoveryRequiredError when a sidecar there cannot be read."""
+def find_owners(store: GraphStore, apart_from: str = "") -> Owners:
+    """Everybody who has said so in `__recovery/`, but for one lease, the own. RecoveryRequiredError when a sidecar
+    there cannot be read.
+    """
     sidecars = tuple(pending(store))
     now = time.time()
-    leases = [facts.started_at for facts in _leases(store).values() if facts.is_live(now)]
+    held = (facts for path, facts in _leases(store).items() if path != apart_from)
+    leases = [facts.started_at for facts in held if facts.is_live(now)]
     starts = [*leases, *claimed_since(store), *(sidecar.started_at / 1e6 for sidecar in sidecars)]
     return Owners(min(starts, default=None), len(leases), sidecars)
 

@@ -33,6 +33,7 @@ from spark_omnigraph.commit.ending import (
 )
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import lease_path
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
@@ -212,6 +213,7 @@ class _Recovery:
             return self._discard_orphan()
         if self._change is not None and scope is Scope.FORWARD_ONLY:
             return None
+        refuse_lost(self._store, branch)
         if self._is_without_tables(self._store.snapshot(branch)):
             return self._close(without_publish(self._store, self._sidecar, RecoveryKind.ROLLED_BACK, branch), ())
         for attempt in range(_ROUNDS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict
 
 from spark_omnigraph.branch.control import display, parse_branch
 from spark_omnigraph.catalog.dates import moment_text
@@ -19,6 +20,19 @@ _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 _MOST_DIGITS = 18
 """Of a version: what 64 bits hold in any case."""
+
+
+class Where(TypedDict, total=False):
+    """Which state a read shows; see `ReadTarget`."""
+
+    branch: str | None
+    version: int | None
+    snapshot: str | None
+    as_of: datetime | str | None
+
+
+State = Where | str | int | datetime
+"""One state of a graph; see `target_of` for what a single value names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,6 +232,7 @@ def plan_attempt(
         reach(CrashPoint.FORKED)
     targets = {key: _target(store, contract.catalog, snapshot, key, forked) for key in snapshot.entries}
     physical = {key: store.table_uri(entry.location, snapshot.branch) for key, entry in snapshot.entries.items()}
+    reach(CrashPoint.PLANNED)
     return LoadPlan(contract, snapshot, base_commit, replace(context, targets=targets), ranges, physical)
 
 

@@ -48,6 +48,8 @@ RECOVERY_SCHEMA = pa.schema(
     ]
 )
 _ATTEMPTS = 20
+_NEWEST_FILES = 2
+"""Files of the log that are read to find the newest commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,18 @@ def find_commit(location: Location, branch: str | None, commit_id: str) -> Commi
     if not rows:
         return None
     return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
+
+
+def newest_logged(location: Location, branch: str | None) -> tuple[int, str] | None:
+    """Manifest version and id of the newest commit that was made on this very branch, or None. Looks at the newest
+    files of the log only: rows are added in about the order of their commits, a few by recoveries later.
+    """
+    log = open_log(location, COMMITS, branch)
+    columns = ["graph_commit_id", "manifest_branch", "manifest_version"]
+    with reading("read the commit log"):
+        rows = log.scanner(columns=columns, fragments=log.get_fragments()[-_NEWEST_FILES:]).to_table().to_pylist()
+    own = (row for row in rows if _optional(row["manifest_branch"]) == branch)
+    return max(((int(row["manifest_version"]), str(row["graph_commit_id"])) for row in own), default=None)
 
 
 def has_commit(location: Location, branch: str | None, commit_id: str) -> bool:

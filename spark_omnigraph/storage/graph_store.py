@@ -23,7 +23,9 @@ from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
     INDICES,
+    MAKING,
     MANIFEST,
+    RECOVERY,
     SCHEMA_APPLY_LOCK,
     SCHEMA_IR,
     SCHEMA_SOURCE,
@@ -67,6 +69,8 @@ class GraphStore:
         self.location = location
         self.objects = objects
         self.reads = ReadCache()
+        self.whole: set[str | None] = set()
+        """Branches whose manifest was found to show every publish that the commit log names."""
         self._reader = ManifestReader()
 
     @classmethod
@@ -77,8 +81,19 @@ class GraphStore:
             _require_folder(location.root)
         store = cls(location, Objects(location))
         if store.objects.get(SCHEMA_SOURCE) is None:
-            raise NotFoundError(f"no graph at '{location.root}': no {SCHEMA_SOURCE} is there; init makes a graph")
+            raise store._absent()
         return store
+
+    def _absent(self) -> NotFoundError:
+        """The error for a root without a schema, which may be half of a graph."""
+        why = f"no graph at '{self.root}': no {SCHEMA_SOURCE} is there"
+        if any(name.startswith(MAKING) for name in self.objects.list(RECOVERY)):
+            return NotFoundError(
+                f"{why}, since an init with force is making it anew, or died meanwhile; then run it again"
+            )
+        if self.objects.has_prefix(COMMITS):
+            return NotFoundError(f"{why}, but parts of a graph are: put it back from a backup, or init with force")
+        return NotFoundError(f"{why}; init makes a graph")
 
     @property
     def root(self) -> str:

@@ -32,15 +32,6 @@ def files_in(folder: str) -> Iterator[tuple[str, int, datetime]]:
                 yield entry.name, facts.st_size, datetime.fromtimestamp(facts.st_mtime, timezone.utc)
 
 
-def files_below(folder: str) -> Iterator[tuple[str, int, datetime]]:
-    """Path below the folder, size and time of the regular files in it at any depth."""
-    for place, folders, _ in os.walk(folder):
-        folders[:] = [name for name in folders if name.isprintable()]
-        below = os.path.relpath(place, folder)
-        for name, size, modified in files_in(place):
-            yield (name if below == os.curdir else f"{below}/{name}"), size, modified
-
-
 def pieces_in(folder: str) -> Iterator[tuple[str, int, datetime]]:
     """Files directly in a folder that a write which was interrupted, as by a full disk, left unnamed."""
     if os.path.isdir(folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -16,8 +16,9 @@ from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, 
 from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
-from spark_omnigraph.storage.local_files import files_below, names_in, pieces_in
+from spark_omnigraph.storage.local_files import names_in, pieces_in
 from spark_omnigraph.storage.local_swap import remove_file, swap_file
+from spark_omnigraph.storage.local_walk import find_links, require_inside, walk_files
 from spark_omnigraph.storage.uri import Location
 from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
@@ -141,7 +142,8 @@ class Objects:
             raise self._failed("read", path, error) from error
 
     def delete(self, path: str) -> None:
-        """Removes an object; a missing one is fine."""
+        """Removes an object; a missing one is fine. On a local disk never through a symbolic link to its folder."""
+        self._require_inside([path])
         try:
             obstore.delete(self._store, path)
         except _ABSENT:
@@ -150,7 +152,10 @@ class Objects:
             raise self._failed("delete", path, error) from error
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Removes many objects, in few requests where the store can; missing ones are fine."""
+        """Removes many objects, in few requests where the store can; missing ones are fine. On a local disk never
+        through a symbolic link to their folder.
+        """
+        self._require_inside(paths)
         for start in range(0, len(paths), _BULK):
             chunk = [*paths[start : start + _BULK]]
             try:
@@ -170,8 +175,7 @@ class Objects:
         except _ABSENT:
             return []
         except InvalidPathError as error:
-            if not self.location.is_local:
-                raise self._failed("list", folder, error) from error
+            self._refuse_remote("list", folder, error)
             return names_in(self.location.join(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
@@ -179,17 +183,31 @@ class Objects:
         return sorted(name for name in names if name != SWAP_LOCK)
 
     def walk(self, folder: str) -> tuple[StoredObject, ...]:
-        """All objects below a folder at any depth, by path; empty when the folder does not exist."""
+        """All objects below a folder at any depth, by path; empty when the folder does not exist. Symbolic links of a
+        local disk are no objects, and are not followed; see `links`.
+        """
         try:
+            if self.location.is_local:
+                return tuple(sorted(self._local(folder), key=lambda o: o.path))
             found = [meta for page in obstore.list(self._store, folder) for meta in page]
         except _ABSENT:
             return ()
-        except InvalidPathError as error:
-            return tuple(sorted(self._found_below(folder, error), key=lambda o: o.path))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
         return tuple(sorted(objects, key=lambda o: o.path))
+
+    def links(self, folder: str) -> tuple[str, ...]:
+        """Symbolic links at a local folder, on the way to it from the root, and below it."""
+        return tuple(find_links(self.location.root, folder)) if self.location.is_local else ()
+
+    def _local(self, folder: str) -> Iterator[StoredObject]:
+        for path, facts in walk_files(self.location.root, folder):
+            yield StoredObject(path, facts.st_size, datetime.fromtimestamp(facts.st_mtime_ns / 1e9, timezone.utc))
+
+    def _require_inside(self, paths: Iterable[str]) -> None:
+        if self.location.is_local:
+            require_inside(self.location.root, {os.path.dirname(path) for path in paths})
 
     def files(self, folder: str) -> tuple[StoredObject, ...]:
         """The objects directly in a folder (the root for the empty one)."""
@@ -198,7 +216,8 @@ class Objects:
         except _ABSENT:
             return ()
         except InvalidPathError as error:
-            return tuple(each for each in self._found_below(folder, error) if "/" not in each.path[len(folder) + 1 :])
+            self._refuse_remote("list", folder, error)
+            return tuple(each for each in self._local(folder) if "/" not in each.path[len(folder) + 1 :])
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         return tuple(StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
@@ -219,12 +238,10 @@ class Objects:
         except OSError as error:
             raise self._failed("delete", path, error) from error
 
-    def _found_below(self, folder: str, error: InvalidPathError) -> Iterator[StoredObject]:
-        """The objects below a local folder in which some files have names that no store has."""
+    def _refuse_remote(self, verb: str, folder: str, error: InvalidPathError) -> None:
+        """Names that no store has are passed over where they can be: on a local disk."""
         if not self.location.is_local:
-            raise self._failed("list", folder, error) from error
-        for name, size, modified in files_below(self.location.join(folder) if folder else self.location.root):
-            yield StoredObject(f"{folder}/{name}".lstrip("/"), size, modified)
+            raise self._failed(verb, folder, error) from error
 
     def clock(self, folder: str) -> datetime:
         """The store's own time, as it stamps objects: read off an object that is made and removed."""
@@ -244,22 +261,33 @@ class Objects:
         except _ABSENT:
             return False
         except InvalidPathError as error:
-            return any(self._found_below(folder, error))
+            self._refuse_remote("list", folder, error)
+            return any(True for _ in self._local(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
 
-    def purge(self, folder: str) -> None:
-        """Removes every object below a folder."""
+    def purge(self, folder: str, hold: Callable[[], None] = lambda: None) -> None:
+        """Removes every object below a folder, and symbolic links at and below it, but nothing that they lead to. On a
+        local disk never through a link to the folder. `hold` is asked again and again in between, and may raise.
+        """
         try:
+            if self.location.is_local:
+                self._purge_files(folder, hold)
+                return
             for page in obstore.list(self._store, folder):
-                for meta in page:
-                    obstore.delete(self._store, meta["path"])
+                hold()
+                obstore.delete(self._store, [meta["path"] for meta in page])
         except _ABSENT:
             return
-        except InvalidPathError as error:
-            self.delete_all([each.path for each in self._found_below(folder, error)])
         except _FOREIGN as error:
             raise self._failed("delete", folder, error) from error
+
+    def _purge_files(self, folder: str, hold: Callable[[], None]) -> None:
+        self._require_inside([folder])
+        for path in (*self.links(folder), *(each.path for each in self._local(folder))):
+            hold()
+            with suppress(FileNotFoundError):
+                os.unlink(self.location.join(path))
 
     def probe(self, folder: str) -> None:
         """Refuses a store that cannot be written, or would corrupt a graph silently: one that ignores create-if-absent,
