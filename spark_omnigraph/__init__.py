@@ -10,17 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Mistake, Rule
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.errors import (
         AlreadyInitializedError,
         BadRequestError,
-        BadRow,
         BadRowsError,
-        BadRowSummary,
         BranchExistsError,
         CatalogError,
         ConflictError,
         ConstraintError,
+        DamagedError,
         DriftError,
         ExpectedVersionMismatch,
         InputError,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
         QueryParseError,
         QueryTypeError,
         RecoveryRequiredError,
-        Rule,
         SchemaFilesError,
         SchemaParseError,
         StorageError,
         TransactionCommittedError,
+        UnsupportedFormatError,
         UsageError,
         WriterBusyError,
     )
@@ -58,16 +58,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
     "errors": (
         "AlreadyInitializedError",
         "BadRequestError",
-        "BadRow",
-        "BadRowSummary",
         "BadRowsError",
         "BranchExistsError",
         "CatalogError",
         "ConflictError",
         "ConstraintError",
+        "DamagedError",
         "DriftError",
         "ExpectedVersionMismatch",
         "QueryTypeError",
@@ -84,10 +84,10 @@ _HOMES = {
         "OmnigraphError",
         "RecoveryRequiredError",
         "SchemaFilesError",
-        "Rule",
         "SchemaParseError",
         "StorageError",
         "TransactionCommittedError",
+        "UnsupportedFormatError",
         "UsageError",
         "WriterBusyError",
     ),
@@ -117,6 +117,7 @@ __all__ = [
     "Commit",
     "ConflictError",
     "ConstraintError",
+    "DamagedError",
     "DriftError",
     "ExpectedVersionMismatch",
     "Graph",
@@ -128,6 +129,7 @@ __all__ = [
     "LocalExecutor",
     "MergeConflict",
     "MergeConflictsError",
+    "Mistake",
     "MutationResult",
     "NotFoundError",
     "OmnigraphError",
@@ -145,6 +147,7 @@ __all__ = [
     "StorageError",
     "TableCounts",
     "TransactionCommittedError",
+    "UnsupportedFormatError",
     "UsageError",
     "WriterBusyError",
     "compile_schema",

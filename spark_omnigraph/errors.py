@@ -23,10 +23,11 @@
     │   ├── AlreadyInitializedError                                         exit 3
     │   ├── BranchExistsError      a branch of this name, or one in its way  exit 3
     │   ├── SchemaFilesError       the schema files contradict each other   exit 3
-    │   └── DriftError             another program committed past the manifest: repair  exit 5
+    │   └── DriftError             tables, manifest and commit log do not fit: repair  exit 5
     ├── RecoveryRequiredError      an interrupted write must be recovered    exit 5
     ├── StorageError               disk, network or object store failed      exit 1
-    │   └── IoError                a file outside the graph
+    │   ├── IoError                a file outside the graph
+    │   └── DamagedError           something in the graph is not what its place says
     └── InternalError              a bug: please report                      exit 1
 
 Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine
@@ -35,87 +36,12 @@ serves; `to_dict()` is its JSON body. Facts are attributes, and every error surv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
-from enum import Enum
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.redaction import redact
-
-
-class TextEnum(str, Enum):
-    """An enumeration whose members print as their values, also on Python 3.10."""
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self.value), spec)
-
-
-class Rule(TextEnum):
-    """Stable names of the rules a bad row can break."""
-
-    INVALID_JSON = "invalid_json"
-    INVALID_TEXT = "invalid_text"
-    INVALID_ENVELOPE = "invalid_envelope"
-    UNKNOWN_TYPE = "unknown_type"
-    MISSING_ENDPOINT = "missing_endpoint"
-    UNKNOWN_FIELD = "unknown_field"
-    WRONG_TYPE = "wrong_type"
-    OUT_OF_RANGE = "out_of_range"
-    INVALID_DATE = "invalid_date"
-    VECTOR_LENGTH = "vector_length"
-    INVALID_BLOB = "invalid_blob"
-    REQUIRED = "required"
-    KEY_MISSING = "key_missing"
-    KEY_TOO_LONG = "key_too_long"
-    ID_MISMATCH = "id_mismatch"
-    ENUM = "enum"
-    RANGE = "range"
-    CHECK = "check"
-    UNIQUE = "unique"
-    KEY_DUPLICATE = "key_duplicate"
-    KEY_CONFLICT = "key_conflict"
-    ENDPOINT = "endpoint"
-    CARDINALITY = "cardinality"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What a message about an unknown name ends with: `; did you mean 'x'?`, or nothing where no known name is near.
-    Names that differ in case alone are the nearest.
-
-    >>> "no type 'Flim'" + nearest("Flim", ["Film", "Person"])
-    "no type 'Flim'; did you mean 'Film'?"
-    """
-    by_folded = {each.lower(): each for each in known}
-    near = get_close_matches(word.lower(), by_folded, n=1)
-    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
-
-
-RAW_LIMIT = 2048
-"""Characters of a bad record's raw text that a report keeps."""
-
-
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """One refused record: where it stands, which rule it breaks, and its text.
-
-    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file.
-    """
-
-    file: str
-    line: int
-    offset: int
-    record_type: str | None
-    field: str | None
-    rule: Rule
-    message: str
-    raw: str
-
-    def to_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 class OmnigraphError(Exception):
@@ -221,16 +147,6 @@ class ConstraintError(InputError):
 
     kind = "constraint"
     way_out = "correct the data that the message names, or the rule in the schema"
-
-
-@dataclass(frozen=True, slots=True)
-class BadRowSummary:
-    """Counts of a refused or partly accepted input: `total`, per rule, and the first rows in input order."""
-
-    total: int = 0
-    per_rule: dict[str, int] = field(default_factory=dict)
-    sample: tuple[BadRow, ...] = ()
-    report: str | None = None
 
 
 class BadRowsError(InputError):
@@ -399,13 +315,13 @@ class SchemaFilesError(ConflictError):
 
 
 class DriftError(ConflictError):
-    """Another program committed to a table past the manifest. It stays so until `repair`, so the exit code is that of a
-    graph that must be brought in order first.
+    """Another program committed to a table past the manifest, or the manifest lacks versions that the commit log names.
+    It stays so until somebody mends it, so the exit code is that of a graph that must be brought in order first.
     """
 
     kind = "drift"
     exit_code = 5
-    way_out = "run `repair`: it says what the other program did and how to go on"
+    way_out = "run `repair`: it says what the other program did and how to go on, or which versions to put back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +379,16 @@ class IoError(StorageError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message if message.startswith("io: ") else f"io: {message}")
+
+
+class DamagedError(StorageError):
+    """An object or a manifest row of a graph is not what its place says: damaged, or written by a hand that should not.
+
+    Nothing was done by it.
+    """
+
+    kind = "damaged"
+    way_out = "put the object that the message names back from a backup, or move it away"
 
 
 class InternalError(OmnigraphError):

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 HIDDEN = "***"
 
 _USER_AND_SECRET = re.compile(r"(?<=://)[^\s/@:'\"]*:(?!\d+/)[^\s'\"@]*@")
-_USER = re.compile(r"(?<=://)[^\s/@'\"]+@")
+_USER = re.compile(r"(?<!abfss://)(?<!abfs://)(?<!wasbs://)(?<!wasb://)(?<=://)[^\s/@'\"]+@")
+"""Before the account of Azure's schemes stands the name of a container."""
 SECRET_NAME = re.compile(
     r"secret|password|passwd|token|credential|private[_-]?key|account[_-]?key|access[_-]?key(?![_-]?id)|sas[_-]?key",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ import re
 
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.storage.commits import create_branch as create_lance_branch
 from spark_omnigraph.storage.commits import drop_branch
@@ -58,6 +59,7 @@ def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
     branch = _new_name(name)
     with claimed(store, branch_claim(branch)):
         check_new_branch(store, branch, base)
+        refuse_lost(store, parse_branch(base))
         _create(store, branch, parse_branch(base))
     return branch
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from spark_omnigraph.commit.claim import claimed, fork_claim
-from spark_omnigraph.commit.lease import await_turn, covering
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.commits import create_branch, drop_branch
@@ -21,6 +22,7 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
     """
     if snapshot.branch is None:
         return
+    refuse_lost(store, snapshot.branch)  # what looks unused may have been published
     for key in sorted(tables):
         entry = snapshot.entry(key)
         if entry.branch != snapshot.branch:

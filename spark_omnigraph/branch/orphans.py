@@ -5,12 +5,13 @@ branch is gone, and branches of the commit log without one of the manifest.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.owners import find_owners
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.manifest.snapshot import damaged
 from spark_omnigraph.storage.commits import drop_branch
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -23,11 +24,20 @@ from spark_omnigraph.storage.residue import lance_branches
 class Shown:
     """What the manifest shows on all graph branches together, now and in the past.
 
-    `tables`: location → keys of tables there. `forks`: (location, Lance branch) of every version row.
+    `tables`: location → keys of tables there. `forks`: (location, Lance branch) of every version row. `damaged`: keys
+    of tables some row of which is not acted on, and why; what else belongs to those is not known.
     """
 
     tables: dict[str, frozenset[str]]
     forks: frozenset[tuple[str, str]]
+    pins: dict[str, dict[str | None, frozenset[int]]] = field(default_factory=dict)
+    """Location → Lance branch → versions that were ever published."""
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Table key → why its manifest row is not to be believed."""
+
+    def why_unknown(self, location: str) -> str | None:
+        """Why it cannot be told what of a dataset is shown; None where it can."""
+        return next((self.damaged[key] for key in self.tables.get(location, ()) if key in self.damaged), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +60,24 @@ class Orphan:
 def what_is_shown(store: GraphStore) -> Shown:
     """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all."""
     tables: dict[str, set[str]] = {}
-    forks: set[tuple[str, str]] = set()
+    pins: dict[str, dict[str | None, set[int]]] = {}
+    bad: dict[str, str] = {}
     names = store.branch_names()
     for branch in (None, *sorted(names)):
         rows = store.manifest_rows(store.manifest(branch))
         locations = _locations(rows)
+        where = f"the manifest of branch '{branch or 'main'}'"
+        bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}
         for key, location in locations.items():
             tables.setdefault(location, set()).add(key)
-        forks |= {
-            (locations[row.table_key], row.table_branch)
-            for row in rows
-            if row.kind == RowKind.VERSION and row.table_branch is not None and row.table_key in locations
-        }
+        for row in rows:
+            if row.kind == RowKind.VERSION and row.table_version is not None and row.table_key in locations:
+                lines = pins.setdefault(locations[row.table_key], {})
+                lines.setdefault(row.table_branch, set()).add(row.table_version)
+    forks = {(location, line) for location, lines in pins.items() for line in lines if line is not None}
     forks |= {(COMMITS, name) for name in names}
-    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks))
+    frozen = {place: {line: frozenset(found) for line, found in lines.items()} for place, lines in pins.items()}
+    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks), frozen, bad)
 
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:
@@ -104,12 +118,18 @@ def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | 
             return "a write is running, which may use it"
         if any(orphan.branch in {s.branch, *(pin.branch for pin in s.pins)} for s in owners.sidecars):
             return "a write on this branch awaits recovery"
-        again = find_orphans(store, orphan.location, what_is_shown(store))
+        shown = what_is_shown(store)
+        unknown = shown.why_unknown(orphan.location)
+        if unknown is not None:
+            return unknown
+        again = find_orphans(store, orphan.location, shown)
         found = next((each for each in again if each.branch == orphan.branch), None)
         if found is None:
             return "it came into use meanwhile"
         if found.newest is None or found.newest >= before:
             return "it is younger than the age limit"
+        if store.objects.links(orphan.folder):
+            return "a symbolic link is in it or leads to it"
         try:
             drop_branch(store.open_dataset(orphan.location), orphan.branch)
         except CommitFailed as failure:

@@ -1,13 +1,16 @@
-"""Date and DateTime text, one value at a time: what is accepted, and which day or millisecond it means."""
+"""Date and DateTime text, one value at a time: what is accepted, what it means, and how an instant is shown."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta, timezone
 
 MS_PER_DAY = 86_400_000
 DATE_MIN, DATE_MAX = -719_162, 2_932_896
 """Days of the years 1 to 9999: what a property stores. Only these have a text and a value in Spark and in Python."""
 INSTANT_MIN, INSTANT_MAX = DATE_MIN * MS_PER_DAY, (DATE_MAX + 1) * MS_PER_DAY - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _ZONE = r" ?(?:(?P<utc>[Zz])|(?P<sign>[+-])(?P<zone_hour>\d\d):(?P<zone_minute>\d\d))"
 _DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII)
@@ -63,6 +66,20 @@ def parse_datetime(text: str) -> int | None:
     fraction = int(((match["fraction"] or "") + "000")[:3])
     minutes = (days * 24 + hour) * 60 + minute - offset
     return (minutes * 60 + second) * 1000 + fraction
+
+
+def moment(micros: int) -> datetime:
+    """The instant of so many microseconds since the epoch, exactly, in UTC; none beyond the years 1 to 9999."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def moment_text(at: datetime) -> str:
+    """The one text of an instant: ISO 8601 in UTC to the millisecond, what is below it cut off.
+
+    >>> moment_text(moment(1_704_449_472_001_999))
+    '2024-01-05T10:11:12.001Z'
+    """
+    return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _days(match: re.Match[str]) -> int | None:

@@ -21,7 +21,8 @@ from spark_omnigraph.catalog.consistency import contradictions
 from spark_omnigraph.catalog.ir_document import IR_VERSION, Json, compact, document, pretty
 from spark_omnigraph.catalog.ir_shape import Document, Version
 from spark_omnigraph.catalog.types import Catalog, EdgeType, InterfaceType, NodeType
-from spark_omnigraph.errors import CatalogError, InternalError
+from spark_omnigraph.errors import CatalogError, DamagedError, InternalError
+from spark_omnigraph.stored import decode
 
 
 def assemble(interfaces: Iterable[InterfaceType], nodes: Iterable[NodeType], edges: Iterable[EdgeType]) -> Catalog:
@@ -52,17 +53,22 @@ def catalog_from_ir(text: str) -> Catalog:
     text that no writer of this format produces.
     """
     try:
-        version = msgspec.json.decode(text, type=Version).ir_version
+        content = text.encode()
+        version = decode(content, Version, "it").ir_version
         if version != IR_VERSION:
             raise CatalogError(f"catalog error: unsupported schema ir_version {version} (expected {IR_VERSION})")
-        read = msgspec.json.decode(text, type=Document)
+        read = decode(content, Document, "it")
         interfaces, nodes, edges = read.interface_types(), read.node_types(), read.edge_types()
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (DamagedError, msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InternalError(f"_schema.ir.json is damaged: {error}") from error
     for found in contradictions(interfaces, nodes, edges):
         raise CatalogError(f"catalog error: {found.message}")
     catalog = assemble(interfaces, nodes, edges)
-    if _hash(json.loads(text)) != catalog.ir_hash:
+    try:
+        recorded = _hash(json.loads(text))
+    except (ValueError, RecursionError) as error:  # in a member that the shape passes over
+        raise InternalError(f"_schema.ir.json is damaged: {error}") from error
+    if recorded != catalog.ir_hash:
         raise InternalError("_schema.ir.json is damaged: it is not in canonical form, or an id is not that of its name")
     return catalog
 

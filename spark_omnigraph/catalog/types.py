@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.errors import NotFoundError, TextEnum, nearest
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.words import TextEnum, nearest
 
 
 class Scalar(TextEnum):

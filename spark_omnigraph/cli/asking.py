@@ -9,7 +9,8 @@ from spark_omnigraph.cli.result_text import lines_of, write_parquet
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
-from spark_omnigraph.graph.handle import Graph, Where
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.history import Where
 
 
 def query(job: Job) -> Outcome:

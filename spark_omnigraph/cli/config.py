@@ -10,9 +10,9 @@ import msgspec
 
 from spark_omnigraph.cli import targets
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
-from spark_omnigraph.cli.values import check_characters
+from spark_omnigraph.cli.values import check_characters, shortened
 from spark_omnigraph.errors import UsageError
-from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 
 _READ = ("input", "schema", "query_file", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
@@ -47,6 +47,7 @@ class JobConfig:
     show_rows: int | None = None
     on_duplicate: OnDuplicate = OnDuplicate.LAST
     unknown_fields: UnknownFields = UnknownFields.REFUSE
+    blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     index: bool = True
     load_concurrency: int | None = None
     spark_threshold: int = 1024**3
@@ -170,9 +171,10 @@ def _parsed(option: Option, source: Source, problems: list[str]) -> list[object]
         try:
             check_characters(text)
             values.append(option.parse(text))
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             where = f" (from {source.label})" if source.label else ""
-            problems.append(f"{option.shown_name}: {error}{where}")
+            reason = f"'{shortened(text)}': {error.strerror}" if isinstance(error, OSError) else error
+            problems.append(f"{option.shown_name}: {reason}{where}")
     return values
 
 

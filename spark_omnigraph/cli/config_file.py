@@ -9,7 +9,8 @@ import yaml
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.options import COMMON, CONFIG, Option, Shape
 from spark_omnigraph.cli.values import shortened
-from spark_omnigraph.errors import UsageError, nearest
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.words import nearest
 
 LARGEST = 64 << 10
 """Bytes of a configuration file; YAML is read slowly."""

@@ -8,16 +8,15 @@ from spark_omnigraph.cli.demo import run_demo
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.reporting import counted, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.graph.create import check_root
+from spark_omnigraph.graph.create import accept_schema, check_root
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.lang.pg import compile_schema
 
 
 def init(job: Job) -> Outcome:
     """A new graph from a schema file."""
     config = job.config
     schema = read_text("--schema", config.schema)
-    catalog = compile_schema(schema)
+    catalog = accept_schema(schema)
     nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
     job.log.info("schema: %s and %s", nodes, edges)
     warnings = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from spark_omnigraph.bad_rows import BadRow
 from spark_omnigraph.cli.demo_data import (
     Cleaning,
     Converted,
@@ -18,7 +19,7 @@ from spark_omnigraph.cli.demo_data import (
     movies_database,
     schema_text,
 )
-from spark_omnigraph.errors import BadRow, BadRowsError, InternalError, UsageError
+from spark_omnigraph.errors import BadRowsError, InternalError, UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.spark.session import active_or_local, running_session

@@ -56,6 +56,7 @@ def load_options(job: Job, executor: Executor | None) -> LoadOptions:
         bad_rows=config.bad_rows,
         on_duplicate=config.on_duplicate,
         unknown_fields=config.unknown_fields,
+        blob_schemes=config.blob_schemes,
         build_indexes=config.index,
         dry_run=config.dry_run,
         progress=Progress(job.log),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import counted, say_table
 from spark_omnigraph.cli.verb import Job, Outcome
@@ -113,7 +114,7 @@ def cleanup(job: Job) -> Outcome:
                 file.write(json.dumps(item.to_dict(), ensure_ascii=False) + "\n")
     _say_cleanup(job, report, confirm)
     result = {
-        "before": report.before.isoformat(timespec="seconds"),
+        "before": moment_text(report.before),
         "objects": len(report.items),
         "bytes": report.size,
         "by_reason": {reason: {"objects": n, "bytes": size} for reason, (n, size) in report.by_reason().items()},

@@ -11,7 +11,7 @@ from enum import Enum
 
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
-from spark_omnigraph.records.mode import LoadMode, OnDuplicate, UnknownFields, bad_row_limit
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields, bad_row_limit
 
 ENV_PREFIX = "OMNIGRAPH_"
 
@@ -162,6 +162,13 @@ UNKNOWN_FIELDS = Option(
     "refuse|ignore",
     default="refuse",
 )
+SCHEMES_OF_BLOBS = Option(
+    "blob_schemes",
+    "schemes of the URIs that a blob may refer to; a reference is stored, not fetched",
+    values.blob_schemes,
+    "SCHEME,…",
+    default=",".join(REMOTE_SCHEMES),
+)
 INDEX = Option("index", "build missing indexes after the load", values.switch, default="true", shape=Shape.SWITCH)
 LOAD_CONCURRENCY = Option(
     "load_concurrency",
@@ -174,7 +181,8 @@ SPARK_THRESHOLD = Option(
     "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
 )
 LOADING = (
-    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY,
+    SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip
 
 VERSION = Option("version", "read this manifest version", values.positive, "N")

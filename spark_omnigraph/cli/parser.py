@@ -10,7 +10,8 @@ from typing import NoReturn
 from spark_omnigraph.cli.options import Option, Shape
 from spark_omnigraph.cli.values import shortened
 from spark_omnigraph.cli.verb import Verb
-from spark_omnigraph.errors import UsageError, nearest
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.words import nearest
 
 PROGRAM = "spark-omnigraph"
 EXIT_CODES = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
 
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import counted, say_table, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
@@ -22,7 +22,12 @@ def describe(job: Job) -> Outcome:
     say(f"{described['graph']}, branch {described['branch']}, manifest version {version}")
     rows = [_table_row(kind, name, table) for kind in ("nodes", "edges") for name, table in _tables(described, kind)]
     say_table(job.log, ("type", "rows", "version", "properties", "indexes"), rows)
-    return Outcome(manifest_version=version if isinstance(version, int) else None, result=described)
+    warnings = described.get("warnings", [])
+    return Outcome(
+        manifest_version=version if isinstance(version, int) else None,
+        warnings=tuple(str(each) for each in warnings) if isinstance(warnings, list) else (),
+        result=described,
+    )
 
 
 def commits(job: Job) -> Outcome:
@@ -80,14 +85,13 @@ def _write_lines(job: Job, lines: Iterable[str]) -> int:
 
 
 def _commit(commit: Commit) -> dict[str, str | int | None]:
-    created = datetime.fromtimestamp(commit.created_at / 1_000_000, timezone.utc)
     return {
         "id": commit.id,
         "branch": commit.branch or "main",
         "manifest_version": commit.manifest_version,
         "parent": commit.parent,
         "merged_parent": commit.merged_parent,
-        "created_at": created.isoformat(timespec="milliseconds"),
+        "created_at": moment_text(commit.created_at),
         "actor": commit.actor,
     }
 

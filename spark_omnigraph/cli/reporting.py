@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TextIO
 
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
-from spark_omnigraph.errors import BadRow, BadRowSummary
 from spark_omnigraph.redaction import one_line, redact, visible
 
 ROOT_LOGGER = "spark_omnigraph"
@@ -194,22 +194,24 @@ def _raw_rows(wanted: int | None) -> int:
 
 
 def _log_bad_row(log: logging.Logger, row: BadRow, with_text: bool) -> None:
-    """One event: a line of text, two with the row's own, or one JSON object."""
-    where = ".".join(part for part in (row.record_type, row.field) if part)
-    text = one_line(f"  {row.file}:{row.line}: {f'{where}: ' if where else ''}{row.rule}: {row.message}")
-    facts: dict[str, object] = {
-        "rule": str(row.rule),
-        "file": row.file,
-        "line": row.line,
-        "type": row.record_type,
-        "field": row.field,
-        "reason": row.message,
-    }
-    if with_text:
-        shown = f"{row.raw[:SHOWN_RAW]}{'…' if len(row.raw) > SHOWN_RAW else ''}"
-        text += f"\n      {one_line(shown)}"
-        facts["raw"] = shown
-    log.info("%s", text, extra={_PLAIN: True, **told("bad_row", **facts)})
+    """An event a mistake: a line of text, or one JSON object; with the last one comes the row's own text."""
+    shown = f"{row.raw[:SHOWN_RAW]}{'…' if len(row.raw) > SHOWN_RAW else ''}"
+    for number, mistake in enumerate(row.mistakes, 1):
+        where = ".".join(part for part in (row.record_type, mistake.field) if part)
+        text = one_line(f"  {row.place}: {f'{where}: ' if where else ''}{mistake.rule}: {mistake.message}")
+        facts: dict[str, object] = {
+            "rule": str(mistake.rule),
+            "file": row.file,
+            "line": row.line,
+            "id": row.id,
+            "type": row.record_type,
+            "field": mistake.field,
+            "reason": mistake.message,
+        }
+        if with_text and number == len(row.mistakes):
+            text += f"\n      {one_line(shown)}"
+            facts["raw"] = shown
+        log.info("%s", text, extra={_PLAIN: True, **told("bad_row", **facts)})
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -6,12 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_omnigraph.cli.files import whole_path
 from spark_omnigraph.engine.result import Json, QueryResult, json_values
-from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.redaction import one_line
 
 SHOWN_ROWS = 1000
@@ -32,24 +30,9 @@ def lines_of(result: QueryResult, form: str) -> Iterator[str]:
 
 def write_parquet(result: QueryResult, path: str, storage_options: Mapping[str, str] | None = None) -> None:
     """A Parquet file that appears when it is complete. BadRequestError for column names that repeat."""
-    names = result.column_names
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise BadRequestError(f"two columns are called '{repeated[0]}': give one another name with `as`")
+    result.require_distinct_names()
     with whole_path(path, storage_options) as part:
-        pq.write_table(_with_instants(result.table), part)
-
-
-def _with_instants(table: pa.Table) -> pa.Table:
-    """A DateTime as an instant: Parquet keeps only the day of a date64."""
-    fields = [f.with_type(_instant(f.type)) for f in table.schema]
-    return table.cast(pa.schema(fields))
-
-
-def _instant(of: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(of):
-        return pa.list_(_instant(of.value_type))
-    return pa.timestamp("ms", "UTC") if pa.types.is_date64(of) else of
+        pq.write_table(result.table, part)
 
 
 def _rows(result: QueryResult, most: int | None = None) -> Iterator[tuple[Json, ...]]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_omnigraph import __version__
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.reporting import safe_json
 from spark_omnigraph.cli.verb import Outcome
-from spark_omnigraph.errors import BadRowsError, BadRowSummary, OmnigraphError
+from spark_omnigraph.errors import BadRowsError, OmnigraphError
 from spark_omnigraph.redaction import redact
 
 REFUSED = 3

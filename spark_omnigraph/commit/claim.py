@@ -17,9 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
-from spark_omnigraph.errors import StorageError, WriterBusyError
+import msgspec
+
+from spark_omnigraph.commit.lease import read_lease
+from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.storage.layout import MAKING, RECOVERY
+from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
 """Seconds for which a claim is its owner's alone; the claimed steps take milliseconds."""
@@ -34,13 +38,27 @@ _PREFIX, _SUFFIX = "x_claim~", ".claim"
 
 @contextmanager
 def claimed(store: GraphStore, name: str, wait: float = WAIT) -> Iterator[None]:
-    """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds."""
+    """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds, or
+    makes the graph anew.
+    """
     path = _path(name)
     content = _take(store, path, wait)
     try:
+        refuse_remade(store)
         yield
     finally:
         _release(store, path, content)
+
+
+def refuse_remade(store: GraphStore) -> None:
+    """WriterBusyError while somebody makes the graph anew; see `making.py`. For those who have announced themselves
+    before they call this.
+    """
+    for file in store.objects.list(RECOVERY):
+        if file.startswith(MAKING):
+            lease = read_lease(store, file.removesuffix(".lease"))
+            if lease is not None and lease.is_live(time.time()):
+                raise WriterBusyError(f"'{store.root}' is being made anew by an init; try again later")
 
 
 def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:
@@ -49,7 +67,7 @@ def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:
     for file in store.objects.list(RECOVERY):
         name = file.removeprefix(_PREFIX).removesuffix(_SUFFIX)
         if file == f"{_PREFIX}{name}{_SUFFIX}" and name.startswith(beginnings):
-            content = store.objects.get(_path(name))
+            content = _read(store, _path(name))
             if content is not None and _is_abandoned(content):
                 names.append(name)
     return names
@@ -60,15 +78,15 @@ def claimed_since(store: GraphStore) -> list[float]:
     starts = []
     for file in store.objects.list(RECOVERY):
         if file.startswith(_PREFIX) and file.endswith(_SUFFIX):
-            content = store.objects.get(f"{RECOVERY}/{file}")
+            content = _read(store, f"{RECOVERY}/{file}")
             if content is not None and not _is_abandoned(content):
-                starts.append(float(json.loads(content)["expires_at"]) - TERM)
+                starts.append(_expiry(content) - TERM)
     return starts
 
 
 def is_claimed(store: GraphStore, name: str) -> bool:
     """Whether somebody holds the claim, or died with it."""
-    return store.objects.get(_path(name)) is not None
+    return _read(store, _path(name)) is not None
 
 
 def recovery_claim(operation_id: str) -> str:
@@ -98,7 +116,7 @@ def _take(store: GraphStore, path: str, wait: float) -> bytes:
         with _all_or_nothing(store, path, content):
             if store.objects.create(path, content):
                 return content
-            found = store.objects.get(path)
+            found = _read(store, path)
             if found is not None:
                 if token.encode() in found:  # ours: the answer to its creation was lost
                     return found
@@ -121,6 +139,18 @@ def _all_or_nothing(store: GraphStore, path: str, content: bytes) -> Iterator[No
         raise
 
 
+class _Body(msgspec.Struct):
+    expires_at: Instant
+
+
+def _read(store: GraphStore, path: str) -> bytes | None:
+    """Content of a claim, or None; DamagedError says what to do about something else in its place."""
+    try:
+        return store.objects.get(path)
+    except DamagedError as error:
+        raise DamagedError(f"{error.message}. Remove it: it is no claim of any writer") from error
+
+
 def _is_abandoned(content: bytes) -> bool:
     return time.time() > _end(content)
 
@@ -128,9 +158,13 @@ def _is_abandoned(content: bytes) -> bool:
 def _end(content: bytes) -> float:
     """From when on the owner counts as dead, in seconds since the epoch; at once for what is no claim."""
     try:
-        return float(json.loads(content)["expires_at"]) + SKEW
-    except (ValueError, KeyError, TypeError):
+        return _expiry(content) + SKEW
+    except DamagedError:
         return 0.0
+
+
+def _expiry(content: bytes) -> float:
+    return decode(content, _Body, "a claim").expires_at
 
 
 def _until(content: bytes | None) -> str:
@@ -143,7 +177,7 @@ def _until(content: bytes | None) -> str:
 def _release(store: GraphStore, path: str, content: bytes) -> None:
     """Removes the claim while it is certainly ours; one whose term is past may be somebody else's by now."""
     with suppress(StorageError):  # what was done under it is done; the claim runs out by itself
-        if time.time() < float(json.loads(content)["expires_at"]):
+        if time.time() < _expiry(content):
             store.objects.delete(path)
         else:
             store.objects.swap(path, content, json.dumps({"token": "released", "expires_at": 0}).encode())

@@ -16,7 +16,9 @@ from enum import Enum
 class CrashPoint(Enum):
     """Every step of every writer, in the order in which a commit passes them."""
 
+    STAGE_OPENED = "stage_opened"
     FORKED = "forked"
+    PLANNED = "planned"
     STAGED = "staged"
     CHECKED = "checked"
     BOUND = "bound"
@@ -42,6 +44,15 @@ class CrashPoint(Enum):
     RECOVERY_AUDITED = "recovery_audited"
     SETTLE_FENCED = "settle_fenced"
     SETTLE_PUT_BACK = "settle_put_back"
+    MAKING_LEASED = "making_leased"
+    MAKING_ALONE = "making_alone"
+    MAKING_SCHEMA_GONE = "making_schema_gone"
+    MAKING_MANIFEST_GONE = "making_manifest_gone"
+    MAKING_REMOVED = "making_removed"
+    MAKING_STAGES_ENDED = "making_stages_ended"
+    MAKING_SCHEMA_WRITTEN = "making_schema_written"
+    MAKING_TABLES_CREATED = "making_tables_created"
+    MAKING_CREATED = "making_created"
 
 
 class Crashed(BaseException):

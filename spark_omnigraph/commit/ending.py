@@ -11,7 +11,7 @@ from enum import Enum
 
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.sidecar import Sidecar
-from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
+from spark_omnigraph.manifest.rows import PublishFacts, RowKind, sentinel_facts
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -74,7 +74,8 @@ def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, bra
 def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
     """The ending of a write whose tables were published since it began, by whomever.
 
-    One of ours that no publish names ended without any. Other engines name none; there the versions alone count.
+    One of ours that no publish names ended without any. Other engines name none; there only confirmed versions that
+    were published prove that a write is finished. The version that a loser meant to publish may be the winner's.
     """
     version = store.snapshot(sidecar.branch).version
     while version > 0:
@@ -86,8 +87,34 @@ def find_ending(store: GraphStore, sidecar: Sidecar) -> Ending:
         if found is not None:
             return found
         version = facts.base  # what stood before the publish that this version shows
-    kind = RecoveryKind.ROLLED_BACK if sidecar.is_ours else RecoveryKind.ROLLED_FORWARD
-    return without_publish(store, sidecar, kind, sidecar.branch)
+    if sidecar.is_schema_change and not sidecar.is_ours:
+        return without_publish(store, sidecar, RecoveryKind.ROLLED_FORWARD, sidecar.branch)
+    if _is_proven(store, sidecar):
+        return without_publish(store, sidecar, RecoveryKind.ROLLED_FORWARD, sidecar.branch)
+    return _unproven(store, sidecar)
+
+
+def _is_proven(store: GraphStore, sidecar: Sidecar) -> bool:
+    """Whether the versions that a writer of another engine says it reached, one by one, were all published."""
+    if sidecar.is_ours or not sidecar.pins:
+        return False
+    rows = store.manifest_rows(store.manifest(sidecar.branch))
+    published = {(r.table_key, r.table_version, r.table_branch) for r in rows if r.kind == RowKind.VERSION}
+    return all(
+        pin.confirmed is not None
+        and pin.confirmed > pin.expected
+        and (pin.table_key, pin.confirmed, pin.branch) in published
+        for pin in sidecar.pins
+    )
+
+
+def _unproven(store: GraphStore, sidecar: Sidecar) -> Ending:
+    """The ending of a write of which nothing is known to have been published; the newest commit tells of it."""
+    snapshot, rows = store.snapshot_with_rows(sidecar.branch)
+    newest = current_head(store, sidecar.branch, snapshot.version, rows)
+    return Ending(
+        RecoveryKind.ROLLED_BACK, snapshot.version, newest or sidecar.operation_id, None, ACTOR, is_new=newest is None
+    )
 
 
 def _is_before(sidecar: Sidecar, shown: Snapshot) -> bool:

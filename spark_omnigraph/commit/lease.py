@@ -2,6 +2,10 @@
 
 A lease names an expiry that its owner's heartbeat moves forward. Others respect a live one (they wait, bounded) and
 never act on it. Expiry is compared with this machine's clock, with `SKEW` seconds in the owner's favour.
+
+A lease with a heartbeat names its process besides: who sees for certain that this process is gone need not wait for the
+expiry. That shortens the wait and nothing else, since what the dead have sent may still arrive. A stage that begins in
+one process and ends in another names none and lives by its term. What others make of leases stands in `owners.py`.
 """
 
 from __future__ import annotations
@@ -14,28 +18,30 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from types import TracebackType
 
-from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
-from spark_omnigraph.errors import RecoveryRequiredError, StorageError, WriterBusyError
+import msgspec
+
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, reach
+from spark_omnigraph.commit.process import Process, is_dead, parse_process, this_process
+from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.storage.layout import MAKING, RECOVERY
+from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
 """Seconds a lease stays valid after each heartbeat."""
 SKEW = 60.0
 """Seconds by which two machines' clocks may differ."""
-WAIT = 30.0
-"""Seconds a writer waits for another one's live lease."""
+LATE = TERM
+"""Seconds after a heartbeat from which others may count its lease as run out, should their clocks be ahead."""
 STAGE = "x_stage~"
 """How the names of leases begin that stand for a stage and not for an armed write."""
 LONG_STAGE = 24 * 3600.0
 """Seconds for which a stage counts as alive that nobody renews."""
-_POLL = 0.05
-_POLL_MAX = 1.0
+_JOINS = 20
+"""Times a process looks again at a shared stage that others change at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,13 @@ class LeaseFacts:
     owner: str
     expires_at: float
     started_at: float = 0.0
+    process: Process | None = None
 
     def is_live(self, now: float) -> bool:
-        """Whether the owner may still act, with the skew in its favour."""
-        return now < self.expires_at + SKEW
+        """Whether the owner may still act: its term is not past, with the skew in its favour, and its process is not
+        known to be gone.
+        """
+        return now < self.expires_at + SKEW and not (self.process is not None and is_dead(self.process))
 
 
 def lease_path(operation_id: str) -> str:
@@ -59,14 +68,15 @@ def lease_path(operation_id: str) -> str:
 class Lease:
     """The lease of one write: acquired before its sidecar, renewed in the background, released after it.
 
-    As a context it stops the heartbeat on the way out, whatever happened. A lease that its owner leaves behind on
-    purpose, because an error or a warning left the sidecar, is given up: recovery need not wait for its term.
+    As a context it stops the heartbeat on the way out, whatever happened. A lease that its owner leaves behind, because
+    an error, an interrupt or a warning left the sidecar, is given up: recovery need not wait for its term.
     """
 
     def __init__(self, store: GraphStore, operation_id: str) -> None:
         self._store = store
         self._path = lease_path(operation_id)
         self._owner = _here()
+        self._process: Process | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._renewed: tuple[float, float] | None = None
@@ -76,6 +86,7 @@ class Lease:
 
     def acquire(self) -> None:
         """Creates the lease object and starts the heartbeat."""
+        self._process = this_process()
         content = self._content = self._facts(TERM)
         self._renewed = _clocks()  # even if this fails, the lease may be there
         if not self._store.objects.create(self._path, content) and self._store.objects.get(self._path) != content:
@@ -88,7 +99,7 @@ class Lease:
     def release(self) -> None:
         """Stops the heartbeat and removes the lease object; the sidecar must be gone already."""
         self._halt()
-        self._store.objects.delete(self._path)
+        self._store.objects.remove(self._path)
         self._renewed = None
 
     def may_be_taken(self) -> bool:
@@ -102,7 +113,7 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._halt()
-        if self._renewed is not None and (kind is None or issubclass(kind, (Exception, KeyboardInterrupt))):
+        if self._renewed is not None and not (kind is not None and issubclass(kind, Crashed)):
             with suppress(StorageError):  # then it runs out by itself
                 self._store.objects.swap(self._path, self._content, self._facts(-SKEW))
 
@@ -132,7 +143,11 @@ class Lease:
             doubtful.clear()
 
     def _facts(self, term: float) -> bytes:
-        return _content(self._owner, self._started, time.time() + term)
+        return _content(self._owner, self._started, time.time() + term, self._process)
+
+
+_HELD: dict[str, Lease] = {}
+"""Stages of this process by name: only who renews a lease knows how late it is by both clocks."""
 
 
 @contextmanager
@@ -144,9 +159,12 @@ def staging(store: GraphStore) -> Iterator[str]:
     name = f"{STAGE}{new_ulid()}"
     with Lease(store, name) as lease:
         lease.acquire()
+        _HELD[name] = lease
         try:
+            reach(CrashPoint.STAGE_OPENED)
             yield name
         finally:
+            del _HELD[name]
             with suppress(StorageError):  # then it runs out by itself
                 lease.release()
 
@@ -156,49 +174,65 @@ def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None =
     long as it may take. The name is for `close_stage`. Processes that stage for one write give it a `shared` name; then
     the stage begins with the first of them, and has at least half of its term before it.
     """
-    name, now = f"{STAGE}{shared or new_ulid()}", time.time()
-    content = _content(_here(), now, now + term)
-    if shared is None:
-        store.objects.put(lease_path(name), content)
-    elif not store.objects.create(lease_path(name), content):
-        _join_stage(store, lease_path(name), now, term)
-    return name
+    name = f"{STAGE}{shared or new_ulid()}"
+    for _ in range(_JOINS):
+        if _join_stage(store, lease_path(name), term):
+            reach(CrashPoint.STAGE_OPENED)
+            return name
+    raise WriterBusyError(f"other processes kept changing {lease_path(name)}; try again")
 
 
-def _join_stage(store: GraphStore, path: str, now: float, term: float) -> None:
+def _join_stage(store: GraphStore, path: str, term: float) -> bool:
+    """One attempt: makes the stage, begins it anew when it ran out, or gives it time when it is of a batch that died
+    and is repeated. False when somebody else was quicker. It is never written unseen: clean-up may just remove it.
+    """
+    now = time.time()
     found = store.objects.get(path)
-    known = lease_facts(found) if found is not None else None
-    if found is None or known is None or not known.is_live(now):
-        store.objects.put(path, _content(_here(), now, now + term))
-    elif known.expires_at < now + term / 2:
-        # It is of a batch that died and is repeated. When another task is quicker, it did the same.
-        store.objects.swap(path, found, _content(_here(), known.started_at, now + term))
+    if found is None:
+        return store.objects.create(path, _content(_here(), now, now + term))
+    known = lease_facts(found)
+    if known is None or not known.is_live(now):
+        return store.objects.swap(path, found, _content(_here(), now, now + term))
+    if known.expires_at >= now + term / 2:
+        return True
+    return store.objects.swap(path, found, _content(_here(), known.started_at, now + term))
 
 
 def close_stage(store: GraphStore, name: str) -> None:
     """Ends a stage; one that ended already is fine."""
     with suppress(StorageError):  # then it runs out by itself
-        store.objects.delete(lease_path(name))
+        store.objects.remove(lease_path(name))
 
 
 def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
     """Whether one of these stages is over: what it staged may be gone. Clean-up removes the lease of a dead one before
-    it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back.
+    it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back. One
+    that this process renews is over as well when its own clocks say that the heartbeat was late; and all are while the
+    graph is made anew.
     """
-    wanted = {lease_path(stage) for stage in stages}
-    return not wanted <= {f"{RECOVERY}/{name}" for name in store.objects.list(RECOVERY)} if wanted else False
+    names = set(stages)
+    if any(name in _HELD and _HELD[name].may_be_taken() for name in names):
+        return True
+    if not names:
+        return False
+    found = store.objects.list(RECOVERY)
+    wanted = {lease_path(name) for name in names}
+    return not wanted <= {f"{RECOVERY}/{name}" for name in found} or any(name.startswith(MAKING) for name in found)
 
 
 def _is_past(then: tuple[float, float], now: tuple[float, float]) -> bool:
-    return any(late - early > TERM for late, early in zip(now, then, strict=True))
+    return any(late - early > LATE for late, early in zip(now, then, strict=True))
 
 
 def _here() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _content(owner: str, started: float, end: float) -> bytes:
-    return json.dumps({"owner": owner, "expires_at": end, "started_at": started}).encode()
+def _content(owner: str, started: float, end: float, process: Process | None = None) -> bytes:
+    facts: dict[str, object] = {"owner": owner, "expires_at": end, "started_at": started}
+    if process is not None:
+        facts["process"] = process.to_json()
+    return json.dumps(facts).encode()
 
 
 def _clocks() -> tuple[float, float]:
@@ -207,104 +241,32 @@ def _clocks() -> tuple[float, float]:
 
 
 def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
-    """Facts of a lease, or None when there is none (or it is not readable as one)."""
-    content = store.objects.get(lease_path(operation_id))
-    return lease_facts(content) if content is not None else None
+    """Facts of a lease, or None when there is none. One that is not readable as a lease counts for its term from when
+    it was written, and nobody knows since when.
+    """
+    path = lease_path(operation_id)
+    try:
+        content = store.objects.get(path)
+        facts = lease_facts(content) if content is not None else None
+        if content is None or facts is not None:
+            return facts
+    except DamagedError:
+        pass  # larger than any, or no file
+    written = store.objects.modified(path)
+    return LeaseFacts("", written.timestamp() + TERM) if written is not None else None
 
 
 def lease_facts(content: bytes) -> LeaseFacts | None:
     """Facts that a lease object states, or None when it is not readable as one."""
     try:
-        raw = json.loads(content)
-        return LeaseFacts(str(raw["owner"]), float(raw["expires_at"]), float(raw.get("started_at", 0.0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        body = decode(content, _Body, "a lease")
+    except DamagedError:
         return None
+    return LeaseFacts(body.owner, body.expires_at, body.started_at, parse_process(body.process))
 
 
-def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wait: float = WAIT) -> None:
-    """Returns once no sidecar covers these tables on this branch.
-
-    A live writer is waited for, at most `wait` seconds, then WriterBusyError. A sidecar without a live lease is an
-    interrupted write: RecoveryRequiredError.
-    """
-    deadline = time.monotonic() + wait
-    pause = _POLL
-    while True:
-        blocker = covering(store, branch, tables)
-        if blocker is None:
-            return
-        if not is_live(store, blocker):
-            raise interrupted(store, blocker)
-        if time.monotonic() >= deadline:
-            raise WriterBusyError(
-                f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds "
-                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; {until(store, blocker)}"
-            )
-        time.sleep(pause)
-        pause = min(pause * 1.5, _POLL_MAX)
-
-
-def lease_end(store: GraphStore, sidecar: Sidecar) -> float:
-    """Until when the writer counts as alive unless it renews its lease, in seconds since the epoch."""
-    lease = read_lease(store, sidecar.operation_id)
-    return (lease.expires_at if lease is not None else sidecar.started_at / 1e6 + TERM) + SKEW
-
-
-def until(store: GraphStore, sidecar: Sidecar) -> str:
-    """Until when to wait for a writer that is alive, in words for a message."""
-    end = datetime.fromtimestamp(lease_end(store, sidecar), timezone.utc)
-    return f"unless it says that it is alive, it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
-
-
-def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
-    """The error for a sidecar whose writer is gone."""
-    return RecoveryRequiredError(
-        f"an interrupted {sidecar.writer_kind} ({sidecar.operation_id}) left {store.root}/"
-        f"{sidecar_path(sidecar.name)} covering {_names(sidecar.tables)}; the graph is readable "
-        "(open with mode='r') but must be recovered before it is written: open it read-write anew, or run recover"
-    )
-
-
-def remove_orphans(store: GraphStore) -> None:
-    """Removes leases that ran out and have no sidecar."""
-    for path in lost_leases(store):
-        store.objects.delete(path)
-
-
-def lost_leases(store: GraphStore) -> list[str]:
-    """Paths of leases that ran out and have no sidecar: their writers died before arming, or after cleaning up."""
-    lost = []
-    armed = {lease_path(sidecar.operation_id) for sidecar in pending(store)}
-    for name in store.objects.list(RECOVERY):
-        path = f"{RECOVERY}/{name}"
-        if name.endswith(".lease") and path not in armed:
-            lease = read_lease(store, name.removesuffix(".lease"))
-            if lease is not None and not lease.is_live(time.time()):
-                lost.append(path)
-    return lost
-
-
-def is_live(store: GraphStore, sidecar: Sidecar) -> bool:
-    """True while the owner may still act; also when the sidecar vanished while we looked.
-
-    Writers of other engines hold no lease: theirs count as live for one term from the time that the sidecar names.
-    """
-    lease = read_lease(store, sidecar.operation_id)
-    if lease is not None:
-        return lease.is_live(time.time())
-    if not sidecar.is_ours and time.time() < sidecar.started_at / 1e6 + TERM + SKEW:
-        return True
-    return store.objects.get(sidecar_path(sidecar.name)) is None
-
-
-def covering(
-    store: GraphStore, branch: str | None, tables: frozenset[str], other_than: str | None = None
-) -> Sidecar | None:
-    """First sidecar that covers one of these tables on this branch, live or not."""
-    found = (s for s in pending(store) if s.branch == branch and s.tables & tables)
-    return next((s for s in found if s.operation_id != other_than), None)
-
-
-def _names(tables: frozenset[str]) -> str:
-    listed = sorted(tables)
-    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")
+class _Body(msgspec.Struct):
+    owner: str
+    expires_at: Instant
+    started_at: Instant = 0.0
+    process: object = None

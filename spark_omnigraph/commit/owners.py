@@ -1,18 +1,32 @@
-"""Who may still need files that nothing names: writers that are alive, and interrupted ones that await recovery."""
+"""Who is alive here: the one answer that writers, recovery, repair, clean-up and a new start of a graph go by.
+
+A writer is alive while its lease is (see `lease.py`), or, when it is another engine's and has none, for one term from
+the time that its sidecar names. A sidecar of anybody else is an interrupted write that awaits recovery; a lease of
+anybody else without a sidecar is lost.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from spark_omnigraph.commit.claim import claimed_since
-from spark_omnigraph.commit.lease import SKEW, TERM, lease_facts
-from spark_omnigraph.commit.sidecar import Sidecar, pending
+from spark_omnigraph.commit.lease import SKEW, TERM, LeaseFacts, lease_facts, lease_path, read_lease
+from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
+from spark_omnigraph.errors import DamagedError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 
+WAIT = 30.0
+"""Seconds a writer waits for another one's live lease."""
+LOST_WAIT = 1.0
+"""Seconds for which a lost lease may be locked, as by an owner that stands still while it renews it."""
 _LEASE = ".lease"
+_POLL = 0.05
+_POLL_MAX = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +51,123 @@ class Owners:
         return any(table_key in sidecar.tables for sidecar in self.sidecars)
 
 
-def find_owners(store: GraphStore) -> Owners:
-    """Everybody who has said so in `__recovery/`. RecoveryRequiredError when a sidecar there cannot be read."""
+def find_owners(store: GraphStore, apart_from: str = "") -> Owners:
+    """Everybody who has said so in `__recovery/`, but for one lease, the own. RecoveryRequiredError when a sidecar
+    there cannot be read.
+    """
     sidecars = tuple(pending(store))
-    leases = _live_leases(store)
+    now = time.time()
+    held = (facts for path, facts in _leases(store).items() if path != apart_from)
+    leases = [facts.started_at for facts in held if facts.is_live(now)]
     starts = [*leases, *claimed_since(store), *(sidecar.started_at / 1e6 for sidecar in sidecars)]
     return Owners(min(starts, default=None), len(leases), sidecars)
 
 
-def _live_leases(store: GraphStore) -> list[float]:
-    """Starts of all leases that are in force; one that cannot be read counts for its term, from the beginning."""
-    now, starts = time.time(), []
-    for each in store.objects.walk(RECOVERY):
-        content = store.objects.get(each.path) if each.path.endswith(_LEASE) else None
-        if content is not None:
-            facts = lease_facts(content)
-            if facts is None and now < each.modified.timestamp() + TERM + SKEW:
-                starts.append(0.0)
-            elif facts is not None and facts.is_live(now):
-                starts.append(facts.started_at)
-    return starts
+def is_live(store: GraphStore, sidecar: Sidecar) -> bool:
+    """True while the owner may still act; also when the sidecar vanished while we looked."""
+    lease = read_lease(store, sidecar.operation_id)
+    if lease is not None:
+        return lease.is_live(time.time())
+    if not sidecar.is_ours and time.time() < _end(sidecar, None):
+        return True
+    return store.objects.get(sidecar_path(sidecar.name)) is None
+
+
+def lease_end(store: GraphStore, sidecar: Sidecar) -> float:
+    """Until when the writer counts as alive unless it renews its lease, in seconds since the epoch."""
+    return _end(sidecar, read_lease(store, sidecar.operation_id))
+
+
+def until(store: GraphStore, sidecar: Sidecar) -> str:
+    """Until when to wait for a writer that is alive, in words for a message."""
+    end = datetime.fromtimestamp(lease_end(store, sidecar), timezone.utc)
+    return f"unless it says that it is alive, it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
+
+
+def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
+    """The error for a sidecar whose writer is gone."""
+    return RecoveryRequiredError(
+        f"an interrupted {sidecar.writer_kind} ({sidecar.operation_id}) left {store.root}/"
+        f"{sidecar_path(sidecar.name)} covering {_names(sidecar.tables)}; the graph is readable "
+        "(open with mode='r') but must be recovered before it is written: open it read-write anew, or run recover"
+    )
+
+
+def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wait: float = WAIT) -> None:
+    """Returns once no sidecar covers these tables on this branch.
+
+    A live writer is waited for, at most `wait` seconds, then WriterBusyError. A sidecar without a live lease is an
+    interrupted write: RecoveryRequiredError.
+    """
+    deadline = time.monotonic() + wait
+    pause = _POLL
+    while True:
+        blocker = covering(store, branch, tables)
+        if blocker is None:
+            return
+        if not is_live(store, blocker):
+            raise interrupted(store, blocker)
+        if time.monotonic() >= deadline:
+            raise WriterBusyError(
+                f"another writer ({blocker.writer_kind} {blocker.operation_id}) holds "
+                f"{_names(blocker.tables & tables)} for longer than {wait:g} s; {until(store, blocker)}"
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, _POLL_MAX)
+
+
+def covering(
+    store: GraphStore, branch: str | None, tables: frozenset[str], other_than: str | None = None
+) -> Sidecar | None:
+    """First sidecar that covers one of these tables on this branch, live or not."""
+    found = (s for s in pending(store) if s.branch == branch and s.tables & tables)
+    return next((s for s in found if s.operation_id != other_than), None)
+
+
+def lost_leases(store: GraphStore) -> list[str]:
+    """Paths of leases without a sidecar that nobody holds any more: their writers died before arming, or after cleaning
+    up.
+    """
+    armed, now = {lease_path(sidecar.operation_id) for sidecar in pending(store)}, time.time()
+    return [path for path, facts in _leases(store).items() if path not in armed and not facts.is_live(now)]
+
+
+def end_lease(store: GraphStore, path: str) -> bool:
+    """Removes a lease that nobody holds, as it was when it was looked at; False when it has been renewed since.
+
+    No heartbeat brings it back: on a local disk one that is under way is waited for, and seen; on an object store it
+    asks for the version that it has read, and fails. There one may also land between the look and the removal; whoever
+    renewed it finds it gone and knows that it was late. StorageError when somebody stands still while it renews the
+    lease: then that one may go on, and the lease counts.
+    """
+    try:
+        content = store.objects.get(path)
+    except DamagedError:
+        return store.objects.remove(path, wait=LOST_WAIT)
+    facts = lease_facts(content) if content is not None else None
+    if facts is not None and facts.is_live(time.time()):
+        return False
+    return content is None or store.objects.remove(path, content, LOST_WAIT)
+
+
+def remove_orphans(store: GraphStore) -> None:
+    """Removes leases that are lost. One that cannot be removed now stays for whoever comes next."""
+    for path in lost_leases(store):
+        with suppress(StorageError):
+            end_lease(store, path)
+
+
+def _leases(store: GraphStore) -> Mapping[str, LeaseFacts]:
+    """Path and facts of every lease."""
+    names = (name.removesuffix(_LEASE) for name in store.objects.list(RECOVERY) if name.endswith(_LEASE))
+    found = ((lease_path(name), read_lease(store, name)) for name in names)
+    return {path: facts for path, facts in found if facts is not None}
+
+
+def _end(sidecar: Sidecar, lease: LeaseFacts | None) -> float:
+    return (lease.expires_at if lease is not None else sidecar.started_at / 1e6 + TERM) + SKEW
+
+
+def _names(tables: frozenset[str]) -> str:
+    listed = sorted(tables)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

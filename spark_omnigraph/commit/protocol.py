@@ -27,7 +27,9 @@ from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
-from spark_omnigraph.commit.lease import Lease, await_turn, covering, has_ended
+from spark_omnigraph.commit.lease import Lease, has_ended
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.settle import settle
@@ -163,6 +165,8 @@ def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable
     """
     try:
         _refuse_schema_change(store)
+        refuse_lost(store, prepared.branch)
+        _refuse_late(store, prepared)
         version = publish(store, _publication(prepared, (), None))
     except RecoveryRequiredError as unknown:
         abandon()
@@ -234,20 +238,33 @@ def _refuse_late(store: GraphStore, prepared: PreparedCommit) -> None:
     """Refuses a write whose stage was taken for dead while it stood still: clean-up may have removed what it staged."""
     if has_ended(store, prepared.stages):
         raise ConflictError(
-            "this write stood still for so long that it was taken for dead, and what it had staged may be gone; "
-            "nothing has changed, run it again"
+            "this write stood still for so long that it was taken for dead, or the graph is being made anew by an init "
+            "(one that died is seen to by a read-write open, or by recover); what it had staged may be gone, nothing "
+            "has changed, run it again"
         )
+
+
+def _refuse_taken(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease) -> None:
+    """Refuses to land anything once this process' own clocks say that others may have taken the write for dead."""
+    if not lease.may_be_taken():
+        return
+    late = ConflictError("this write stood still for so long that it may have been taken for dead; run it again")
+    if is_claimed(store, recovery_claim(armed.prepared.identity.operation_id)):
+        raise _unknown(armed, late)
+    _act(RULES[Phase.LAND, Observation.LOST], store, armed, landed, lease)
+    raise late
 
 
 def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
     Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
-    a HEAD that is ahead of its pin.
+    a HEAD that is ahead of its pin; DriftError also when the manifest lacks publishes.
     """
     _refuse_schema_change(store)
     if schema_hash() != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
+    refuse_lost(store, prepared.branch)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
@@ -337,6 +354,7 @@ def _land_compaction(bound: BoundWrite) -> LandedTable:
 def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[LandedTable, ...]:
     landed: list[LandedTable] = []
     for bound in armed.bound:
+        _refuse_taken(store, armed, tuple(landed), lease)
         try:
             table = land(bound)
         except CommitFailed as failure:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -31,14 +32,24 @@ from spark_omnigraph.commit.ending import (
     without_publish,
 )
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
-from spark_omnigraph.commit.lease import is_live, lease_path, remove_orphans
+from spark_omnigraph.commit.lease import lease_path
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
 from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
-from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequiredError, StorageError
+from spark_omnigraph.errors import (
+    ConflictError,
+    DamagedError,
+    ExpectedVersionMismatch,
+    OmnigraphError,
+    RecoveryRequiredError,
+    SchemaFilesError,
+    StorageError,
+)
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import TableUpdate, last_transaction
+from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import (
@@ -49,7 +60,8 @@ from spark_omnigraph.storage.commit_log import (
 from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import RECOVERY, branch_path, manifest_file
+from spark_omnigraph.stored import visible
 
 _ROUNDS = 5
 """Times a recovery looks again because the writer it gave up published meanwhile."""
@@ -88,28 +100,72 @@ class Recovered:
 def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Scope.FULL) -> list[Recovered]:
     """Recovers every pending write without a live lease, in name order. Live writers are left alone.
 
-    RecoveryRequiredError names every sidecar that cannot be read or brought to an end, once all others are done.
+    Whatever stops one does not stop the others: once all are done, RecoveryRequiredError names every sidecar that
+    cannot be read or brought to an end. What stopped a single one for the moment is raised as it is.
     """
-    done = []
-    found = sidecars.look(store)
-    problems = list(found.problems)
-    if scope is Scope.FULL and not problems and not any(each.is_schema_change for each in found.sidecars):
-        reconcile(store)
-        release_lost_lock(store)
-    for sidecar in found.sidecars:
-        if not is_live(store, sidecar):
-            try:
-                result = _recover_claimed(store, sidecar, schema_hash, scope)
-            except RecoveryRequiredError as error:
-                problems.append(error.message)
-            else:
-                done += [result] if result is not None else []
-    if problems:
-        raise RecoveryRequiredError("; ".join(problems))
+    done, unreadable, problems = _recover_all(store, schema_hash, scope)
+    _raise_all([*unreadable, *problems])
     if scope is Scope.FULL:
         _sweep_claims(store)
         remove_orphans(store)
     return done
+
+
+def recover_for_writing(store: GraphStore, schema_hash: Callable[[], str], scope: Scope) -> list[Recovered]:
+    """Like `recover`, for whoever is going to write. A sidecar that can be read and not be brought to an end bars the
+    tables that it covers, for writers ask for it themselves; nobody knows what one covers that cannot be read.
+    """
+    done, unreadable, problems = _recover_all(store, schema_hash, scope)
+    kept = [each for each in problems if isinstance(each, _KeptError)]
+    _raise_all([*unreadable, *(each for each in problems if each not in kept)])
+    if scope is Scope.FULL and not kept:
+        _sweep_claims(store)
+        remove_orphans(store)
+    return done
+
+
+def _recover_all(
+    store: GraphStore, schema_hash: Callable[[], str], scope: Scope
+) -> tuple[list[Recovered], list[OmnigraphError], list[OmnigraphError]]:
+    """What was recovered, which sidecars cannot be read, and what stopped others."""
+    done: list[Recovered] = []
+    found = sidecars.look(store)
+    problems: list[OmnigraphError] = []
+    if scope is Scope.FULL and not found.problems and not any(each.is_schema_change for each in found.sidecars):
+        try:
+            reconcile(store)
+            release_lost_lock(store)
+        except OmnigraphError as error:
+            problems.append(error)
+    for sidecar in found.sidecars:
+        try:
+            result = None if is_live(store, sidecar) else _recover_claimed(store, sidecar, schema_hash, scope)
+        except OmnigraphError as error:
+            problems.append(_KeptError.of(store, sidecar, error))
+        else:
+            done += [result] if result is not None else []
+    return done, [RecoveryRequiredError(each) for each in found.problems], problems
+
+
+class _KeptError(RecoveryRequiredError):
+    """A sidecar that can be read and not be brought to an end."""
+
+    @classmethod
+    def of(cls, store: GraphStore, sidecar: Sidecar, error: OmnigraphError) -> OmnigraphError:
+        """What stopped the recovery of a sidecar, with its name. What another try may well get over stays as it is."""
+        if isinstance(error, (ConflictError, StorageError)) and not isinstance(error, (DamagedError, SchemaFilesError)):
+            return error
+        place = sidecars.sidecar_path(sidecar.name)
+        if place in error.message:
+            return cls(error.message)
+        return cls(f"sidecar {store.root}/{place} was kept, and its tables were left as they are: {error.message}")
+
+
+def _raise_all(errors: Sequence[OmnigraphError]) -> None:
+    if len(errors) == 1 and not isinstance(errors[0], _KeptError):
+        raise errors[0]
+    if errors:
+        raise RecoveryRequiredError("; ".join(each.message for each in errors))
 
 
 def _sweep_claims(store: GraphStore) -> None:
@@ -147,6 +203,8 @@ class _Recovery:
         self._schema_hash = schema_hash
         self._token = new_ulid()
         self._change = SchemaChange(store, sidecar) if sidecar.is_schema_change else None
+        self._pins = sidecar.pins
+        self._is_partial = False
 
     def run(self, scope: Scope) -> Recovered | None:
         """Carries the write to an end, or returns None when this scope may not."""
@@ -155,7 +213,9 @@ class _Recovery:
             return self._discard_orphan()
         if self._change is not None and scope is Scope.FORWARD_ONLY:
             return None
-        self._refuse_missing()
+        refuse_lost(self._store, branch)
+        if self._is_without_tables(self._store.snapshot(branch)):
+            return self._close(without_publish(self._store, self._sidecar, RecoveryKind.ROLLED_BACK, branch), ())
         for attempt in range(_ROUNDS):
             if attempt and self._is_gone():
                 break
@@ -179,18 +239,57 @@ class _Recovery:
         self._leave()
         return None
 
-    def _refuse_missing(self) -> None:
+    def _is_without_tables(self, snapshot: Snapshot) -> bool:
+        """Whether the write cannot have left anything: its tables were dropped, or never forked for its branch.
+
+        RecoveryRequiredError for tables that the graph does not have, or has elsewhere: nothing is moved then.
+        """
+        if not self._sidecar.pins:
+            return False
+        if all(self._is_dropped(pin, snapshot) for pin in self._sidecar.pins):
+            return True
         for pin in self._sidecar.pins:
-            if not self._store.objects.has_prefix(f"{self._path(pin)}/_versions"):
-                raise RecoveryRequiredError(
-                    f"{self._where()} covers '{pin.table_key}' at '{pin.path}', but the graph has no dataset "
-                    f"{self._path(pin)}; put it back, or move the sidecar away when it belongs to another graph"
-                )
+            self._refuse_missing(pin)
+            self._refuse_stranger(pin, snapshot)
+        self._pins = tuple(pin for pin in self._sidecar.pins if self._exists(self._path(pin)))
+        self._is_partial = self._pins != self._sidecar.pins
+        return not self._pins
+
+    def _is_dropped(self, pin: SidecarPin, snapshot: Snapshot) -> bool:
+        if pin.table_key in snapshot.entries:
+            return False
+        rows = self._store.manifest_rows(self._store.manifest(self._sidecar.branch))
+        return any(row.kind == RowKind.TOMBSTONE and row.table_key == pin.table_key for row in rows)
+
+    def _refuse_missing(self, pin: SidecarPin) -> None:
+        if not self._exists(pin.location):
+            raise RecoveryRequiredError(
+                f"{self._where()} covers '{visible(pin.table_key)}' at '{visible(pin.path)}', but the graph has no "
+                f"dataset {pin.location}; put it back, or move the sidecar away when it belongs to another graph"
+            )
+
+    def _refuse_stranger(self, pin: SidecarPin, snapshot: Snapshot) -> None:
+        entry, what = snapshot.entries.get(pin.table_key), f"'{visible(pin.table_key)}' at {pin.location}"
+        if entry is None:
+            why = f"{what}, a table that branch '{snapshot.branch or 'main'}' of the graph does not show"
+        elif entry.location != pin.location:
+            why = f"{what}, but the graph keeps that table at {entry.location}"
+        elif pin.branch != snapshot.branch:
+            why = f"{what} on branch '{pin.branch or 'main'}', while its write is one of '{snapshot.branch or 'main'}'"
+        else:
+            return
+        raise RecoveryRequiredError(
+            f"{self._where()} covers {why}. Nothing was moved; when the sidecar belongs to another graph or to a type "
+            f"that is gone, move it out of {RECOVERY}/"
+        )
+
+    def _exists(self, path: str) -> bool:
+        return self._store.objects.has_prefix(f"{path}/_versions")
 
     def _contents(self, snapshot: Snapshot) -> dict[str, int]:
         return {
             pin.table_key: content_version(self._store.open_dataset(self._path(pin)), snapshot.pin(pin.table_key))
-            for pin in self._sidecar.pins
+            for pin in self._pins
         }
 
     def _is_gone(self) -> bool:
@@ -198,13 +297,13 @@ class _Recovery:
 
     def _leave(self) -> None:
         """Somebody else brought the write to its end while this process stood still: only our own traces are left."""
-        for pin in self._sidecar.pins:
+        for pin in self._pins:
             settle(self._store, self._sidecar.branch, pin.table_key)
 
     def _finish(self, snapshot: Snapshot) -> Recovered:
         """Fences all tables, decides on what they then hold, and publishes."""
         fenced: dict[str, FencedTable] = {}
-        for pin in self._sidecar.pins:
+        for pin in self._pins:
             path = self._path(pin)
             fenced[pin.table_key] = fence(self._store, path, snapshot.pin(pin.table_key), self._token)
             reach(CrashPoint.RECOVERY_FENCED_FIRST)
@@ -228,7 +327,7 @@ class _Recovery:
                 pin.expected if forward else contents[pin.table_key],
                 fenced[pin.table_key].head if forward else snapshot.pin(pin.table_key),
             )
-            for pin in self._sidecar.pins
+            for pin in self._pins
             if forward or contents[pin.table_key] != snapshot.pin(pin.table_key)
         )
         return self._close(ending, outcomes)
@@ -241,11 +340,11 @@ class _Recovery:
 
     def _decide(self, snapshot: Snapshot, contents: Mapping[str, int]) -> Decision:
         mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
-        states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._sidecar.pins]
+        states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._pins]
         decision = decide(states, mode)
         if self._change is not None and decision is not Decision.ABORT:
             decision = self._decide_schema(self._change, snapshot, decision)
-        if decision is Decision.ROLL_FORWARD and not self._expectations_hold(snapshot):
+        if decision is Decision.ROLL_FORWARD and (self._is_partial or not self._expectations_hold(snapshot)):
             return Decision.ROLL_BACK
         all_published = all(classify(s, mode) is PinClass.NO_MOVEMENT and s.pin > s.expected for s in states)
         return Decision.STALE if states and all_published else decision
@@ -296,8 +395,8 @@ class _Recovery:
 
     def _publish(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable], kind: RecoveryKind) -> Ending:
         sidecar = self._sidecar
-        updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in sidecar.pins)
-        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in sidecar.pins}
+        updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in self._pins)
+        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._pins}
         if kind is RecoveryKind.ROLLED_FORWARD:
             expectations |= sidecar.reads or {}
         schema = SchemaRows()
@@ -319,13 +418,15 @@ class _Recovery:
 
     def _stale(self, snapshot: Snapshot) -> Recovered:
         """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""
-        for pin in self._sidecar.pins:
+        for pin in self._pins:
             settle(self._store, self._sidecar.branch, pin.table_key, self._sidecar.operation_id)
         ending = find_ending(self._store, self._sidecar)
         if self._change is not None:
             shown = ending.kind is RecoveryKind.ROLLED_FORWARD and self._change.is_shown(snapshot)
             self._see_to_schema(shown)
-        outcomes = tuple(TableOutcome(p.table_key, p.expected, snapshot.pin(p.table_key)) for p in self._sidecar.pins)
+        known = self._sidecar.is_ours or ending.kind is RecoveryKind.ROLLED_FORWARD
+        pins = self._pins if known else ()
+        outcomes = tuple(TableOutcome(p.table_key, p.expected, snapshot.pin(p.table_key)) for p in pins)
         return self._close(ending, outcomes)
 
     def _discard_orphan(self) -> Recovered:
@@ -360,13 +461,13 @@ class _Recovery:
         audit_recovery(location, audit)
         reach(CrashPoint.RECOVERY_AUDITED)
         sidecars.disarm(self._store, sidecar.name)
-        self._store.objects.delete(lease_path(sidecar.operation_id))
+        with suppress(StorageError):  # without its sidecar it is a lost one, which is swept
+            self._store.objects.remove(lease_path(sidecar.operation_id), wait=LOST_WAIT)
         return Recovered(sidecar.operation_id, sidecar.writer_kind, kind, branch, ending.manifest_version, outcomes)
 
     def _path(self, pin: SidecarPin) -> str:
-        """Path of the dataset below the root. Sidecars name it by URI, which does not survive a move of the graph."""
-        location = "/".join(pin.path.rstrip("/").rsplit("/", 2)[-2:])
-        return branch_path(location, pin.branch)
+        """Path below the root of what physically holds the table."""
+        return branch_path(pin.location, pin.branch)
 
     def _where(self) -> str:
         return f"sidecar {self._store.root}/{sidecars.sidecar_path(self._sidecar.name)}"

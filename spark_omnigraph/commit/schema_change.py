@@ -8,18 +8,19 @@ would name staged files first and decide then, and could so leave a new schema b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from urllib.parse import unquote
 
+import msgspec
+
 from spark_omnigraph.catalog.ir import catalog_from_ir
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.lease import SKEW, TERM
 from spark_omnigraph.commit.sidecar import Registration, Sidecar
-from spark_omnigraph.errors import OmnigraphError, SchemaFilesError
+from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -36,6 +37,7 @@ from spark_omnigraph.storage.layout import (
     branch_path,
     manifest_file,
 )
+from spark_omnigraph.stored import decode
 
 STAGED = ".staging"
 LOCK_TERM = 600.0
@@ -173,7 +175,13 @@ def _unlock(store: GraphStore) -> None:
 
 def _catalog(store: GraphStore, name: str) -> Catalog:
     content = store.objects.get(name)
-    return compile_stored_schema((content or b"").decode())
+    try:
+        return compile_stored_schema((content or b"").decode())
+    except UnicodeDecodeError as error:
+        raise SchemaFilesError(
+            f"{name} of '{store.root}' is not UTF-8 text (byte {error.start + 1}); put back the right one, or remove "
+            f"what ends in '{STAGED}' to keep the schema"
+        ) from error
 
 
 def _keys(catalog: Catalog) -> set[str]:
@@ -195,9 +203,13 @@ def _discard(store: GraphStore) -> None:
 
 def _hash_of(state: bytes) -> str | None:
     try:
-        return str(json.loads(state)["schema_ir_hash"])
-    except (ValueError, KeyError, TypeError):
+        return decode(state, _State, SCHEMA_STATE).schema_ir_hash
+    except DamagedError:
         return None
+
+
+class _State(msgspec.Struct):
+    schema_ir_hash: str
 
 
 def _unclear(store: GraphStore, staged: Iterable[str], why: str) -> SchemaFilesError:

@@ -13,7 +13,8 @@ from spark_omnigraph.commit.claim import SETTLING, claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import ACTOR
 from spark_omnigraph.commit.fence import fence, is_ours_above, put_back
-from spark_omnigraph.commit.lease import covering
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.rows import TableUpdate
@@ -43,6 +44,7 @@ def settle(store: GraphStore, branch: str | None, table_key: str, operation_id: 
     """
     if _adrift(store, branch, table_key, operation_id) is None:
         return False
+    refuse_lost(store, branch)  # what stands above the pin may have been published
     with claimed(store, f"{SETTLING}{table_key.replace(':', '~')}~{(branch or 'main').replace('/', '~')}"):
         for _ in range(_ATTEMPTS):
             entry = _adrift(store, branch, table_key, operation_id)

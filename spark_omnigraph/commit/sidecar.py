@@ -9,17 +9,24 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from spark_omnigraph.commit.plan import PreparedCommit
-from spark_omnigraph.errors import ConflictError, InternalError, RecoveryRequiredError
+from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
+from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path, visible
 
 SIDECAR_VERSION = 2
-_OPERATION_ID = re.compile(r"[0-9A-Za-z._-]+")
+_OPERATION_ID = re.compile(r"[0-9A-Za-z._-]{1,128}")
+_STARTED_AT = re.compile(r"[0-9]{1,17}")
+"""Microseconds since the epoch, up to the year 5138."""
+_WAY_OUT = f"It is kept; if no engine wrote it, move it out of {RECOVERY}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,11 @@ class SidecarPin:
     post: int
     confirmed: int | None
     branch: str | None
+
+    @property
+    def location(self) -> str:
+        """Path of the dataset below the root, whatever the root was called: a URI does not survive a move."""
+        return "/".join(self.path.rstrip("/").rsplit("/", 2)[-2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +132,10 @@ def confirm(store: GraphStore, operation_id: str, versions: Mapping[str, int]) -
     path = sidecar_path(operation_id)
     content = store.objects.get(path)
     if content is not None:
-        raw = json.loads(content)
-        keys = {pin["table_key"] for pin in raw["tables"]}
+        keys = {pin.table_key for pin in _parsed(store, operation_id, content).pins}
         if keys != set(versions):
             raise InternalError(f"{path} covers {sorted(keys)}, but {sorted(versions)} were confirmed")
+        raw = decode(content, dict[str, Any], path)
         for pin in raw["tables"]:
             pin["confirmed_version"] = versions[pin["table_key"]]
         confirmed = json.dumps(raw, indent=2, ensure_ascii=False).encode()
@@ -163,91 +175,142 @@ def pending(store: GraphStore) -> list[Sidecar]:
 
 
 def read(store: GraphStore, name: str) -> Sidecar | None:
-    """One sidecar, or None when it is not there (any more)."""
-    content = store.objects.get(sidecar_path(name))
-    if content is None:
-        return None
-    where = f"{store.root}/{sidecar_path(name)}"
-    way_out = f"It was kept; if no engine wrote it, move it out of {RECOVERY}/"
+    """One sidecar, or None when it is not there (any more). RecoveryRequiredError, which names it, for one that is
+    newer or cannot be read.
+    """
     try:
-        raw = json.loads(content)
-        version = int(raw["schema_version"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise RecoveryRequiredError(f"sidecar {where} cannot be read ({error}). {way_out}") from error
-    if version > SIDECAR_VERSION:
-        raise RecoveryRequiredError(
-            f"sidecar {where} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
-        )
-    try:
-        return _parse(name, version, raw)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecoveryRequiredError(f"sidecar {where} lacks or garbles {error}. {way_out}") from error
+        content = store.objects.get(sidecar_path(name))
+    except DamagedError as error:
+        raise RecoveryRequiredError(f"{error.message.removeprefix('storage: ')}. {_WAY_OUT}") from error
+    return None if content is None else _parsed(store, name, content)
 
 
-def _parse(name: str, version: int, raw: Mapping[str, object]) -> Sidecar:
-    reads = raw.get("x_read_expectations")
-    operation_id = str(raw.get("operation_id", name))
+def _parsed(store: GraphStore, name: str, content: bytes) -> Sidecar:
+    what = f"sidecar {store.root}/{sidecar_path(name)}"
+    try:
+        version = decode(content, _Version, what, _WAY_OUT).schema_version
+        if version > SIDECAR_VERSION:
+            raise RecoveryRequiredError(
+                f"{what} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
+            )
+        return _sidecar(name, decode(content, _Body, what, _WAY_OUT))
+    except DamagedError as error:
+        raise RecoveryRequiredError(error.message) from error
+    except _Refused as error:
+        raise RecoveryRequiredError(f"{what} cannot be used: {error}. {_WAY_OUT}") from error
+
+
+class _Refused(Exception):  # noqa: N818 - a reason on its way to the error that names the file
+    """Why a sidecar of the right shape is not acted on."""
+
+
+class _Version(msgspec.Struct):
+    schema_version: Count
+
+
+class _PinBody(msgspec.Struct):
+    table_key: str
+    table_path: str
+    expected_version: Count
+    post_commit_pin: Count
+    confirmed_version: Count | None = None
+    table_branch: str | None = None
+
+
+class _RegistrationBody(msgspec.Struct):
+    table_key: str
+    table_path: str
+    table_branch: str | None = None
+
+
+class _TombstoneBody(msgspec.Struct):
+    table_key: str
+    tombstone_version: Count
+
+
+class _TransactionBody(msgspec.Struct):
+    app_id: str
+    version: Count
+
+
+class _Body(msgspec.Struct):
+    """Members of a sidecar; those that begin with `x_` are ours."""
+
+    schema_version: Count
+    started_at: str | Count
+    branch: str | None
+    writer_kind: str
+    tables: list[_PinBody]
+    operation_id: str | None = None
+    actor_id: str | None = None
+    merge_source_commit_id: str | None = None
+    additional_registrations: list[_RegistrationBody] | None = None
+    tombstones: list[_TombstoneBody] | None = None
+    x_commit_id: str | None = None
+    x_schema_ir_hash: str | None = None
+    x_read_expectations: dict[str, Count] | None = None
+    x_transaction: _TransactionBody | None = None
+
+
+def _sidecar(name: str, body: _Body) -> Sidecar:
+    operation_id = name if body.operation_id is None else body.operation_id
     if not _OPERATION_ID.fullmatch(operation_id):
-        raise ValueError("operation_id")
+        raise _Refused(f"'{visible(operation_id)}' is no operation_id")
+    _require(body.branch, refuse_branch, "branch")
+    if len({pin.table_key for pin in body.tables}) < len(body.tables):
+        raise _Refused("a table is named twice")
+    transaction = body.x_transaction
     return Sidecar(
         name=name,
         operation_id=operation_id,
-        version=version,
-        started_at=int(str(raw["started_at"])),
-        branch=_text(raw["branch"]),
-        actor=_text(raw.get("actor_id")),
-        writer_kind=str(raw["writer_kind"]),
-        pins=tuple(_pin(pin) for pin in _records(raw["tables"])),
-        merge_source=_text(raw.get("merge_source_commit_id")),
-        registrations=tuple(_registration(each) for each in _records(raw.get("additional_registrations"))),
-        tombstones=tuple(
-            Tombstone(str(each["table_key"]), int(str(each["tombstone_version"])))
-            for each in _records(raw.get("tombstones"))
-        ),
-        commit_id=_text(raw.get("x_commit_id")),
-        schema_hash=_text(raw.get("x_schema_ir_hash")),
-        reads={str(k): int(v) for k, v in reads.items()} if isinstance(reads, dict) else None,
-        transaction=_transaction(raw.get("x_transaction")),
+        version=body.schema_version,
+        started_at=_microseconds(body.started_at),
+        branch=body.branch,
+        actor=body.actor_id,
+        writer_kind=body.writer_kind,
+        pins=tuple(_pin(pin) for pin in body.tables),
+        merge_source=body.merge_source_commit_id,
+        registrations=tuple(_registration(each) for each in body.additional_registrations or ()),
+        tombstones=tuple(Tombstone(each.table_key, each.tombstone_version) for each in body.tombstones or ()),
+        commit_id=body.x_commit_id,
+        schema_hash=body.x_schema_ir_hash,
+        reads=body.x_read_expectations,
+        transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
     )
 
 
-def _transaction(raw: object) -> Transaction | None:
-    if raw is None:
-        return None
-    if not isinstance(raw, dict):
-        raise TypeError("x_transaction")
-    return Transaction(str(raw["app_id"]), int(raw["version"]))
+def _require(value: str | None, refuse: Callable[[str], str | None], member: str) -> None:
+    why = None if value is None else refuse(value)
+    if why is not None:
+        raise _Refused(f"{member}: {why}")
 
 
-def _pin(raw: Mapping[str, object]) -> SidecarPin:
-    confirmed = raw.get("confirmed_version")
-    return SidecarPin(
-        str(raw["table_key"]),
-        str(raw["table_path"]),
-        int(str(raw["expected_version"])),
-        int(str(raw["post_commit_pin"])),
-        int(str(confirmed)) if confirmed is not None else None,
-        _text(raw.get("table_branch")),
+def _microseconds(started_at: str | int) -> int:
+    text = str(started_at)
+    if not _STARTED_AT.fullmatch(text):
+        raise _Refused(f"started_at '{visible(text)}' is no number of microseconds")
+    return int(text)
+
+
+def _pin(body: _PinBody) -> SidecarPin:
+    pin = SidecarPin(
+        body.table_key,
+        body.table_path,
+        body.expected_version,
+        body.post_commit_pin,
+        body.confirmed_version,
+        body.table_branch,
     )
+    _require(pin.location, refuse_path, f"table_path of '{visible(pin.table_key)}'")
+    _require(pin.branch, refuse_branch, f"table_branch of '{visible(pin.table_key)}'")
+    return pin
 
 
-def _registration(raw: Mapping[str, object]) -> Registration:
-    path = str(raw["table_path"]).strip("/")
-    if ".." in path.split("/"):
-        raise ValueError("table_path")
-    return Registration(str(raw["table_key"]), path, _text(raw.get("table_branch")))
-
-
-def _records(value: object) -> list[Mapping[str, object]]:
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise TypeError("a list of objects")
-    return value
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _registration(body: _RegistrationBody) -> Registration:
+    path = body.table_path.strip("/")
+    _require(path, refuse_path, f"table_path of '{visible(body.table_key)}'")
+    _require(body.table_branch, refuse_branch, f"table_branch of '{visible(body.table_key)}'")
+    return Registration(body.table_key, path, body.table_branch)
 
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:

@@ -17,8 +17,9 @@ from spark_omnigraph.engine.sets import Numbers, in_sorted, is_range, numbered, 
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
-from spark_omnigraph.errors import InternalError, TextEnum
+from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import IDENTITY, Connect, Direction, Expand, Hops
+from spark_omnigraph.words import TextEnum
 
 SMALL = 512
 """Nodes from which a walk by look-ups may go on; each look-up of a batch costs some milliseconds."""

@@ -1,4 +1,4 @@
-"""What a query returns, as an Arrow table, as Python values, and as JSON."""
+"""What a query returns: as an Arrow table or stream, for pandas and polars, as Python values, and as JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import ResultColumn
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Json = str | int | float | bool | None | list["Json"]
 
@@ -19,7 +27,11 @@ _RUN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """Rows of a read query; column names may repeat. `branch` and `manifest_version` say which state was read."""
+    """Rows of a read query; column names may repeat. `branch` and `manifest_version` say which state was read.
+
+    Iteration yields dictionaries, as `to_pylist`. Whatever takes Arrow streams takes a result: `pyarrow.table(result)`,
+    `polars.DataFrame(result)`, a DuckDB query that names its variable.
+    """
 
     name: str
     columns: tuple[ResultColumn, ...]
@@ -36,8 +48,39 @@ class QueryResult:
         return [column.name for column in self.columns]
 
     def to_arrow(self) -> pa.Table:
-        """The rows with the types in which they are stored (a DateTime is a date64)."""
+        """The rows with the types in which they are stored, a DateTime as `timestamp[ms, UTC]`."""
         return self.table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas frame: a DateTime is `datetime64[ms, UTC]`, which holds all years; a Date an object.
+
+        BadRequestError when pandas is not installed.
+        """
+        _require("pandas")
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars frame: a DateTime is `Datetime("ms", "UTC")`.
+
+        BadRequestError when polars is not installed, or when column names repeat, which polars refuses.
+        """
+        polars = _require("polars")
+        self.require_distinct_names()
+        return polars.from_arrow(self.table)
+
+    def require_distinct_names(self) -> None:
+        """BadRequestError for column names that repeat."""
+        names = self.column_names
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise BadRequestError(f"two columns are called '{repeated[0]}': give one another name with `as`")
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as an Arrow stream, by the PyCapsule protocol; types as in `to_arrow`."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[dict[str, Json]]:
+        return self.rows()
 
     def to_pylist(self) -> list[dict[str, Json]]:
         """The rows as JSON values: 64-bit integers exact, dates and times as text, NaN and infinities as text.
@@ -70,10 +113,17 @@ class QueryResult:
         return self.row_count
 
 
+def _require(package: str) -> ModuleType:
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        raise BadRequestError(f"to_{package}() needs the package '{package}': install it, or use to_arrow()") from error
+
+
 def json_values(column: pa.ChunkedArray | pa.Array) -> list[Json]:
     """Values of a column as JSON has them."""
     of = column.type
-    if pa.types.is_date(of):
+    if pa.types.is_date(of) or pa.types.is_timestamp(of):
         return _dates(column)
     if pa.types.is_list(of) or pa.types.is_fixed_size_list(of):
         return _lists(column)

@@ -39,13 +39,15 @@ from spark_omnigraph.lang.gq.plan import (
     SortKey,
     SortResult,
 )
-from spark_omnigraph.records.arrow_schema import property_type
+from spark_omnigraph.records.arrow_schema import shown_type
 
 
 def run_plan(plan: Plan, source: EngineSource, strategy: Strategy = Strategy.BY_COST) -> pa.Table:
-    """The rows of a plan whose parameters are bound. Columns have the plan's names, which may repeat, and types."""
+    """The rows of a plan whose parameters are bound. Columns have the plan's names, which may repeat, and the
+    types in which values leave (`shown_type`).
+    """
     columns = _Run(source, strategy).result(plan.root)
-    arrays = [array.cast(property_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
+    arrays = [array.cast(shown_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
     schema = pa.schema([pa.field(c.name, a.type) for c, a in zip(plan.columns, arrays, strict=True)])
     return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.errors import BadRequestError, TextEnum, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.scan import pin
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.changes import RowChanges, read_rows, row_changes
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.scan import PinnedTable, column_names
+from spark_omnigraph.words import TextEnum, nearest
 
 
 class Operation(TextEnum):

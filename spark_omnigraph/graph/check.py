@@ -6,9 +6,9 @@ endpoints, cardinality. Rows found bad are dropped from the staged tables and re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 
@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
-from spark_omnigraph.errors import ConstraintError, InternalError, Rule
+from spark_omnigraph.errors import ConstraintError, InternalError
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.staged_table import Rows, RowsToCheck
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
@@ -43,13 +44,19 @@ _RETURNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Rows of one table that break one rule; `message(i)` is the text for `rows[i]`."""
+    """Rows of one table that break one rule; `message(i)` is the text for `rows[i]`.
+
+    `holders`, where there are some, are the rows of the table that were there first, one for each of `rows`. `ids` are
+    those of all rows of the table, None where the input gives none.
+    """
 
     table_key: str
     field: str | None
     rule: Rule
     rows: Rows
     message: Callable[[int], str]
+    holders: Rows | None = None
+    ids: pa.ChunkedArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class LoadChecker:
         entity = self._entity(table)
         found = self._check_ids(table, entity)
         passes = 0
-        while more := self._check_rules(table, entity, mentioned):
+        while more := self._check_rules(table, entity, mentioned, () if passes else found):
             found += more
             if self._mode is not LoadMode.MERGE:
                 break
@@ -119,13 +126,17 @@ class LoadChecker:
             table.load(["id"])
         return found
 
-    def _check_rules(self, table: RowsToCheck, entity: EntityType, mentioned: frozenset[str]) -> list[Finding]:
+    def _check_rules(
+        self, table: RowsToCheck, entity: EntityType, mentioned: frozenset[str], refused: Sequence[Finding]
+    ) -> list[Finding]:
+        """Findings of one pass. Of rows that were refused just before, the ends are looked at too."""
         found: list[Finding] = []
         for unique in unique_probes(entity):
             if table.changed is None or table.changed.intersection(unique.columns):
-                found += self._check_unique(table, unique)
+                found += self._check_unique(table, unique, found)
         if isinstance(entity, EdgeType):
-            found += self._check_endpoints(table, endpoint_probes(entity), mentioned)
+            looked_at = _with_refused(table, [*refused, *found])
+            found += self._check_endpoints(table, endpoint_probes(entity), mentioned, looked_at)
             for cardinality in cardinality_probes(entity):
                 found += self._check_cardinality(table, entity, cardinality)
         return found
@@ -142,7 +153,7 @@ class LoadChecker:
         ids = table.column("id")
         if all_distinct(ids):
             return []
-        later = _repeats([ids], table, keep_last=self._last_wins)
+        later, holders = _repeats([ids], table, keep_last=self._last_wins)
         if self._last_wins:
             table.drop(later)
             self._superseded[table.table_key] = later
@@ -154,7 +165,7 @@ class LoadChecker:
             value = ids[int(later[i])].as_py()
             return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
 
-        return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message), table)
+        return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message, holders), table)
 
     def _bring_back(self, table: RowsToCheck, refused: list[Finding]) -> None:
         """Takes, for each refused row, the last record that it superseded."""
@@ -172,12 +183,18 @@ class LoadChecker:
         table.take_back(chosen)
         self._superseded[table.table_key] = np.setdiff1d(superseded, chosen)
 
-    def _check_unique(self, table: RowsToCheck, probe: UniqueProbe) -> list[Finding]:
+    def _check_unique(self, table: RowsToCheck, probe: UniqueProbe, before: Sequence[Finding]) -> list[Finding]:
+        """Findings of one constraint. Rows that another one refused hold no value, but may want one that is held."""
         table.load(["id", *probe.columns])
         columns = [one_zero(table.column(name)) for name in probe.columns]
-        later = _repeats(columns, table, keep_last=False)
-        repeated = _found(self._unique_finding(table, probe, later, f"an earlier {table.unit}"), table)
-        taken = self._held_by_stored(table, probe)
+        later, holders = _repeats(columns, table, keep_last=False)
+        earlier = self._unique_finding(table, probe, later, f"an earlier {table.unit}")
+        repeated = _found(replace(earlier, holders=holders), table)
+        again, kept = _held_by_live(columns, table, before)
+        if len(again):
+            wanting = self._unique_finding(table, probe, again, f"an earlier {table.unit}")
+            repeated += _found(replace(wanting, holders=kept), table)
+        taken = self._held_by_stored(table, probe, np.flatnonzero(_with_refused(table, before)))
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
     def _unique_finding(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
@@ -191,15 +208,14 @@ class LoadChecker:
 
         return Finding(table.table_key, probe.columns[0], Rule.UNIQUE, rows, message)
 
-    def _held_by_stored(self, table: RowsToCheck, probe: UniqueProbe) -> Rows:
-        """Rows whose tuple a stored row holds that this load does not replace."""
+    def _held_by_stored(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows) -> Rows:
+        """Those of the rows whose tuple a stored row holds that this load does not replace."""
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return np.empty(0, dtype=np.int64)
         names = list(probe.columns)
         keys = [f"c{i}" for i in range(len(names))]  # a property may be called `row`
-        live = np.flatnonzero(~table.dropped)
-        values = pa.table({n: one_zero(table.column(n).take(pa.array(live))) for n in names})
-        new = values.rename_columns(keys).append_column("row", pa.array(live))
+        values = pa.table({n: one_zero(table.column(n).take(pa.array(rows))) for n in names})
+        new = values.rename_columns(keys).append_column("row", pa.array(rows))
         replaced = _live_ids(table)
         hits = [pa.table({"row": pa.array([], pa.int64()), "id": pa.array([], pa.string())})]
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
@@ -214,7 +230,11 @@ class LoadChecker:
         return found[np.argsort(table.input_rank[found])] if len(found) else found
 
     def _check_endpoints(
-        self, table: RowsToCheck, probes: tuple[EndpointProbe, ...], mentioned: frozenset[str]
+        self,
+        table: RowsToCheck,
+        probes: tuple[EndpointProbe, ...],
+        mentioned: frozenset[str],
+        looked_at: npt.NDArray[np.bool_],
     ) -> list[Finding]:
         """Looks at one staged file at a time: edges are many, and two passes cost less than keeping their ends."""
         unknown: dict[str, list[pa.Array]] = {probe.column: [] for probe in probes}
@@ -224,7 +244,8 @@ class LoadChecker:
         missing = {p.column: self._not_stored(unknown[p.column], p.node_key, mentioned) for p in probes}
         if not any(len(values) for values in missing.values()):
             return []
-        return [found for probe in probes for found in self._dangling(table, probe, missing[probe.column])]
+        findings = [self._dangling(table, probe, missing[probe.column], looked_at) for probe in probes]
+        return [found for finding in findings for found in _found(finding, table)]
 
     def _not_staged(self, values: pa.ChunkedArray, node_key: str) -> pa.Array:
         """The distinct values that are no id of a staged row."""
@@ -241,13 +262,15 @@ class LoadChecker:
         stored = stored_among(target.open(self._options), "id", values)
         return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
 
-    def _dangling(self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array) -> list[Finding]:
+    def _dangling(
+        self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array, looked_at: npt.NDArray[np.bool_]
+    ) -> Finding:
         rows: list[Rows] = []
         names: list[pa.Array] = []
         for first, ends in table.files([probe.column]):
             values = ends.column(probe.column)
-            live = ~table.dropped[first : first + len(values)]
-            bad = np.flatnonzero(np.asarray(pc.is_in(values, value_set=missing)) & live)
+            lost = np.asarray(pc.is_in(values, value_set=missing))
+            bad = np.flatnonzero(lost & looked_at[first : first + len(values)])
             rows.append(bad + first)
             names += values.take(pa.array(bad)).chunks
         values = pa.chunked_array(names, pa.string())
@@ -257,7 +280,7 @@ class LoadChecker:
         def message(i: int) -> str:
             return f"{probe.column} '{values[i].as_py()}' not found in {node}"
 
-        return _found(Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message), table)
+        return Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message)
 
     def _staged_ids(self, node_key: str) -> KeyIndex | None:
         """Index of the ids of a node table's staged rows, made once for all edge tables."""
@@ -353,11 +376,20 @@ def _found(finding: Finding, table: RowsToCheck) -> list[Finding]:
     if not len(finding.rows):
         return []
     table.drop(finding.rows)
-    return [finding]
+    return [replace(finding, ids=table.column("id") if table.given_ids else None)]
 
 
-def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> Rows:
-    """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order.
+def _with_refused(table: RowsToCheck, findings: Sequence[Finding]) -> npt.NDArray[np.bool_]:
+    """The rows that are not dropped, and those of the findings."""
+    rows: npt.NDArray[np.bool_] = ~table.dropped
+    for finding in findings:
+        rows[finding.rows] = True
+    return rows
+
+
+def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> tuple[Rows, Rows]:
+    """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order; and
+    for each the one kept.
 
     Tuples with a null are exempt; dropped rows do not count.
     """
@@ -370,7 +402,7 @@ def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool
     groups = rows.append_column("row", pa.array(live)).group_by(names).aggregate([("row", "count")])
     repeated = groups.filter(pc.greater(groups.column("row_count"), 1)).select(names)
     if not repeated.num_rows:
-        return np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     repeated = repeated.append_column("group", pa.array(np.arange(repeated.num_rows)))
     joined = rows.append_column("row", pa.array(live)).join(repeated, keys=names, join_type="inner")
     at, group = np.asarray(joined.column("row")), np.asarray(joined.column("group"))
@@ -379,8 +411,27 @@ def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool
     at, group = at[order], group[order]
     is_first = np.ones(len(at), dtype=bool)
     is_first[1:] = group[1:] != group[:-1]
-    later = at[~is_first]
-    return later[np.argsort(table.input_rank[later])]
+    later, kept = at[~is_first], at[is_first][np.cumsum(is_first) - 1][~is_first]
+    order = np.argsort(table.input_rank[later])
+    return later[order], kept[order]
+
+
+def _held_by_live(columns: list[pa.ChunkedArray], table: RowsToCheck, findings: Sequence[Finding]) -> tuple[Rows, Rows]:
+    """Rows of the findings whose tuple an earlier live row holds, and for each that row."""
+    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(finding.rows for finding in findings)]))
+    if not len(rows):
+        return rows, rows
+    names = [f"c{i}" for i in range(len(columns))]
+    live = pa.array(np.flatnonzero(~table.dropped))
+    held = pa.table({n: c.take(live) for n, c in zip(names, columns, strict=True)}).append_column("holder", live)
+    at = pa.array(rows)
+    wanted = pa.table({n: c.take(at) for n, c in zip(names, columns, strict=True)}).append_column("row", at)
+    both = wanted.join(held, keys=names, join_type="inner")
+    found, holders = np.asarray(both.column("row")), np.asarray(both.column("holder"))
+    rank = table.input_rank
+    earlier = rank[holders] < rank[found]
+    order = np.argsort(rank[found[earlier]])
+    return found[earlier][order], holders[earlier][order]
 
 
 def one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

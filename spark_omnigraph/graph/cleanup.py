@@ -10,26 +10,29 @@ whatever it commits before the last is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
+from spark_omnigraph.branch.pins import internal_pins
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import abandoned, claimed
-from spark_omnigraph.commit.lease import lost_leases
-from spark_omnigraph.commit.owners import Owners, find_owners
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
 from spark_omnigraph.storage.objects import StoredObject
-from spark_omnigraph.storage.residue import DatasetFiles, find_residue
+from spark_omnigraph.storage.residue import DatasetFiles, Pins, find_residue, require_versions
 
 OLDER_THAN = timedelta(days=7)
 """Age below which residue is left alone, unless the caller says otherwise."""
 SETTLED = timedelta(hours=1)
 """Age below which files of the manifest and the commit log always stay: publishes hold no lease of their own."""
 INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
-ORPHAN, LEASE, CLAIM, PROBE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe"
+ORPHAN, LEASE, CLAIM, PROBE, PIECE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe", "unfinished_object"
 """Reasons besides the kinds of residue."""
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _BRANCHING_CLAIMS = ("fork~", "branch~")
@@ -51,7 +54,7 @@ class CleanupItem:
         return {
             "path": self.path,
             "size": self.size,
-            "modified": self.modified.astimezone(timezone.utc).isoformat(timespec="seconds"),
+            "modified": moment_text(self.modified),
             "reason": self.reason,
             "deleted": self.deleted,
         }
@@ -98,30 +101,36 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
         raise BadRequestError(f"older_than must not be negative, got {older_than}")
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
     ended = _end_lost_stages(store, confirm)
+    for branch in (None, *sorted(store.branch_names())):
+        refuse_lost(store, branch)
     owners = find_owners(store)
     limit = now - older_than if older_than < now - _EPOCH else _EPOCH
     work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
     shown = what_is_shown(store)
-    for location in (*sorted(shown.tables), COMMITS):
+    work.kept += [Kept(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
+    known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
+    for location in (*known, COMMITS):
         work.forks(location, shown)
-    for location in sorted(shown.tables):
+    for location in known:
+        pins = shown.pins.get(location, {})
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(Kept(location, "a pending write covers it"))
         else:
-            work.sweep(location)
+            work.sweep(location, partial(dict, pins))
     for location in INTERNAL:
-        work.sweep(location, at_least=SETTLED)
+        work.sweep(location, partial(internal_pins, store, location), SETTLED)
+    work.links()
     work.traces(ended)
     return CleanupReport(work.before, tuple(work.items), tuple(work.kept), work.younger, tuple(work.warnings))
 
 
 def _end_lost_stages(store: GraphStore, confirm: bool) -> list[StoredObject]:
-    """Leases that ran out; removed first, so that whoever still goes on with one finds that it is over."""
+    """Leases that nobody holds; removed first, so that whoever still goes on with one finds that it is over. Where one
+    cannot be removed, nobody knows whether its owner goes on, and nothing else is.
+    """
     stored = {each.path: each for each in store.objects.walk(RECOVERY)}
     lost = [stored[path] for path in lost_leases(store) if path in stored]
-    if confirm and lost:
-        store.objects.delete_all([each.path for each in lost])
-    return lost
+    return [each for each in lost if end_lease(store, each.path)] if confirm else lost
 
 
 @dataclass(slots=True)
@@ -162,13 +171,16 @@ class _Cleanup:
             return remove_orphan(self.store, orphan, self.before)
         return "a write is running, which may use it" if self.owners.alive else None
 
-    def sweep(self, location: str, at_least: timedelta = timedelta(0)) -> None:
-        """Files of a dataset that no version of it names."""
-        if not self.store.objects.has_prefix(f"{location}/_versions"):
-            return
+    def sweep(self, location: str, pins: Callable[[], Pins], at_least: timedelta = timedelta(0)) -> None:
+        """Files of a dataset that no version of it names, if it has all versions that it must show."""
         before = min(self.before, self.now - at_least)
         try:
-            residue = find_residue(self.store, DatasetFiles.read(self.store, location))
+            pinned = pins()  # before the files are listed: what is published later is there, too
+            if not pinned and not self.store.objects.has_prefix(f"{location}/_versions"):
+                return
+            files = DatasetFiles.read(self.store, location)
+            require_versions(files, pinned)
+            residue = find_residue(self.store, files)
         except StorageError as error:
             self.kept.append(Kept(location, error.message))
             return
@@ -195,6 +207,11 @@ class _Cleanup:
         for each, reason in found:
             self._add((each,), reason, self.confirm and each.path not in left)
 
+    def links(self) -> None:
+        """Symbolic links of a local disk: they lead out of what the graph answers for."""
+        why = "a symbolic link: neither it nor what it leads to was looked at"
+        self.kept += [Kept(link, why) for link in self.store.objects.links("")]
+
     def traces(self, ended: Iterable[StoredObject]) -> None:
         """Leases, claims and probes in `__recovery/` whose owners are gone; the leases are removed already."""
         self._add(ended, LEASE, self.confirm)
@@ -202,6 +219,7 @@ class _Cleanup:
         settled = min(self.before, self.now - SETTLED)
         lost = [(each, PROBE) for path, each in stored.items() if path.startswith(_PROBES) and each.modified < settled]
         self._delete(RECOVERY, lost)
+        self._pieces(settled)
         for name in abandoned(self.store, _BRANCHING_CLAIMS):
             path = f"{RECOVERY}/x_claim~{name}.claim"
             if self.confirm:
@@ -209,6 +227,21 @@ class _Cleanup:
                     pass  # taken over and removed
             if path in stored:
                 self._add((stored[path],), CLAIM, self.confirm)
+
+    def _pieces(self, settled: datetime) -> None:
+        """Small objects that a write which was interrupted left half-written, under no name of theirs."""
+        for each in (*self.store.objects.pieces(""), *self.store.objects.pieces(RECOVERY)):
+            if each.modified >= settled:
+                self.younger += 1
+                continue
+            gone = False
+            if self.confirm:
+                try:
+                    self.store.objects.remove_piece(each.path)
+                    gone = True
+                except StorageError as error:
+                    self.warnings.append(error.message)
+            self._add((each,), PIECE, gone)
 
     def _add(self, objects: Iterable[StoredObject], reason: str, deleted: bool) -> None:
         self.items += [CleanupItem(o.path, o.size, o.modified, str(reason), deleted) for o in objects]

@@ -6,11 +6,14 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
+
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import SchemaFilesError
+from spark_omnigraph.errors import DamagedError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
+from spark_omnigraph.stored import Count, decode
 
 _STATE_FORMAT = 1
 
@@ -78,15 +81,21 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
     if files.ir is None or files.state is None:
         missing = SCHEMA_IR if files.ir is None else SCHEMA_STATE
         raise SchemaFilesError(f"'{store.root}' lacks {missing}: the schema files do not belong together")
-    return _state_hash(store, files.state)
+    return _state_hash(store, files.state.encode())
 
 
-def _state_hash(store: GraphStore, text: str | bytes) -> str:
+def _state_hash(store: GraphStore, text: bytes) -> str:
     try:
-        state = json.loads(text)
-        version, schema_hash = int(state["format_version"]), str(state["schema_ir_hash"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise SchemaFilesError(f"{SCHEMA_STATE} of '{store.root}' cannot be read: {error}") from error
-    if version != _STATE_FORMAT:
-        raise SchemaFilesError(f"{SCHEMA_STATE} of '{store.root}' has format {version}, not {_STATE_FORMAT}")
-    return schema_hash
+        state = decode(text, _State, f"{SCHEMA_STATE} of '{store.root}'")
+    except DamagedError as error:
+        raise SchemaFilesError(f"{error.message}. Put the right one back") from error
+    if state.format_version != _STATE_FORMAT:
+        raise SchemaFilesError(
+            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}"
+        )
+    return state.schema_ir_hash
+
+
+class _State(msgspec.Struct):
+    format_version: Count
+    schema_ir_hash: str

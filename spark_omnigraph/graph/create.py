@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from spark_omnigraph.catalog.identity import table_path
 from spark_omnigraph.catalog.ir import ir_text
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.sidecar import pending
+from spark_omnigraph.commit.claim import refuse_remade
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.making import end_stages, refuse_owners, remaking
+from spark_omnigraph.commit.owners import remove_orphans
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,
-    ConflictError,
     IoError,
     NotFoundError,
     StorageError,
 )
 from spark_omnigraph.graph.contract import state_text
-from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.lang.pg import compile_schema, refuse_patterns
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row
 from spark_omnigraph.records.arrow_schema import physical_schema
@@ -43,9 +46,10 @@ from spark_omnigraph.storage.layout import (
 from spark_omnigraph.storage.manifest_table import create_manifest
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import locate, plain
+from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
-_FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
+_FOLDERS = (MANIFEST, "nodes", "edges", COMMITS, COMMIT_ACTORS, RECOVERIES)
 _FIRST_VERSION = 1
 _FIRST_MANIFEST = 3
 
@@ -58,29 +62,59 @@ def create_graph(
 ) -> GraphStore:
     """Makes a graph from `.pg` text, or from the path of a `.pg` file.
 
-    Raises AlreadyInitializedError when one is there and `force` is False. With `force` the old graph is removed first,
-    unless a write on it is pending. When creation fails half-way, the schema files go and the root can be used again.
+    Raises AlreadyInitializedError when one is there and `force` is False. With `force` the old graph is removed first;
+    WriterBusyError or ConflictError, before anything is, while somebody writes to it or a write awaits recovery. When
+    creation fails half-way, the schema files go and the root can be used again.
     """
     source = schema_text(schema)
-    catalog = compile_schema(source)
+    catalog = accept_schema(source)
     location = locate(uri, storage_options)
     store = GraphStore(location, Objects(location, create=True))
-    if force:
-        _purge(store)
-    else:
+    if not force:
         _refuse_existing(store)
     store.objects.probe(RECOVERY)
+    if force:
+        with remaking(store) as hold:
+            _purge(store, hold)
+            _create(store, source, catalog)
+    else:
+        with staging(store):
+            remove_orphans(store)
+            refuse_remade(store)
+            _create(store, source, catalog)
+    return store
+
+
+def _create(store: GraphStore, source: str, catalog: Catalog) -> None:
     if not store.objects.create(SCHEMA_SOURCE, source.encode()):
-        raise AlreadyInitializedError(location.root)
+        raise AlreadyInitializedError(store.root)
+    reach(CrashPoint.MAKING_SCHEMA_WRITTEN)
     try:
         _lay_out(store, catalog)
     except (CommitFailed, StorageError) as failure:
         for name in _SCHEMA_FILES:
             store.objects.delete(name)
         raise StorageError(
-            f"storage: '{location.root}' could not be initialised: {failure}; empty the folder, or init with force"
+            f"storage: '{store.root}' could not be initialised: {failure}; empty the folder, or init with force"
         ) from failure
-    return store
+    reach(CrashPoint.MAKING_CREATED)
+
+
+def accept_schema(source: str) -> Catalog:
+    """The catalog of a schema that is to be accepted. SchemaParseError for what a load could not check later."""
+    catalog = compile_schema(source)
+    refuse_patterns(source, _why_unusable)
+    return catalog
+
+
+def _why_unusable(pattern: str) -> str | None:
+    try:
+        Pattern(pattern)
+    except InvalidPatternError as error:
+        reason = str(error)
+        large = "too large" in reason
+        return f"{reason}; counted repeats of classes such as \\w take room: lower the counts" if large else reason
+    return None
 
 
 def check_root(
@@ -92,7 +126,7 @@ def check_root(
         return
     store = GraphStore(location, Objects(location))
     if force:
-        _refuse_pending(store)
+        refuse_owners(store)
     else:
         _refuse_existing(store)
 
@@ -124,9 +158,10 @@ def _lay_out(store: GraphStore, catalog: Catalog) -> None:
         manifest_path = store.manifest_path(table_uri, manifest_file(_FIRST_VERSION))
         update = TableUpdate(entity.table_key, _FIRST_VERSION, None, 0, manifest_path)
         rows += [table_row(entity.table_key, path), version_row(update)]
-    create_manifest(store.location, rows)
+    reach(CrashPoint.MAKING_TABLES_CREATED)
     genesis = Commit(new_ulid(), None, _FIRST_MANIFEST, None, None, time.time_ns() // 1000)
     create_commit_log(store.location, genesis)
+    create_manifest(store.location, rows)  # last: without it there is no graph
 
 
 def _refuse_existing(store: GraphStore) -> None:
@@ -134,16 +169,17 @@ def _refuse_existing(store: GraphStore) -> None:
         raise AlreadyInitializedError(store.root)
 
 
-def _refuse_pending(store: GraphStore) -> None:
-    if pending(store):
-        raise ConflictError(
-            f"a write on '{store.root}' is pending, and a forced init would destroy it: wait for it, or run recover"
-        )
-
-
-def _purge(store: GraphStore) -> None:
-    _refuse_pending(store)
+def _purge(store: GraphStore, hold: Callable[[], None]) -> None:
+    """What says that a graph is here goes first, then what readers and writers begin with: half of a graph is none."""
+    hold()
     for name in _SCHEMA_FILES:
         store.objects.delete(name)
+    reach(CrashPoint.MAKING_SCHEMA_GONE)
     for folder in _FOLDERS:
-        store.objects.purge(folder)
+        store.objects.purge(folder, hold)
+        if folder == MANIFEST:
+            reach(CrashPoint.MAKING_MANIFEST_GONE)
+    reach(CrashPoint.MAKING_REMOVED)
+    end_stages(store)
+    reach(CrashPoint.MAKING_STAGES_ENDED)
+    hold()

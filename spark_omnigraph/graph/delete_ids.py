@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import await_turn, staging
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import check_transaction
@@ -77,6 +78,18 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
                 raise
             attempt += 1
             await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
+
+
+def id_array(table: str, ids: Iterable[str]) -> pa.Array:
+    """Ids to delete as a column. BadRequestError for what is no list of texts."""
+    if isinstance(ids, str):
+        raise BadRequestError(f"ids of '{table}' to delete must be a list: write ['{ids}'] for one id")
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        return ids
+    try:
+        return pa.array(ids, pa.string())
+    except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise BadRequestError(f"ids of '{table}' to delete must be texts: {error}") from error
 
 
 def _texts(key: str, ids: pa.Array | pa.ChunkedArray) -> pa.Array:

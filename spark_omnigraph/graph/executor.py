@@ -43,7 +43,7 @@ class LocalExecutor:
             return
         from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - slow, and one process needs no pool
 
-        from loky import get_reusable_executor  # noqa: PLC0415 - as above
+        from loky import get_reusable_executor  # noqa: PLC0415 - slow too, as above
 
         # The processes start fresh, since Lance does not survive a fork of a process that has used it, and stay for
         # the next load, since starting them costs as much as loading half a million records.

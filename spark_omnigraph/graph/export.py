@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN, moment, moment_text
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
-from spark_omnigraph.errors import BadRequestError, NotFoundError, nearest
+from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.rows import rows_in_id_order
+from spark_omnigraph.words import nearest
 
 Row = dict[str, object]
-
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the stored instants are UTC, and so is this
 
 
 def export_records(
@@ -30,7 +29,7 @@ def export_records(
 ) -> Iterator[str]:
     """JSON lines of the chosen type names and table keys (all when none is given): tables in key order, rows by id.
 
-    Dates are days since the epoch, date-times ISO text without a zone (UTC), blobs their URI or `base64:` text.
+    Dates are days since the epoch, date-times ISO text to the millisecond with Z, blobs their URI or `base64:` text.
     """
     for entity in _chosen(catalog, types or (), tables or ()):
         entry = snapshot.entries.get(entity.table_key)
@@ -122,13 +121,8 @@ def _mapped(column: pa.Array, stored: pa.DataType, plain: pa.DataType, render: C
 
 
 def _datetime_text(millis: int) -> str | int:
-    """Text without a zone; outside of the years 1 to 9999, which have none, the milliseconds, which load takes too."""
-    seconds, rest = divmod(millis, 1000)
-    try:
-        text = (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError):
-        return millis
-    return f"{text}.{rest:03d}" if rest else text
+    """The text of an instant; outside of the years 1 to 9999, which have none, the milliseconds."""
+    return moment_text(moment(millis * 1000)) if INSTANT_MIN <= millis <= INSTANT_MAX else millis
 
 
 def _is_finite(value: object) -> bool:

@@ -151,7 +151,7 @@ def _with_commit(
     task: FeedTask, image: Image, arrays: list[pa.Array], names: tuple[str, ...], rows: int
 ) -> pa.RecordBatch:
     commit = task.commit
-    facts = (str(image), commit.manifest_version, commit.id, commit.created_at)
+    facts = (str(image), commit.manifest_version, commit.id, commit.created_micros)
     repeated = [pa.array([value] * rows, field.type) for value, field in zip(facts, COMMIT_COLUMNS, strict=True)]
     return pa.RecordBatch.from_arrays([*arrays, *repeated], names=[*names, *(f.name for f in COMMIT_COLUMNS)])
 

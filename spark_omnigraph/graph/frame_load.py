@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.commit.lease import await_turn
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import check_transaction
-from spark_omnigraph.commit.recovery import Scope, recover
+from spark_omnigraph.commit.recovery import Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError, ConflictError, ExpectedVersionMismatch, OmnigraphError
 from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import current_hash
@@ -85,7 +85,7 @@ def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | No
     """
     check_report_path(request.options.bad_rows, (), store.root)
     store.require_branch(request.branch, "; create it first")
-    recover(store, lambda: current_hash(store), Scope.FORWARD_ONLY)
+    recover_for_writing(store, lambda: current_hash(store), Scope.FORWARD_ONLY)
     plan = plan_attempt(store, request, (), lambda context: _may_be_written(context, table_key))
     # Overwriting a type with a frame without rows empties it; its name was given, so it is no accident of the input.
     return replace(plan, named=frozenset({table_key} if table_key else ()))

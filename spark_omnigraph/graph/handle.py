@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, TypedDict
-
-import pyarrow as pa
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
+from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.lease import is_live, lease_end
-from spark_omnigraph.commit.recovery import Recovered, Scope, recover
+from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
+from spark_omnigraph.commit.owners import is_live, lease_end
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.engine.result import QueryResult
-from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, OmnigraphError
+from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
 from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
-from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete_ids
+from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete_ids, id_array
 from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
-from spark_omnigraph.graph.history import ReadTarget, get_commit, list_commits, resolve, target_of
-from spark_omnigraph.graph.index import ATTEMPTS, BuiltIndexes, IndexStatus, ensure_indices, index_status
+from spark_omnigraph.graph.history import ReadTarget, State, Where, get_commit, list_commits, resolve, target_of
+from spark_omnigraph.graph.index import ATTEMPTS, BuiltIndexes, IndexStatus, ensure_indices, index_after, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
 from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
@@ -47,21 +47,9 @@ from spark_omnigraph.storage.stamp import migrate
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_LOG = logging.getLogger(__name__)
 SMALL_INPUT = 48 << 20
 """Bytes up to which starting worker processes costs more than they save."""
-
-
-class Where(TypedDict, total=False):
-    """Which state a read shows; see `ReadTarget`."""
-
-    branch: str | None
-    version: int | None
-    snapshot: str | None
-    as_of: datetime | str | None
-
-
-State = Where | str | int | datetime
-"""One state of a graph; see `target_of` for what a single value names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +73,10 @@ class Graph:
     target: ReadTarget = field(default_factory=ReadTarget)
     recovered: tuple[Recovered, ...] = ()
     """Writes that opening this handle finished or undid."""
+    lost: LostPublishes | None = None
+    """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
+    shown, and the graph cannot be opened for writing.
+    """
 
     @classmethod
     def init(
@@ -109,8 +101,9 @@ class Graph:
         """Opens a graph for reading (`"r"`) or reading and writing (`"rw"`).
 
         Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
-        (RecoveryRequiredError when one cannot be); a read-only open changes nothing. NotFoundError for a missing graph
-        or branch, UnsupportedFormatError for a graph of a format that this release does not know.
+        (RecoveryRequiredError when one cannot be read; one that cannot be brought to an end bars its tables, see
+        `interrupted`; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError
+        for a missing graph or branch, UnsupportedFormatError for a format that this release does not know.
         """
         if mode not in ("r", "rw"):
             raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
@@ -118,14 +111,20 @@ class Graph:
         name = parse_branch(branch)
         store.require_branch(name)
         recovered: tuple[Recovered, ...] = ()
-        manifests = [store.manifest(each) for each in {None, name}]
+        lost = None
         if mode == "rw":
+            manifests = [whole_manifest(store, each) for each in {None, name}]
             store.objects.probe(RECOVERY)
             for manifest in manifests:
                 migrate(manifest)
-            recovered = tuple(recover(store, lambda: current_hash(store)))
+            recovered = tuple(recover_for_writing(store, lambda: current_hash(store), Scope.FULL))
+        else:
+            store.manifest(None)  # of a format that is known
+            lost = find_lost(store, name)
         read_contract(store)
-        return cls(store, mode == "rw", ReadTarget(display(name)), recovered)
+        if lost is not None:
+            _LOG.warning("%s: %s", store.root, lost)
+        return cls(store, mode == "rw", ReadTarget(display(name)), recovered, lost)
 
     @property
     def uri(self) -> str:
@@ -218,7 +217,7 @@ class Graph:
         count as an id), NotFoundError, ConflictError.
         """
         self._require_writable()
-        wanted = _id_array(table, ids)
+        wanted = id_array(table, ids)
         self.refresh()
         line = parse_branch(branch or self.branch)
         return delete_ids(self.store, DeleteRequest({table: wanted}, line, actor))
@@ -246,7 +245,7 @@ class Graph:
         result = mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run))
         if result.commit is None:
             return result
-        seconds, warnings = self._index("mutation", line, result.tables)
+        seconds, warnings = index_after(self.store, "mutation", line, result.tables)
         return replace(result, phases={**result.phases, "index": seconds}, warnings=result.warnings + warnings)
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
@@ -289,7 +288,8 @@ class Graph:
 
     def describe(self, **where: Unpack[Where]) -> dict[str, object]:
         """Types, counts, versions, index coverage and branches as plain values."""
-        return describe_graph(self.store, self.catalog(), self.snapshot(**where))
+        found = describe_graph(self.store, self.catalog(), self.snapshot(**where))
+        return {**found, "warnings": [str(self.lost)]} if self.lost is not None else found
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, oldest first; the newest `limit` of them, or those of one actor."""
@@ -373,7 +373,7 @@ class Graph:
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
         self._require_writable()
-        return recover(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
+        return recover_for_writing(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
 
     def interrupted(self) -> list[dict[str, object]]:
         """Writes whose writer is gone and that await recovery: operation, writer, branch, tables."""
@@ -382,7 +382,7 @@ class Graph:
     def running(self) -> list[dict[str, object]]:
         """Writes under way: like `interrupted`, and until when each counts as alive unless its writer says so again."""
         return [
-            {**_facts(s), "alive_until": datetime.fromtimestamp(lease_end(self.store, s), timezone.utc).isoformat()}
+            {**_facts(s), "alive_until": moment_text(moment(int(lease_end(self.store, s) * 1_000_000)))}
             for s in pending(self.store)
             if is_live(self.store, s)
         ]
@@ -412,19 +412,9 @@ class Graph:
         report = load(self.store, request, executor)
         if report.commit is None or not options.build_indexes:
             return report
-        seconds, warnings = self._index("load", request.branch, report.tables)
+        seconds, warnings = index_after(self.store, "load", request.branch, report.tables)
         phases = {**report.phases, "index": seconds}
         return replace(report, phases=phases, warnings=report.warnings + warnings)
-
-    def _index(self, write: str, branch: str | None, tables: Iterable[str]) -> tuple[float, tuple[str, ...]]:
-        """Builds what is missing after a write; how long it took, and what went wrong."""
-        started = time.perf_counter()
-        warnings: tuple[str, ...] = ()
-        try:
-            warnings = ensure_indices(self.store, branch, tables).warnings
-        except OmnigraphError as error:
-            warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
-        return round(time.perf_counter() - started, 4), warnings
 
     def _existing_branch(self, branch: str | None) -> str | None:
         name = parse_branch(branch if branch is not None else self.branch)
@@ -455,18 +445,6 @@ class Graph:
     def _require_writable(self) -> None:
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
-
-
-def _id_array(table: str, ids: Iterable[str]) -> pa.Array:
-    """Ids to delete as a column. BadRequestError for what is no list of texts."""
-    if isinstance(ids, str):
-        raise BadRequestError(f"ids of '{table}' to delete must be a list: write ['{ids}'] for one id")
-    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
-        return ids
-    try:
-        return pa.array(ids, pa.string())
-    except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:
-        raise BadRequestError(f"ids of '{table}' to delete must be texts: {error}") from error
 
 
 def _facts(write: Sidecar) -> dict[str, object]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
+from typing import TypedDict
 
 from spark_omnigraph.branch.control import display, parse_branch
+from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.times import time_micros
 from spark_omnigraph.manifest.lineage import Commit, in_order
@@ -18,6 +20,19 @@ _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 _MOST_DIGITS = 18
 """Of a version: what 64 bits hold in any case."""
+
+
+class Where(TypedDict, total=False):
+    """Which state a read shows; see `ReadTarget`."""
+
+    branch: str | None
+    version: int | None
+    snapshot: str | None
+    as_of: datetime | str | None
+
+
+State = Where | str | int | datetime
+"""One state of a graph; see `target_of` for what a single value names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +104,10 @@ def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> 
 
 def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
     store.manifest(branch)
-    moment = time_micros(as_of)
+    micros = time_micros(as_of)
     commits = in_order(read_commits(store.location, branch))
-    earlier = [c for c in commits if c.created_at <= moment]
+    earlier = [c for c in commits if c.created_micros <= micros]
     if not earlier:
-        first = f"; the first is of {_iso(commits[0].created_at)}" if commits else ""
+        first = f"; the first is of {moment_text(commits[0].created_at)}" if commits else ""
         raise NotFoundError(f"branch '{display(branch)}' of '{store.root}' has no commit at or before {as_of}{first}")
     return earlier[-1]
-
-
-def _iso(micros: int) -> str:
-    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).isoformat(timespec="seconds")

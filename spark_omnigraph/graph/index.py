@@ -6,15 +6,17 @@ data, and a missing one never changes an answer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
-from spark_omnigraph.errors import ConflictError, StorageError, TextEnum
+from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
 from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -32,6 +34,7 @@ from spark_omnigraph.storage.index import (
     is_due,
     unlisted,
 )
+from spark_omnigraph.words import TextEnum
 
 _BTREE_SCALARS = frozenset(
     {
@@ -139,6 +142,7 @@ def ensure_indices(
 
     None are built when other writes got in the way, which the next call makes up for.
     """
+    refuse_lost(store, branch)
     names = None if tables is None else set(tables)
     upkeep = Upkeep(most_segments) if extend else None
     for _ in range(attempts):
@@ -258,3 +262,16 @@ def _kind(prop: Property) -> str | None:
     if prop.type.scalar is Scalar.STRING:
         return "BTREE" if prop.type.is_enum else "INVERTED"
     return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
+
+
+def index_after(
+    store: GraphStore, write: str, branch: str | None, tables: Iterable[str]
+) -> tuple[float, tuple[str, ...]]:
+    """Builds what is missing after a write, which stands whatever becomes of it; seconds, and what went wrong."""
+    started = time.perf_counter()
+    warnings: tuple[str, ...] = ()
+    try:
+        warnings = ensure_indices(store, branch, tables).warnings
+    except OmnigraphError as error:
+        warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
+    return round(time.perf_counter() - started, 4), warnings

@@ -18,22 +18,24 @@ from functools import partial
 
 import numpy as np
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import await_turn, staging
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import current_head
-from spark_omnigraph.errors import BadRowsError, BadRowSummary, ExpectedVersionMismatch, InternalError, OmnigraphError
+from spark_omnigraph.errors import BadRowsError, ExpectedVersionMismatch, InternalError, OmnigraphError
 from spark_omnigraph.graph.check import CheckResult, LoadChecker
 from spark_omnigraph.graph.clock import Clock
 from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.personal import without_personal
-from spark_omnigraph.graph.report import SAMPLE, FoundRows, write_report
+from spark_omnigraph.graph.report import SAMPLE, FoundRows, bad_rows, write_report
 from spark_omnigraph.graph.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable, gather
 from spark_omnigraph.manifest.rows import Transaction
@@ -219,7 +221,7 @@ def plan_attempt(
     context = StageContext(
         contract.catalog,
         request.mode,
-        DecodeOptions(request.options.unknown_fields),
+        DecodeOptions(request.options.unknown_fields, request.options.blob_schemes),
         {},
         store.storage_options,
     )
@@ -230,6 +232,7 @@ def plan_attempt(
         reach(CrashPoint.FORKED)
     targets = {key: _target(store, contract.catalog, snapshot, key, forked) for key in snapshot.entries}
     physical = {key: store.table_uri(entry.location, snapshot.branch) for key, entry in snapshot.entries.items()}
+    reach(CrashPoint.PLANNED)
     return LoadPlan(contract, snapshot, base_commit, replace(context, targets=targets), ranges, physical)
 
 
@@ -273,8 +276,7 @@ def check_load(request: LoadRequest, staged: StagedLoad) -> CheckedLoad:
     bad: Counter[str] = Counter()
     for receipt in staged.receipts:
         bad.update(receipt.bad)
-    for finding in result.findings:
-        bad[finding.table_key] += len(finding.rows)
+    bad.update(bad_rows(result.findings))
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
         checker.refuse_dangling(staged.mentioned)
@@ -306,12 +308,13 @@ def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResu
 def _refusal(summary: BadRowSummary) -> str:
     rules = ", ".join(f"{count} {rule}" for rule, count in summary.per_rule.items())
     first = summary.sample[0]
+    others = f" (and {len(first.further)} more in this row)" if first.further else ""
     more = f" Full report: {summary.report}." if summary.report else ""
     if summary.total > 1 and not more:
         more = " A file of all of them: --bad-rows, in Python bad_rows, in Spark badRowsPath."
     return (
         f"load refused, nothing changed: {summary.total} bad row{'s' if summary.total != 1 else ''} ({rules}). First: "
-        f"{first.file}:{first.line}: {first.message}.{more}"
+        f"{first.place}: {first.message}{others}.{more}"
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
-from spark_omnigraph.errors import BadRequestError, BadRowSummary
+from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.executor import Executor
-from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, items done, and items in all."""
@@ -22,7 +23,8 @@ class LoadOptions:
     `max_bad_rows` is a count, or a fraction of the records when it is a float below 1. `bad_rows` is the path of a
     JSONL report; of a batch of a stream, whose number is `batch`, it is a file of its own and there only when a row is
     bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
-    for small inputs and local worker processes for others.
+    for small inputs and local worker processes for others. `blob_schemes` are those of URIs that a blob may refer to;
+    a `file:` one would name a file of whoever reads it, and is refused unless it is among them.
     """
 
     max_bad_rows: int | float = 0
@@ -34,12 +36,17 @@ class LoadOptions:
     progress: Progress | None = None
     executor: Executor | None = None
     batch: int | None = None
+    blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
 
     def __post_init__(self) -> None:
         if self.bad_rows is not None:
             object.__setattr__(self, "bad_rows", os.fspath(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
         object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
+        object.__setattr__(self, "blob_schemes", tuple(self.blob_schemes))
+        unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
+        if unknown is not None:
+            raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
         limit = self.max_bad_rows
         if not limit >= 0 or (isinstance(limit, float) and limit > 1):
             raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")

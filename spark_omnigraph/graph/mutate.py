@@ -18,7 +18,8 @@ from datetime import datetime, timezone
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import await_turn, staging
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import current_head

@@ -18,6 +18,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.condition import Condition
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import python_column
+from spark_omnigraph.records.mode import BLOB_SCHEMES
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.records.values import read_blob
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -137,7 +138,9 @@ def _writable(entity: NodeType, rows: pa.Table, field: pa.Field) -> pa.ChunkedAr
     if prop is None or prop.type.scalar is not Scalar.BLOB:
         return column.cast(field.type)
     texts = column.to_pylist()
-    return python_column(prop.type, [None if text is None else read_blob(prop.name, text) for text in texts])
+    return python_column(
+        prop.type, [None if text is None else read_blob(prop.name, text, BLOB_SCHEMES) for text in texts]
+    )
 
 
 def _values(values: Mapping[str, Operand]) -> dict[str, Value]:

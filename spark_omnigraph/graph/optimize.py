@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display
+from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
@@ -62,9 +63,16 @@ def optimize(
     )
     own = [key for key, entry in store.snapshot(branch).entries.items() if entry.branch == branch]
     tables = {key: _compact(store, branch, key, target_rows, dry_run) for key in sorted(own)}
-    internal = {} if dry_run else store.tidy(branch, above=1)
+    internal = {} if dry_run else _tidy(store, branch)
     version = store.snapshot(branch).version
     return OptimizeReport(display(branch), tables, tuple(indexes), internal, version, indexes.warnings)
+
+
+def _tidy(store: GraphStore, branch: str | None) -> dict[str, int]:
+    """Joins the files of internal datasets, under a stage: they must be those that are there at the end, too."""
+    with staging(store):
+        refuse_remade(store)
+        return store.tidy(branch, above=1)
 
 
 def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, dry_run: bool) -> CompactedTable:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
-from spark_omnigraph.errors import BadRow, BadRowSummary
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType
 from spark_omnigraph.redaction import HIDDEN
 
 MARK = "pii"
@@ -40,11 +40,20 @@ def personal_message(message: str, catalog: Catalog, type_name: str | None, fiel
 
 
 def _masked(row: BadRow, catalog: Catalog) -> BadRow:
-    message = personal_message(row.message, catalog, row.record_type, row.field)
     known = [entity for entity in catalog.tables() if entity.name == row.record_type]
     if known and not any(_is_personal(entity, catalog) for entity in known):
         return row
-    return replace(row, message=message, raw=f"({HIDDEN} the schema marks values of such rows as @{MARK})")
+    shown = tuple(
+        replace(each, message=personal_message(each.message, catalog, row.record_type, each.field))
+        for each in row.mistakes
+    )
+    return replace(
+        row,
+        message=shown[0].message,
+        further=shown[1:],
+        raw=f"({HIDDEN} the schema marks values of such rows as @{MARK})",
+        id=row.id if known and not any(_has_personal_id(entity, catalog) for entity in known) else None,
+    )
 
 
 def _marked(entity: EntityType) -> set[str]:
@@ -53,10 +62,13 @@ def _marked(entity: EntityType) -> set[str]:
 
 def _is_personal(entity: EntityType, catalog: Catalog) -> bool:
     """Whether rows of a type hold marked values: its own, or ids of nodes whose key is marked."""
-    if _marked(entity):
-        return True
+    return bool(_marked(entity)) or _has_personal_id(entity, catalog)
+
+
+def _has_personal_id(entity: EntityType, catalog: Catalog) -> bool:
+    """Whether a key of marked values stands in the id of a row, or in the ends of an edge."""
     if not isinstance(entity, EdgeType):
-        return False
+        return isinstance(entity, NodeType) and bool(_marked(entity) & set(entity.key or ()))
     ends = (catalog.nodes.get(name) for name in (entity.from_type, entity.to_type))
     return any(node is not None and _marked(node) & set(node.key or ()) for node in ends)
 

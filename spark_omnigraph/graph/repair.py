@@ -10,12 +10,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.fence import is_ours_above
-from spark_omnigraph.commit.lease import interrupted, is_live, until
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.settle import settle
 from spark_omnigraph.commit.sidecar import pending
-from spark_omnigraph.errors import ConflictError, InternalError, StorageError, TextEnum, WriterBusyError
+from spark_omnigraph.errors import ConflictError, InternalError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -26,6 +29,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.handles import Dataset
 from spark_omnigraph.storage.layout import branch_path, manifest_file
 from spark_omnigraph.storage.transactions import operations
+from spark_omnigraph.words import TextEnum
 
 ACTOR = "omnigraph:repair"
 FORCED_ACTOR = "omnigraph:repair:force"
@@ -95,9 +99,17 @@ def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
     InternalError for a table whose HEAD is behind what the manifest shows.
     """
+    refuse_lost(store, branch)
+    if confirm:
+        with staging(store):
+            refuse_remade(store)
+            return _repair(store, branch, force)
     snapshot, drifts = find_drift(store, branch)
-    if not confirm:
-        return RepairReport(drifts, manifest_version=snapshot.version)
+    return RepairReport(drifts, manifest_version=snapshot.version)
+
+
+def _repair(store: GraphStore, branch: str | None, force: bool) -> RepairReport:
+    snapshot, drifts = find_drift(store, branch)
     own = [d.table_key for d in drifts if d.verdict is Verdict.OWN_STEPS]
     settled = tuple(key for key in own if settle(store, branch, key))
     publishable = (Verdict.VERIFIED,) if not force else (Verdict.VERIFIED, Verdict.SUSPICIOUS, Verdict.UNVERIFIABLE)

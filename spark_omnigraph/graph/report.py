@@ -7,15 +7,16 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
 import numpy as np
 
-from spark_omnigraph.errors import BadRequestError, BadRow, BadRowSummary, StorageError
+from spark_omnigraph.bad_rows import MISTAKES, BadRow, BadRowSummary, Mistake
+from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.graph.check import Finding
 from spark_omnigraph.graph.second_pass import Located, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
@@ -35,6 +36,7 @@ class LineNumbers:
 
     def __init__(self, ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt]) -> None:
         lines = {r.index: r.lines for r in receipts}
+        self._files = {r.index: r.file.name for r in ranges}
         self._first: dict[int, int] = {}
         before: Counter[str] = Counter()
         for range_ in ranges:
@@ -43,6 +45,10 @@ class LineNumbers:
 
     def line(self, range_index: int, line: int) -> int:
         return self._first[range_index] + line + 1
+
+    def place(self, range_index: int, line: int) -> str:
+        """File and line as messages show them."""
+        return f"{self._files[range_index]}:{self.line(range_index, line)}"
 
 
 def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str | None = None) -> None:
@@ -83,7 +89,7 @@ def write_report(
     path: str | None,
     storage_options: Mapping[str, str] | None = None,
 ) -> BadRowSummary:
-    """Counts and samples all bad rows, and writes them as JSON lines to `path`, a file or `s3://…`, when one is given.
+    """Counts and samples all bad rows, and writes them, a JSON line each, to `path` when one is given: file or `s3://…`.
 
     `found` are rows from the checks of the whole graph. Of what tasks refused, one range is in memory at a time.
     """
@@ -94,13 +100,21 @@ def write_report(
         total += receipt.bad_total
     for finding in found.findings:
         per_rule[str(finding.rule)] += len(finding.rows)
-        total += len(finding.rows)
+    total += sum(bad_rows(found.findings).values())
     sample: list[BadRow] = []
     if total:
         sample = _write(_in_order(ranges, receipts, found), path, storage_options)
     elif path is not None:
         _write(iter(()), path, storage_options)
     return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
+
+
+def bad_rows(findings: Iterable[Finding]) -> dict[str, int]:
+    """Rows per table that some finding names; a row of two findings counts once."""
+    rows: dict[str, list[Rows]] = {}
+    for finding in findings:
+        rows.setdefault(finding.table_key, []).append(finding.rows)
+    return {key: len(np.unique(np.concatenate(parts))) for key, parts in rows.items()}
 
 
 class FoundRows:
@@ -111,6 +125,7 @@ class FoundRows:
 
     def __init__(self, staged: Mapping[str, StagedTable], findings: Sequence[Finding], most: int | None = None) -> None:
         self.findings = findings
+        self._staged = staged
         self._parts = _by_range(staged, findings)
         if most is not None:
             self._parts = _first(self._parts, most)
@@ -118,11 +133,32 @@ class FoundRows:
 
     def locate(self, again: SecondPass) -> None:
         """Looks the rows up."""
-        wanted = {i: _wanted(self.findings, parts) for i, parts in self._parts.items()}
+        sought: dict[int, dict[str, list[Rows]]] = {}
+        for index, parts in self._parts.items():
+            for part in parts:
+                finding = self.findings[part.finding]
+                sought.setdefault(index, {}).setdefault(finding.table_key, []).append(part.ordinals)
+                if finding.holders is not None:
+                    self._seek(sought, finding.table_key, finding.holders[part.rows])
+        wanted = {
+            i: {key: np.unique(np.concatenate(rows)) for key, rows in tables.items()} for i, tables in sought.items()
+        }
         self._located = again.locate(wanted) if wanted else {}
 
+    def _seek(self, sought: dict[int, dict[str, list[Rows]]], table_key: str, rows: Rows) -> None:
+        origin = self._staged[table_key].origin
+        ranges, ordinals = origin.ranges[rows], origin.ordinals[rows]
+        for index in np.unique(ranges).tolist():
+            sought.setdefault(index, {}).setdefault(table_key, []).append(ordinals[ranges == index])
+
     def of_range(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
-        """Those of one range by line. StorageError when the input changed since it was staged."""
+        """Those of one range by line, each once. StorageError when the input changed since it was staged."""
+        for _, mistakes in groupby(self._mistakes(index, file, numbers), lambda row: row.line):
+            first, *others = mistakes
+            further = tuple(Mistake(row.field, row.rule, row.message) for row in others[: MISTAKES - 1])
+            yield replace(first, further=further)
+
+    def _mistakes(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
         parts = self._parts.get(index)
         if parts is None:
             return
@@ -135,7 +171,7 @@ class FoundRows:
         texts = {key: _Texts(located[key]) for key in keys}
         everywhere = np.concatenate(places)
         for i in np.argsort(lines, kind="stable").tolist():
-            part, at = int(owners[i]), int(everywhere[i])
+            part, at, row = int(owners[i]), int(everywhere[i]), int(rows[i])
             finding, key = self.findings[parts[part].finding], keys[part]
             yield BadRow(
                 file,
@@ -144,9 +180,20 @@ class FoundRows:
                 key.partition(":")[2],
                 finding.field,
                 finding.rule,
-                finding.message(int(rows[i])),
+                finding.message(row) + self._first_place(finding, row, numbers),
                 texts[key].at(at),
+                None if finding.ids is None else finding.ids[int(finding.rows[row])].as_py(),
             )
+
+    def _first_place(self, finding: Finding, row: int, numbers: LineNumbers) -> str:
+        """Where the row stands that was there first."""
+        if finding.holders is None:
+            return ""
+        origin, holder = self._staged[finding.table_key].origin, finding.holders[row]
+        index = int(origin.ranges[holder])
+        located = self._located[index][finding.table_key]
+        at = int(np.searchsorted(located.ordinals, origin.ordinals[holder]))
+        return f" ({numbers.place(index, int(located.lines[at]))})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,14 +232,6 @@ def _head(part: _Part, most: int) -> _Part:
     return _Part(part.finding, part.rows[order], part.ordinals[order])
 
 
-def _wanted(findings: Sequence[Finding], parts: Sequence[_Part]) -> dict[str, Rows]:
-    keys = dict.fromkeys(findings[part.finding].table_key for part in parts)
-    return {
-        key: np.unique(np.concatenate([p.ordinals for p in parts if findings[p.finding].table_key == key]))
-        for key in keys
-    }
-
-
 def _places(located: LocatedRows, part: _Part, findings: Sequence[Finding]) -> Rows:
     places = np.searchsorted(located.ordinals, part.ordinals)
     there = places < len(located.ordinals)
@@ -227,7 +266,8 @@ def _in_order(ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt], fo
 
 
 def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
-    return BadRow(file, line, row.offset, row.record_type, row.field, row.rule, row.message, row.raw)
+    first = BadRow(file, line, row.offset, row.record_type, row.field, row.rule, row.message, row.raw)
+    return replace(first, id=row.id, further=row.further)
 
 
 def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:

@@ -105,7 +105,7 @@ def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
 def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
     """Commits that a branch sees, oldest first."""
     rows = [
-        (c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_at)
+        (c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros)
         for c in list_commits(store, branch)
     ]
     return _table(rows, COMMITS)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
+
+from spark_omnigraph.catalog.dates import moment
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One graph commit. `branch` None is main; `created_at` counts microseconds since the epoch, UTC."""
+    """One graph commit. `branch` None is main; `created_micros` counts microseconds since the epoch."""
 
     id: str
     branch: str | None
     manifest_version: int
     parent: str | None
     merged_parent: str | None
-    created_at: int
+    created_micros: int
     actor: str | None = None
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made, in UTC."""
+        return moment(self.created_micros)
 
 
 def head(commits: Iterable[Commit]) -> Commit | None:
@@ -30,4 +38,4 @@ def in_order(commits: Iterable[Commit]) -> list[Commit]:
 
 
 def _order(commit: Commit) -> tuple[int, int, str]:
-    return commit.manifest_version, commit.created_at, commit.id
+    return commit.manifest_version, commit.created_micros, commit.id

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import msgspec
+
+from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path, visible
 
 SENTINEL_ID = "x:publish"
 """Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
 
 FACT_PREFIX = "x:txn:"
+_MOST = 2**63 - 1
 
 
 class RowKind:
@@ -22,9 +28,15 @@ class RowKind:
     FACT = "x_txn"
 
 
+_SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """One row; `kind` is the column `object_type`. `base_objects` is always null and has no field here."""
+    """One row; `kind` is the column `object_type`. `base_objects` is always null and has no field here.
+
+    `fault` says why a stored row is not acted on: then its location and branch are not here.
+    """
 
     object_id: str
     kind: str
@@ -34,6 +46,7 @@ class ManifestRow:
     table_version: int | None = None
     table_branch: str | None = None
     row_count: int | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,23 @@ class Transaction:
     version: int
 
 
+def checked(row: ManifestRow) -> ManifestRow:
+    """A row as it came from the store, looked at: one whose location or branch would lead out of the graph, or whose
+    numbers no dataset has, says so in `fault`, and leads nowhere. Rows of kinds that nobody acts on are not looked at.
+    """
+    if row.kind not in _SHOWING:
+        return row
+    location = None if row.location is None else refuse_path(row.location)
+    branch = None if row.table_branch is None else refuse_branch(row.table_branch)
+    numbers = [n for n in (row.table_version, row.row_count) if n is not None and n > _MOST]
+    fault = (
+        (location and f"location {location}")
+        or (branch and f"table_branch {branch}")
+        or (numbers and f"{numbers[0]} is no version or number of rows")
+    )
+    return replace(row, location=None, table_branch=None, fault=fault) if fault else row
+
+
 def transaction_row(transaction: Transaction, operation: str, commit: str | None) -> ManifestRow:
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
@@ -79,7 +109,7 @@ def transaction_row(transaction: Transaction, operation: str, commit: str | None
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
     row = next((r for r in rows if r.object_id == f"{FACT_PREFIX}{app_id}"), None)
-    return None if row is None or row.metadata is None else int(json.loads(row.metadata)["version"])
+    return None if row is None or row.metadata is None else _decoded(row.metadata, _FactBody, row).version
 
 
 def table_row(table_key: str, location: str) -> ManifestRow:
@@ -128,18 +158,27 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
     row = next((r for r in rows if r.object_id == SENTINEL_ID), None)
     if row is None or row.metadata is None:
         return None
-    raw: Mapping[str, object] = json.loads(row.metadata)
-    return PublishFacts(
-        operation=str(raw["operation"]),
-        commit=_text(raw.get("commit")),
-        parent=_text(raw.get("parent")),
-        actor=_text(raw.get("actor")),
-        base=int(str(raw["base"])),
-    )
+    body = _decoded(row.metadata, _SentinelBody, row)
+    return PublishFacts(body.operation, body.commit, body.parent, body.actor, body.base)
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+class _FactBody(msgspec.Struct):
+    version: Count
+
+
+class _SentinelBody(msgspec.Struct):
+    operation: str
+    base: Count
+    commit: str | None = None
+    parent: str | None = None
+    actor: str | None = None
+
+
+_T = TypeVar("_T")
+
+
+def _decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
+    return decode(metadata.encode(), kind, f"metadata of manifest row '{visible(row.object_id)}'")
 
 
 def _compact(value: Mapping[str, object]) -> str:

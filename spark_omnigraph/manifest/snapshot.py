@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from spark_omnigraph.errors import InternalError, NotFoundError
+from spark_omnigraph.errors import DamagedError, InternalError, NotFoundError
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.stored import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,15 @@ def no_table(table_key: str) -> NotFoundError:
 def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
     """Snapshot of manifest rows: per table the greatest version that no tombstone covers.
 
-    Rows of unknown kinds are ignored. A version or tombstone whose table is not registered is an InternalError.
+    Rows of unknown kinds are ignored. A version or tombstone whose table is not registered is an InternalError, a row
+    that leads out of the graph a DamagedError.
     """
     locations: dict[str, str] = {}
     newest: dict[str, ManifestRow] = {}
     tombstones: dict[str, int] = {}
     for row in rows:
+        if row.fault is not None:
+            raise damaged(row, f"manifest version {version} of branch '{branch or 'main'}'")
         if row.kind == RowKind.TABLE:
             locations[row.table_key] = _required(row.location, row)
         elif row.kind == RowKind.VERSION:
@@ -79,6 +83,15 @@ def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -
             raise InternalError(f"manifest version {version} has a version of '{key}' but no table row for it")
         entries[key] = TableEntry(key, locations[key], number, row.table_branch, _required(row.row_count, row))
     return Snapshot(branch, version, entries)
+
+
+def damaged(row: ManifestRow, where: str) -> DamagedError:
+    """What to raise, or to report, of a row that is not acted on."""
+    return DamagedError(
+        f"{where} has a row '{visible(row.object_id)}' that is not acted on: {row.fault}. No engine writes such a row; "
+        "older versions may be read. Put __manifest back from a backup, or restore with Lance the version below "
+        "the one that brought the row"
+    )
 
 
 _T = TypeVar("_T")

@@ -15,10 +15,11 @@ from decimal import Decimal
 
 from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Condition
 from spark_omnigraph.predicates.operands import Column, compare, list_has, text
 from spark_omnigraph.predicates.sql import not_null, one_of, quote_text
+from spark_omnigraph.words import nearest
 
 _COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _NULL_TESTS = ("is null", "is not null")

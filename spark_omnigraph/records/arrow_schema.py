@@ -9,6 +9,9 @@ from spark_omnigraph.catalog.types import EntityType, NodeType, Property, PropTy
 BLOB = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
 """What is written for a blob: its bytes, or a reference. A table of two children takes no appends with four."""
 
+INSTANT = pa.timestamp("ms", "UTC")
+"""What readers of Arrow know an instant by."""
+
 BLOB_METADATA = {b"ARROW:extension:name": b"lance.blob.v2"}
 
 _SCALARS = {
@@ -32,6 +35,13 @@ def property_type(ptype: PropType) -> pa.DataType:
         return pa.list_(pa.field("item", pa.float32()), ptype.dimension or -1)
     scalar = _SCALARS[ptype.scalar]
     return pa.list_(pa.field("item", scalar)) if ptype.is_list else scalar
+
+
+def shown_type(ptype: PropType) -> pa.DataType:
+    """Arrow type in which values leave: as stored, but for instants. A date64 is taken for a day by its readers."""
+    if ptype.scalar is not Scalar.DATETIME:
+        return property_type(ptype)
+    return pa.list_(pa.field("item", INSTANT)) if ptype.is_list else INSTANT
 
 
 def physical_schema(entity: EntityType) -> pa.Schema:

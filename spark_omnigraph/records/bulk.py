@@ -90,6 +90,8 @@ class BulkReader:
                 ids, unsure = end_ids(_whole(parsed.members.column(member)), self._catalog.nodes[node], form)
                 columns[name] = ids
                 doubtful |= unsure
+        for name in self._parser.guarded:
+            doubtful |= parsed.members.column(name).is_valid().to_numpy()
         for reading in parsed.plan.readings:
             value = values[reading.prop.name]
             columns[reading.prop.name], unsure_rows = reading.convert(value)

@@ -7,20 +7,22 @@ others go through `exact`, which also words every refusal.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.bad_rows import MISTAKES, RAW_LIMIT, Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.errors import RAW_LIMIT, InternalError, Rule
+from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.bulk import BulkReader
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.envelope import EnvelopeReader
 from spark_omnigraph.records.exact import ExactDecoder, ExactRow, Refusal
+from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
 from spark_omnigraph.records.line_groups import LineGroup, LineSorter
 from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
@@ -31,7 +33,6 @@ Int64s = npt.NDArray[np.int64]
 
 BULK_MINIMUM = 12
 """Fewer lines of a type than this are read one by one: the bulk reader's start costs more."""
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ class LineChunk:
 class Rejected:
     """A bad line: 0-based line in the range, byte offset in the file, and what is wrong with it.
 
-    `record_type` is the type as the record names it; `is_edge` says which kind of type that is.
+    `record_type` is the type as the record names it; `is_edge` says which kind of type that is. `id` is the id that the
+    record gives. `further` are the mistakes after the first. `values` are columns that could be read all the same, for
+    other rules to be asked about them.
     """
 
     line: int
@@ -62,6 +65,17 @@ class Rejected:
     message: str
     raw: str
     is_edge: bool = False
+    id: str | None = None
+    further: tuple[Mistake, ...] = ()
+    values: Mapping[str, object] | None = None
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        return (Mistake(self.field, self.rule, self.message), *self.further)
+
+    def add(self, more: Sequence[Mistake]) -> Rejected:
+        """With further mistakes, as long as there is room."""
+        return replace(self, further=(*self.further, *more)[: MISTAKES - 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +109,24 @@ class _Rows:
 
 
 class RecordDecoder:
-    """Decodes chunks of lines. Keeps readers per type, so make one and use it for a whole range."""
+    """Decodes chunks of lines. Keeps readers per type, so make one and use it for a whole range.
 
-    def __init__(self, catalog: Catalog, options: DecodeOptions, bulk_minimum: int = BULK_MINIMUM) -> None:
+    With `constants` messages name the member whose number is not finite; such lines are no JSON otherwise.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        options: DecodeOptions,
+        bulk_minimum: int = BULK_MINIMUM,
+        constants: bool = False,
+    ) -> None:
         self._catalog = catalog
         self._unknown_fields = options.unknown_fields
         self._bulk_minimum = bulk_minimum
         self._sorter = LineSorter(catalog, options.unknown_fields is UnknownFields.IGNORE)
         self._envelopes = EnvelopeReader(catalog)
-        self._exact = ExactDecoder(catalog, options.unknown_fields)
+        self._exact = ExactDecoder(catalog, options, constants)
         self._readers: dict[str, BulkReader] = {}
 
     def decode(self, chunk: LineChunk) -> DecodedChunk:
@@ -173,15 +196,21 @@ class RecordDecoder:
         return refused
 
 
+def partial_table(entity: EntityType, values: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Properties of records that are no rows, null where they could not be read."""
+    columns = [python_column(p.type, [row.get(p.name) for row in values]) for p in entity.properties]
+    return pa.table(columns, names=[p.name for p in entity.properties])
+
+
 def raw_text(line: bytes) -> str:
     """A line as a report shows it: bounded, and with hexadecimal numbers for bytes that are no text."""
     return line[: 4 * RAW_LIMIT].decode("utf-8", "backslashreplace").rstrip("\r\n")[:RAW_LIMIT]
 
 
 def _without_mark(chunk: LineChunk) -> Sequence[bytes]:
-    if chunk.offsets[0] != 0 or not chunk.lines[0].startswith(_BYTE_ORDER_MARK):
+    if chunk.offsets[0] != 0 or not chunk.lines[0].startswith(BYTE_ORDER_MARK):
         return chunk.lines
-    return [chunk.lines[0].removeprefix(_BYTE_ORDER_MARK), *chunk.lines[1:]]
+    return [chunk.lines[0].removeprefix(BYTE_ORDER_MARK), *chunk.lines[1:]]
 
 
 def _exact_rows(entity: EntityType, pairs: Sequence[tuple[int, ExactRow]]) -> _Rows:
@@ -212,13 +241,18 @@ def _table(chunk: LineChunk, table_key: str, parts: Sequence[_Rows]) -> DecodedT
 
 
 def _rejected(chunk: LineChunk, lines: Sequence[bytes], at: int, why: Refusal) -> Rejected:
+    first, *further = why.mistakes
+    given = why.values.get("id")
     return Rejected(
         line=chunk.first_line + at,
         offset=int(chunk.offsets[at]),
         record_type=why.record_type,
-        field=why.field,
-        rule=why.rule,
-        message=why.message,
+        field=first.field,
+        rule=first.rule,
+        message=first.message,
         raw=raw_text(lines[at]),
         is_edge=why.is_edge,
+        id=given if isinstance(given, str) else None,
+        further=tuple(further),
+        values=why.values,
     )

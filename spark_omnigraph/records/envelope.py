@@ -1,18 +1,58 @@
-"""Records written in an unusual order or with more members: to the one shape that the bulk reader reads."""
+"""What stands around `data` in a record: which members there may be, and the one shape that the bulk reader reads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
+from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
-from spark_omnigraph.records.json_line import MAX_DEPTH
+from spark_omnigraph.records.json_line import MAX_DEPTH, Members
 from spark_omnigraph.records.screen import TEXT_ERRORS
+from spark_omnigraph.words import nearest
 
+ENVELOPE = ("type", "edge", "from", "to", "data")
+_ENDS = ("from", "to")
+_NULL = b"null"
 _NOTHING = msgspec.Raw()
+_NAMES = tuple(f'"{name}"'.encode() for name in ENVELOPE)
 
 
-class _Envelope(msgspec.Struct, gc=False):
-    """The members that matter, as they are written."""
+def envelope_mistakes(members: Members, entity: EntityType | None, ignore_unknown: bool) -> Iterator[Mistake]:
+    """What is wrong with the members of a record, their values aside. A null of a known name is no member.
+
+    With `ignore_unknown` other members pass, but for those that would be lost without a word: `id`, names that the type
+    declares, and names that differ from known ones in case alone.
+    """
+    declared = frozenset(misplaceable(entity)) if entity is not None else frozenset({"id"})
+    for name in members.repeated:
+        if not ignore_unknown or name in ENVELOPE or name in declared:
+            yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{name}' is repeated")
+    if members.get("type") is not None and members.get("edge") is not None:
+        yield Mistake("edge", Rule.INVALID_ENVELOPE, "a record has 'type' or 'edge', not both")
+    is_node = entity is not None and not isinstance(entity, EdgeType)
+    for name, value in members.items():
+        if name in ENVELOPE:
+            if is_node and name in _ENDS and value is not None and (not ignore_unknown or name in declared):
+                yield Mistake(name, Rule.UNKNOWN_FIELD, f"'{name}' belongs to edges; a property: write it in data")
+        elif not ignore_unknown or (value is not None and name in declared) or name.lower() in ENVELOPE:
+            yield Mistake(name, Rule.UNKNOWN_FIELD, _unknown(name, name in declared))
+
+
+def misplaceable(entity: EntityType) -> tuple[str, ...]:
+    """Names that mean something in `data` of a type and nothing beside it."""
+    taken = set(ENVELOPE) if isinstance(entity, EdgeType) else {"type", "edge", "data"}
+    return tuple(name for name in ("id", *(p.name for p in entity.properties)) if name not in taken)
+
+
+def _unknown(name: str, is_declared: bool) -> str:
+    hint = "" if is_declared else nearest(name, ENVELOPE)
+    return f"unknown field '{name}' beside 'data'{hint or '; write it in data'}"
+
+
+class _Envelope(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The members, as they are written."""
 
     type: msgspec.Raw = _NOTHING
     edge: msgspec.Raw = _NOTHING
@@ -22,7 +62,7 @@ class _Envelope(msgspec.Struct, gc=False):
 
 
 class EnvelopeReader:
-    """Takes records apart without looking into their data."""
+    """Takes records apart without looking into their data. Of records that may break a rule it says nothing."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -39,12 +79,13 @@ class EnvelopeReader:
         if entity is None:
             return None
         self._types[names] = entity
-        return entity, _text(envelope, isinstance(entity, EdgeType))
+        text = _text(envelope, isinstance(entity, EdgeType))
+        return None if text is None else (entity, text)
 
     def strip(self, text: bytes, is_edge: bool) -> bytes | None:
-        """A text without the members that do not matter; None when it has a `type` or `edge` of its own."""
+        """A text without members that are null; None when only the exact reader can say what it is."""
         envelope = self._open(text)
-        if envelope is None or bytes(envelope.type) or bytes(envelope.edge):
+        if envelope is None or _given(envelope.type) or _given(envelope.edge):
             return None
         return _text(envelope, is_edge)
 
@@ -52,15 +93,28 @@ class EnvelopeReader:
         if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
             return None
         try:
-            return self._decode(line)
+            envelope = self._decode(line)
         except TEXT_ERRORS:
             return None
+        return envelope if _each_once(line, bytes(envelope.data)) else None
 
     def _find(self, type_name: bytes, edge_name: bytes) -> EntityType | None:
+        if _given(type_name) and _given(edge_name):
+            return None
         node, edge = _string(type_name), _string(edge_name)
         if node is not None:
             return self._catalog.nodes.get(node)
         return None if edge is None else self._catalog.edge_by_word(edge)
+
+
+def _given(raw: msgspec.Raw | bytes) -> bool:
+    return bytes(raw) not in (b"", _NULL)
+
+
+def _each_once(line: bytes, data: bytes) -> bool:
+    """Whether surely no member is there twice, which the decoder would pass over."""
+    around = line.replace(data, b"", 1) if data.startswith(b"{") else line
+    return b"\\u" not in around and all(around.count(name) <= 1 for name in _NAMES)
 
 
 def _string(raw: bytes) -> str | None:
@@ -70,9 +124,11 @@ def _string(raw: bytes) -> str | None:
         return None
 
 
-def _text(envelope: _Envelope, is_edge: bool) -> bytes:
+def _text(envelope: _Envelope, is_edge: bool) -> bytes | None:
+    ends = ((b'"from":', envelope.source), (b'"to":', envelope.target))
     members = [b'"data":' + bytes(envelope.data)] if envelope.data else []
     if is_edge:
-        ends = ((b'"from":', envelope.source), (b'"to":', envelope.target))
         members += [name + bytes(value) for name, value in ends if value]
+    elif _given(envelope.source) or _given(envelope.target):
+        return None
     return b"{%b}" % b",".join(members)

@@ -5,16 +5,18 @@ The fast path hands over every line that it is not sure of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
-from spark_omnigraph.errors import Rule, nearest
+from spark_omnigraph.records.envelope import envelope_mistakes
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
-from spark_omnigraph.records.mode import UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
+from spark_omnigraph.words import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,70 +29,83 @@ class ExactRow:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a line is no row. `table_key` is empty while the type is not known."""
+    """Why a line is no row: at least one mistake. `table_key` is empty while the type is not known.
+
+    `values` are the columns that could be read all the same.
+    """
 
     table_key: str
     record_type: str | None
     is_edge: bool
-    field: str | None
-    rule: Rule
-    message: str
+    mistakes: tuple[Mistake, ...]
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 class BadRecordError(ValueError):
-    """A record that is no row: the broken rule, the member that breaks it, and the message of the report."""
+    """A member that cannot be read: the broken rule, the member, and the message of the report."""
 
     def __init__(self, rule: Rule, message: str, field: str) -> None:
         super().__init__(message)
-        self.rule, self.message, self.field = rule, message, field
+        self.mistake = Mistake(field, rule, message)
 
 
 class ExactDecoder:
-    """Decodes single lines of any type of a catalog."""
+    """Decodes single lines of any type of a catalog. With `constants` numbers that are not finite may be spelt out."""
 
-    def __init__(self, catalog: Catalog, unknown_fields: UnknownFields) -> None:
+    def __init__(self, catalog: Catalog, options: DecodeOptions, constants: bool = False) -> None:
         self._catalog = catalog
-        self._ignore_unknown = unknown_fields is UnknownFields.IGNORE
+        self._options = options
+        self._constants = constants
         self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
     def decode(self, raw: bytes) -> ExactRow | Refusal:
-        """The row on a line, or the first problem: JSON, type, endpoints, members, id and key, values by name."""
+        """The row on a line, or its mistakes: JSON, type, members, endpoints, id and key, values by name."""
         try:
-            members = parse_line(raw)
+            members = parse_line(raw, self._constants)
         except InvalidJsonError as error:
-            return Refusal("", None, False, None, Rule.INVALID_JSON, f"invalid JSON: {error}")
+            return Refusal("", None, False, (Mistake(None, Rule.INVALID_JSON, f"invalid JSON: {error}"),))
         kind, name = _kind(members)
-        if name is None:
-            return Refusal("", None, False, None, Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
         is_edge = kind == "edge"
+        if name is None:
+            nameless = Mistake(None, Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
+            # What is no record at all needs no word about each of its members.
+            return Refusal("", None, False, (nameless, *envelope_mistakes(members, None, True))[:MISTAKES])
         reader = self._reader(kind, name)
         if reader is None:
             known = self._catalog.edges if is_edge else self._catalog.nodes
             message = f"unknown {kind} type '{name}'{_nearest(name, tuple(known))}"
-            return Refusal("", name, is_edge, "edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
-        try:
-            return ExactRow(reader.table_key, reader.read(members))
-        except BadRecordError as bad:
-            return Refusal(reader.table_key, name, is_edge, bad.field, bad.rule, bad.message)
+            unknown = Mistake("edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
+            return Refusal("", name, is_edge, self._with_envelope(unknown, members))
+        row, mistakes = reader.read(members)
+        if not mistakes:
+            return ExactRow(reader.table_key, row)
+        return Refusal(reader.table_key, name, is_edge, tuple(mistakes[:MISTAKES]), row)
+
+    def _with_envelope(self, first: Mistake, members: Members) -> tuple[Mistake, ...]:
+        return (first, *envelope_mistakes(members, None, self._options.unknown_fields is UnknownFields.IGNORE))[
+            :MISTAKES
+        ]
 
     def _reader(self, kind: str, name: str) -> _TypeReader | None:
         if (kind, name) not in self._readers:
             entity = self._catalog.nodes.get(name) if kind == "node" else self._catalog.edge_by_word(name)
             if entity is None:
                 return None
-            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._ignore_unknown)
+            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._options)
         return self._readers[kind, name]
 
 
 class _TypeReader:
     """Reads the records of one type."""
 
-    def __init__(self, catalog: Catalog, entity: EntityType, ignore_unknown: bool) -> None:
+    def __init__(self, catalog: Catalog, entity: EntityType, options: DecodeOptions) -> None:
         self.table_key = entity.table_key
+        self._entity = entity
         self._name = entity.name
-        self._ignore_unknown = ignore_unknown
-        self._properties = [(p.name, value_reader(p)) for p in entity.properties]
-        self._known = {"id", *(p.name for p in entity.properties)}
+        self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
+        self._properties = [(p.name, value_reader(p, options.blob_schemes)) for p in entity.properties]
+        self._declared = tuple(p.name for p in entity.properties)
+        self._known = {"id", *self._declared}
         self._key = key_columns(entity) if isinstance(entity, NodeType) else []
         self._ends: list[tuple[str, str, NodeType, list[tuple[str, Scalar]]]] = []
         if isinstance(entity, EdgeType):
@@ -98,55 +113,68 @@ class _TypeReader:
                 node = catalog.nodes[name]
                 self._ends.append((member, column, node, key_columns(node)))
 
-    def read(self, members: Members) -> dict[str, object]:
-        """Columns by name; raises BadRecordError."""
+    def read(self, members: Members) -> tuple[dict[str, object], list[Mistake]]:
+        """Columns by name, those aside that cannot be read, and all mistakes."""
         row: dict[str, object] = {}
+        mistakes = list(envelope_mistakes(members, self._entity, self._ignore_unknown))
         for member, column, node, key in self._ends:
-            row[column] = _endpoint(members.get(member), member, node, key)
-        data = self._data(members)
-        row["id"] = _explicit_id(data)
-        for name, _ in self._key:
-            if data.get(name) is None:
-                message = f"node {self._name} missing @key property '{name}'"
-                raise BadRecordError(Rule.KEY_MISSING, message, name)
-        for name, read in self._properties:
             try:
-                row[name] = read(data.get(name))
-            except BadValueError as bad:
-                raise BadRecordError(bad.rule, bad.message, name) from None
-        if self._key:
-            row["id"] = self._checked_key(row)
-        return row
-
-    def _data(self, members: Members) -> Members:
+                row[column] = _endpoint(members.get(member), member, node, key)
+            except BadRecordError as bad:
+                mistakes.append(bad.mistake)
         data = members.get("data")
         if data is None:
-            return Members()
-        if not isinstance(data, Members):
-            raise BadRecordError(Rule.INVALID_ENVELOPE, f"'data' must be a JSON object, got {show(data)}", "data")
-        if data.repeated is not None and not (self._ignore_unknown and data.repeated not in self._known):
-            message = f"invalid JSON: member '{data.repeated}' is repeated"
-            raise BadRecordError(Rule.INVALID_JSON, message, data.repeated)
-        if not self._ignore_unknown and not self._known.issuperset(data):
-            unknown = next(name for name in data if name not in self._known)
-            declared = tuple(name for name, _ in self._properties)
-            message = f"unknown field '{unknown}' of {self._name}{_nearest(unknown, declared)}"
-            raise BadRecordError(Rule.UNKNOWN_FIELD, message, unknown)
-        return data
+            data = Members()
+        if isinstance(data, Members):
+            self._read_data(data, row, mistakes)
+        else:
+            message = f"'data' must be a JSON object, got {show(data)}"
+            mistakes.append(Mistake("data", Rule.INVALID_ENVELOPE, message))
+        return row, mistakes
 
-    def _checked_key(self, row: Mapping[str, object]) -> str:
-        """The id that the key gives; an explicit id must be the same."""
+    def _read_data(self, data: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
+        mistakes += self._strange(data)
+        try:
+            row["id"] = _explicit_id(data)
+        except BadRecordError as bad:
+            mistakes.append(bad.mistake)
+        missing = [name for name, _ in self._key if data.get(name) is None]
+        for name in missing:
+            mistakes.append(Mistake(name, Rule.KEY_MISSING, f"node {self._name} missing @key property '{name}'"))
+        for name, read in self._properties:
+            if name in missing:
+                continue
+            try:
+                row[name] = read(data.get(name))
+            except BadValueError as wrong:
+                mistakes.append(Mistake(name, wrong.rule, wrong.message))
+        if self._key and all(name in row for name, _ in self._key):
+            self._read_key(row, mistakes)
+
+    def _strange(self, data: Members) -> Iterator[Mistake]:
+        """Members that are repeated or not declared."""
+        for name in data.repeated:
+            if not self._ignore_unknown or name in self._known:
+                yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{name}' is repeated")
+        if not self._ignore_unknown and not self._known.issuperset(data):
+            for name in data:
+                if name not in self._known:
+                    message = f"unknown field '{name}' of {self._name}{_nearest(name, self._declared)}"
+                    yield Mistake(name, Rule.UNKNOWN_FIELD, message)
+
+    def _read_key(self, row: dict[str, object], mistakes: list[Mistake]) -> None:
+        """Takes the id that the key gives; an explicit id must be the same."""
         texts = [str(key_text(row[name], scalar)) for name, scalar in self._key]
         found = texts[0] if len(texts) == 1 else composite_id(texts)
-        given = row["id"]
+        given = row.get("id")
         if given is not None and given != found:
             names = ", ".join(name for name, _ in self._key)
             message = (
                 f"node {self._name} has explicit id '{given}' that does not match @key property "
                 f"'{names}' value '{found}'"
             )
-            raise BadRecordError(Rule.ID_MISMATCH, message, "id")
-        return found
+            mistakes.append(Mistake("id", Rule.ID_MISMATCH, message))
+        row["id"] = found
 
 
 def _kind(members: Members) -> tuple[str, str | None]:

@@ -16,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
-from spark_omnigraph.errors import RAW_LIMIT, BadRequestError, Rule, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.endpoints import end_ids
+from spark_omnigraph.records.envelope import ENVELOPE
 from spark_omnigraph.records.frame_columns import columns_taken, convert, takes
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.keys import key_columns, key_ids
@@ -30,8 +32,8 @@ from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.plan import EndForm
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.records.ulid import new_ulids
+from spark_omnigraph.words import nearest
 
-ENVELOPE = ("type", "edge", "from", "to", "data")
 _DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}
 
@@ -142,6 +144,7 @@ class FrameDecoder:
     def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
         self._catalog = catalog
         self._records = RecordDecoder(catalog, options)
+        self._spelt = RecordDecoder(catalog, options, constants=True)
         entity = catalog.table(plan.table_key) if plan.table_key is not None else None
         self._entity: EntityType | None = entity
         self._plan = plan
@@ -247,8 +250,8 @@ class FrameDecoder:
         """Doubtful rows as the records they stand for, read by the decoder of lines; then all rows in order."""
         places = np.flatnonzero(doubtful) + first
         texts = record_text(entity, rows.filter(pa.array(doubtful)), None)
-        found = self._records.decode(_chunk([text.encode() for text in texts]))
-        rejected = tuple(_named(entity, replace(r, line=int(places[r.line]))) for r in found.rejected)
+        found = self._spelt.decode(_chunk([text.encode() for text in texts]))
+        rejected = tuple(replace(r, line=int(places[r.line])) for r in found.rejected)
         tables = [sure, *(replace(t, lines=places[t.lines]) for t in found.tables)]
         lines = np.concatenate([t.lines for t in tables])
         order = np.argsort(lines, kind="stable")
@@ -262,15 +265,6 @@ def _placed(text: Callable[[int], str], bad: Bools, first: int) -> Callable[[int
     """The function that gives the text of a line, told the place of a row among all instead of that among good ones."""
     among_good = np.cumsum(~bad) - 1
     return lambda line: text(int(among_good[line - first]))
-
-
-def _named(entity: EntityType, row: Rejected) -> Rejected:
-    """A row that makes no JSON holds a number that is not finite."""
-    if row.rule is not Rule.INVALID_JSON:
-        return row
-    message = "a number is not finite (NaN or infinity), which no record can carry"
-    kind = isinstance(entity, EdgeType)
-    return replace(row, rule=Rule.OUT_OF_RANGE, message=message, record_type=entity.name, is_edge=kind)
 
 
 def _completed_ids(given: pa.Array | None, count: int) -> pa.Array:

@@ -14,6 +14,8 @@ from spark_omnigraph.catalog.numbers import Real
 MAX_DEPTH = 128
 """Nesting beyond this is refused, as other engines do. Records themselves nest three deep."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
@@ -26,20 +28,25 @@ class InvalidJsonError(ValueError):
 
 
 class Members(dict[str, object]):
-    """A JSON object. `repeated` names a member that was given twice; the last one counts."""
+    """A JSON object. `repeated` names the members that were given more than once; of each the last one counts."""
 
-    repeated: str | None = None
+    repeated: tuple[str, ...] = ()
 
 
-def parse_line(raw: bytes) -> Members:
-    """The object on a line. Raises InvalidJsonError with the place of the first problem."""
+def parse_line(raw: bytes, constants: bool = False) -> Members:
+    """The object on a line. Raises InvalidJsonError with the place of the first problem.
+
+    A byte order mark before it is no part of it: files that begin with one may have been joined. With `constants` the
+    numbers that are not finite pass, as Python writes them.
+    """
+    raw = raw.removeprefix(BYTE_ORDER_MARK)
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise InvalidJsonError(f"invalid UTF-8 at byte {error.start + 1}") from None
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
         raise InvalidJsonError(f"nested more than {MAX_DEPTH} levels deep")
-    value = _parse(text)
+    value = _parse(text, _LENIENT if constants else _DECODER)
     if not isinstance(value, Members):
         raise InvalidJsonError(f"a line must hold one JSON object, got {show(value)}")
     if _SURROGATE.search(raw):
@@ -53,14 +60,19 @@ def show(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def _parse(text: str) -> object:
+def _parse(text: str, decoder: json.JSONDecoder) -> object:
     start = len(text) - len(text.lstrip(" \t\r\n"))
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
+        if text.startswith("\ufeff", error.pos):
+            raise InvalidJsonError(f"a byte order mark at character {error.pos + 1}") from None
         reason = error.msg.removesuffix(" at")
         raise InvalidJsonError(f"{reason} at character {error.pos + 1}") from None
     rest = text[end:].lstrip(" \t\r\n")
+    if rest.startswith("\ufeff"):
+        place = len(text) - len(rest) + 1
+        raise InvalidJsonError(f"a byte order mark at character {place}: were files joined without a line break?")
     if rest:
         raise InvalidJsonError(f"more text after the JSON value at character {len(text) - len(rest) + 1}")
     return value
@@ -85,7 +97,7 @@ def _refuse_lone_surrogates(value: object) -> None:
 def _members(pairs: list[tuple[str, object]]) -> Members:
     members = Members(pairs)
     if len(members) != len(pairs):
-        members.repeated = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        members.repeated = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
     return members
 
 
@@ -101,3 +113,4 @@ def _refuse_constant(name: str) -> object:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=_integer, parse_float=Real, parse_constant=_refuse_constant
 )
+_LENIENT = json.JSONDecoder(object_pairs_hook=_members, parse_int=_integer, parse_float=Real, parse_constant=Real)

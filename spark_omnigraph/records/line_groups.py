@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.records.json_line import MAX_DEPTH
+from spark_omnigraph.records.json_line import BYTE_ORDER_MARK, MAX_DEPTH
 from spark_omnigraph.records.lines import TextLines
 
 Int64s = npt.NDArray[np.int64]
@@ -23,6 +23,7 @@ Bools = npt.NDArray[np.bool_]
 _Bytes = npt.NDArray[np.uint8]
 
 _BEGINNING = re.compile(rb'\{[ \t]*"(type|edge)"[ \t]*:[ \t]*"(\w{1,200})"[ \t]*,')
+_CAPITALIZED = re.compile(rb'"(?=[a-z]*[A-Z])(?i:type|edge|from|to|data)"')
 _MISSES = 64
 """Lines without a usable beginning after which no more are tried."""
 _STRIDE = 7919
@@ -61,7 +62,7 @@ class LineSorter:
             doubtful |= chunk.risky_to_skip()
         whole = chunk.whole_objects()
         if self._ignore_unknown:
-            whole &= ~chunk.name_types_twice()
+            whole &= ~(chunk.name_types_twice() | chunk.misspell_members())
         members, left = self._members(chunk, lines, np.flatnonzero(whole & ~doubtful))
         unusual = np.concatenate([left, chunk.records_among(np.flatnonzero(~whole & ~doubtful))])
         return SortedLines(chunk.groups(members), np.sort(unusual), chunk.records_among(np.flatnonzero(doubtful)))
@@ -122,6 +123,13 @@ class _Chunk:
             [line.count(b'"type"') + line.count(b'"edge"') > 1 or b"\\u" in line for line in self._lines], dtype=bool
         )
 
+    def misspell_members(self) -> Bools:
+        """Lines that may have a member such as `Data`, which the bulk reader would ignore like any other member."""
+        odd = np.zeros(len(self._lines), dtype=bool)
+        places = [found.start() for found in _CAPITALIZED.finditer(self._text)]
+        odd[np.searchsorted(self._starts, places, side="right") - 1] = True
+        return odd
+
     def whole_objects(self) -> Bools:
         """Lines that begin with `{` and end with `}`, a carriage return aside."""
         whole: Bools = self._ends - self._starts >= 2
@@ -147,7 +155,7 @@ class _Chunk:
         """Lines that are neither blank nor comments."""
         kept = []
         for at in lines.tolist():
-            text = self._lines[at].strip()
+            text = self._lines[at].removeprefix(BYTE_ORDER_MARK).strip()
             if text and not text.startswith(b"//"):
                 kept.append(at)
         return np.array(kept, dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_omnigraph.errors import TextEnum
+from spark_omnigraph.words import TextEnum
 
 _MOST_DIGITS = 18
 """Of a number of rows: what 64 bits hold in any case."""
@@ -35,11 +35,20 @@ class UnknownFields(TextEnum):
     IGNORE = "ignore"
 
 
+BLOB_SCHEMES = ("abfss", "az", "cos", "file", "goosefs", "gs", "hf", "oss", "s3", "tos")
+"""Where storage can find a blob. Lance refuses any other reference, and with it the whole load."""
+LOCAL_SCHEMES = ("file",)
+"""Those that name a file of whichever machine reads the reference later."""
+REMOTE_SCHEMES = tuple(scheme for scheme in BLOB_SCHEMES if scheme not in LOCAL_SCHEMES)
+"""Those that input may use unless more is allowed: no row decides which file of a reader is opened."""
+
+
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
     """What decoding accepts beyond the schema."""
 
     unknown_fields: UnknownFields = UnknownFields.REFUSE
+    blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
 
 
 def bad_row_limit(text: str) -> int | float:

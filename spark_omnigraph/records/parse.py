@@ -18,7 +18,7 @@ from pyarrow import json as pj
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.records.endpoints import end_type
-from spark_omnigraph.records.envelope import EnvelopeReader
+from spark_omnigraph.records.envelope import EnvelopeReader, misplaceable
 from spark_omnigraph.records.plan import SAMPLE_BYTES, SAMPLE_ROWS, ReadPlan, plan_reading
 from spark_omnigraph.records.screen import Screen
 
@@ -52,13 +52,17 @@ class _Texts:
 
 
 class TextParser:
-    """Parses texts of one type. What it returns may still hold values that need a closer look: see `bulk`."""
+    """Parses texts of one type. What it returns may still hold values that need a closer look: see `bulk`.
+
+    `guarded` names members that are asked for only to see whether they stand beside `data`, where they would be lost.
+    """
 
     def __init__(self, catalog: Catalog, entity: EntityType, refuse_unknown: bool) -> None:
         self._catalog = catalog
         self._entity = entity
         self._refuse_unknown = refuse_unknown
         self._envelopes = EnvelopeReader(catalog)
+        self.guarded = () if refuse_unknown else misplaceable(entity)
         self._options: dict[ReadPlan, pj.ParseOptions] = {}
         self._screens: dict[ReadPlan, Screen] = {}
         self._spoiled_blocks = 0.0
@@ -145,6 +149,7 @@ class TextParser:
                 nodes = self._catalog.nodes
                 fields.append(pa.field("from", end_type(nodes[self._entity.from_type], plan.ends[0])))
                 fields.append(pa.field("to", end_type(nodes[self._entity.to_type], plan.ends[1])))
+            fields += [pa.field(name, pa.string()) for name in self.guarded]
             behavior = "error" if self._refuse_unknown else "ignore"
             self._options[plan] = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior=behavior)
         return self._options[plan]

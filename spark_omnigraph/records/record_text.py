@@ -9,9 +9,9 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import EdgeType, EntityType
-from spark_omnigraph.errors import RAW_LIMIT
 from spark_omnigraph.records.json_text import json_text
 
 _ENDS = {"src": "from", "dst": "to"}
@@ -69,7 +69,8 @@ def _moment(value: int, in_days: bool) -> object:
     millis = value * 86_400_000 if in_days else value
     if not INSTANT_MIN <= millis <= INSTANT_MAX:
         return value
-    return str(np.datetime_as_string(np.datetime64(millis, "ms"), unit="D" if in_days else "ms"))
+    text = str(np.datetime_as_string(np.datetime64(millis, "ms"), unit="D" if in_days else "ms"))
+    return text if in_days else f"{text}Z"
 
 
 def _decimal(value: object) -> object:

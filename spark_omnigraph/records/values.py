@@ -6,19 +6,18 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN, parse_date, parse_datetime
 from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import INTEGER_RANGES, Property, PropType, Scalar
-from spark_omnigraph.errors import Rule
 from spark_omnigraph.records.json_line import show
 from spark_omnigraph.records.json_numbers import STORED_NAMES, float_value, integral, whole_number
+from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES
 
 BASE64_PREFIX = "base64:"
-BLOB_SCHEMES = ("abfss", "az", "cos", "file", "goosefs", "gs", "hf", "oss", "s3", "tos")
-"""Where storage can find a blob. Lance refuses any other reference, and with it the whole load."""
 _BLOB_URI = re.compile(
     rf"(?:{'|'.join(BLOB_SCHEMES)})://[\w.~%!$&'()*+,;=@-]*(?::\d{{1,4}})?(?:/(?:[^\x00-\x1f]*[^\x00-\x20])?)?",
     re.ASCII | re.IGNORECASE,
@@ -37,12 +36,12 @@ class BadValueError(ValueError):
 Reader = Callable[[object], object]
 
 
-def value_reader(prop: Property) -> Reader:
+def value_reader(prop: Property, blob_schemes: Sequence[str] = REMOTE_SCHEMES) -> Reader:
     """Function from a JSON value to what a property stores; it raises BadValueError. A missing member is null.
 
     Dates are days, points in time milliseconds, vectors and lists are lists, blobs a dict of `data` and `uri`.
     """
-    read = _reader(prop)
+    read = _reader(prop, blob_schemes)
     nullable, required = prop.type.nullable, _required(prop)
 
     def read_or_null(value: object) -> object:
@@ -55,12 +54,12 @@ def value_reader(prop: Property) -> Reader:
     return read_or_null
 
 
-def _reader(prop: Property) -> Reader:
+def _reader(prop: Property, blob_schemes: Sequence[str]) -> Reader:
     ptype = prop.type
     if ptype.is_vector:
         return partial(_vector, prop)
     if ptype.scalar is Scalar.BLOB:
-        return partial(read_blob, prop.name)
+        return partial(read_blob, prop.name, schemes=blob_schemes)
     read = partial(_READERS[ptype.scalar], _Place(prop.name, ptype))
     return partial(_list, prop.name, read) if ptype.is_list else read
 
@@ -73,14 +72,21 @@ def _required(prop: Property) -> str:
     return f"non-nullable property '{prop.name}' has null or invalid values"
 
 
-def read_blob(name: str, value: object) -> dict[str, object]:
-    """Children of a blob value: the bytes behind `base64:`, any other text as a reference."""
+def read_blob(name: str, value: object, schemes: Sequence[str] = REMOTE_SCHEMES) -> dict[str, object]:
+    """Children of a blob value: the bytes behind `base64:`, any other text as a reference of one of the schemes."""
     expected = f"blob property '{name}' must be a URI string or base64: prefixed data"
     if not isinstance(value, str):
         raise BadValueError(Rule.INVALID_BLOB, expected)
     if not value.startswith(BASE64_PREFIX):
         if _BLOB_URI.fullmatch(value) is None:
             raise BadValueError(Rule.INVALID_BLOB, f"{expected}; storage cannot refer to {show(value)}")
+        scheme = value.partition(":")[0].lower()
+        if scheme not in schemes:
+            raise BadValueError(
+                Rule.INVALID_BLOB,
+                f"blob property '{name}' refers to '{scheme}:', which this load does not allow "
+                f"({', '.join(schemes) or 'it allows no references'}); blob_schemes (blobSchemes in Spark) does",
+            )
         return {"data": None, "uri": value}
     text = value.removeprefix(BASE64_PREFIX)
     try:
@@ -182,9 +188,15 @@ def _datetime(place: _Place, value: object) -> object:
     return _whole(place, value, bounds)
 
 
+_TAKEN = {
+    "Date": "2024-01-31, 20240131 and whole days since 1970",
+    "DateTime": "2024-01-31, 2024-01-31T10:30:00 with .123, Z or +01:00 (no zone: UTC), whole milliseconds since 1970",
+}
+
+
 def _in_years(text: str, stored: int | None, bounds: tuple[int, int], kind: str) -> int:
     if stored is None:
-        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}'")
+        raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}'; taken are {_TAKEN[kind]}")
     if not bounds[0] <= stored <= bounds[1]:
         raise BadValueError(Rule.INVALID_DATE, f"invalid {kind} literal '{text}': outside the years 1 to 9999")
     return stored

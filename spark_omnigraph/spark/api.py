@@ -89,8 +89,8 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
     """One temporary view for each type, all of one snapshot; table key (`node:Person`) → name of its view.
 
     A view is named after its type, with `prefix` before it; a node and an edge type of one name get `node_` and
-    `edge_` before theirs. BadRequestError when a view or table of such a name is there already, and then none is made,
-    unless `replace` says that temporary views may go and tables be hidden.
+    `edge_` before theirs. BadRequestError when two names would differ in case alone, or when a view or table of such a
+    name is there already, unless `replace` says that temporary views may go and tables be hidden; then none is made.
     """
     rows = _tables(spark, uri, _at(branch, version, snapshot, as_of), storage_options)
     wanted = None if types is None else set(types)
@@ -107,7 +107,9 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
 
 
 def view_names(table_keys: Sequence[str], prefix: str, wanted: set[str] | None = None) -> dict[str, str]:
-    """Names of views without case collisions. BadRequestError for a wanted type that no table key names."""
+    """Names of views, no two alike without case. BadRequestError for a wanted type that no table key names, and for
+    types that differ in case alone.
+    """
     bare = [key.partition(":")[2].lower() for key in table_keys]
     missing = (wanted or set()) - {key.partition(":")[2] for key in table_keys}
     if missing:
@@ -117,7 +119,20 @@ def view_names(table_keys: Sequence[str], prefix: str, wanted: set[str] | None =
         kind, _, name = key.partition(":")
         if wanted is None or name in wanted:
             names[key] = prefix + (f"{kind}_{name}" if bare.count(name.lower()) > 1 else name)
+    _refuse_alike(names)
     return names
+
+
+def _refuse_alike(names: Mapping[str, str]) -> None:
+    """Spark has one view for names that differ in case alone, so one of the types would be in none."""
+    first: dict[str, str] = {}
+    for key, name in names.items():
+        other = first.setdefault(name.lower(), key)
+        if other != key:
+            raise BadRequestError(
+                f"'{other}' and '{key}' would both be the view '{name}', for which Spark does not look at case: choose"
+                " with types= which of them gets a view, and give the other one a prefix= in a call of its own"
+            )
 
 
 def _refuse_taken(spark: SparkSession, names: Iterable[str]) -> None:

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 from pyspark.errors import PySparkException
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRowsError,
-    BadRowSummary,
     ExpectedVersionMismatch,
     InternalError,
     MergeConflict,

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from spark_omnigraph.errors import BadRequestError, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import Term, parse_where
+from spark_omnigraph.words import nearest
 
 STORAGE_PREFIX = "storage."
 """Options below this prefix reach the object store, without it: `storage.aws_region`."""

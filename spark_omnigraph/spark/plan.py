@@ -122,9 +122,12 @@ def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now
     prepared = prepare(catalog, options.query or "", options.query_name)
     task = query_task(store, catalog, snapshot, bound_plan(prepared, options.params, now))
     names = [column.name for column in task.plan.columns]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise BadRequestError(f"two columns are called '{repeated}': give one another name with `as`")
+    first: dict[str, str] = {}
+    for place, name in enumerate(names):
+        if first.setdefault(name.lower(), name) != name or name in names[:place]:
+            other = first[name.lower()]
+            alike = f"'{name}'" if other == name else f"'{other}' and '{name}', which Spark does not tell apart"
+            raise BadRequestError(f"two columns are called {alike}: give one another name with `as`")
     frame = StructType([StructField(c.name, spark_type(c.type)) for c in task.plan.columns])
     return ReadPlan(frame, f"query '{task.plan.query}'", task)
 

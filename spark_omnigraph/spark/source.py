@@ -19,7 +19,6 @@ from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.reader import GraphReader
 from spark_omnigraph.spark.refused_stream import RefusedStream
-from spark_omnigraph.spark.writer import plan_stream_write, plan_write
 
 try:
     from spark_omnigraph.spark.feed_stream import FeedStream
@@ -65,11 +64,15 @@ class OmnigraphDataSource(Portable, DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Writer for a frame; options and columns are checked here, before its tasks run."""
+        from spark_omnigraph.spark.writer import plan_write  # noqa: PLC0415 - a third of the imports; reads need none
+
         with coded():
             return plan_write(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's name
         """Writer of a stream: one commit for each micro-batch, each of them once."""
+        from spark_omnigraph.spark.writer import plan_stream_write  # noqa: PLC0415 - slow too, as above
+
         with coded():
             return plan_stream_write(self.options, schema, overwrite)
 

@@ -28,7 +28,8 @@ from pyspark.sql.types import (
 )
 
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
-from spark_omnigraph.errors import BadRequestError, StorageError, nearest
+from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.words import nearest
 
 _SCALARS: Mapping[Scalar, DataType] = {
     Scalar.STRING: StringType(),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from pyspark import TaskContext
 
-from spark_omnigraph.errors import BadRequestError, TextEnum, nearest
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
 from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.mode import LoadMode, OnDuplicate, bad_row_limit
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit
 from spark_omnigraph.spark.options import (
     INSTEAD,
     READ_OPTIONS,
@@ -22,6 +22,7 @@ from spark_omnigraph.spark.options import (
     type_key,
     whole_number,
 )
+from spark_omnigraph.words import TextEnum, nearest
 
 WRITE_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `save(uri)` and `start(uri)` set",
@@ -33,6 +34,8 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "maxBadRows": "bad rows that may be left out: a count, `5%`, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+    "blobSchemes": "schemes of the URIs that blobs of records may refer to, separated by commas; default all that "
+    "storage knows but `file`",
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
     "`index`; default `true`",
     "txnAppId": "name of the application whose writes are numbered; of a stream by default the id of its query",
@@ -89,6 +92,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         max_bad_rows=_bad_rows(text.get("maxBadRows", "0")),
         bad_rows=text.get("badRowsPath"),
         on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
+        blob_schemes=_schemes(text.get("blobSchemes")),
         build_indexes=_one_of("index", text.get("index", "true"), _Flag) == _Flag.TRUE,
     )
     app_id = text.get("txnAppId")
@@ -107,7 +111,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
 
 
 def _check_delete_options(text: Mapping[str, str]) -> None:
-    for name in ("maxBadRows", "badRowsPath", "onDuplicate", "index"):
+    for name in ("maxBadRows", "badRowsPath", "onDuplicate", "blobSchemes", "index"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 
@@ -137,6 +141,10 @@ def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate] | 
     if word not in known:
         raise BadRequestError(f"option '{name}' is '{text}'{nearest(text, shown)} (it takes one of {', '.join(shown)})")
     return word
+
+
+def _schemes(text: str | None) -> tuple[str, ...]:
+    return REMOTE_SCHEMES if text is None else tuple(s.strip().lower() for s in text.split(",") if s.strip())
 
 
 def _bad_rows(text: str) -> int | float:

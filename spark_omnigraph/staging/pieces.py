@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -12,15 +12,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.bad_rows import Mistake
 from spark_omnigraph.catalog.types import Catalog, EdgeType
-from spark_omnigraph.records.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected, raw_text
+from spark_omnigraph.records.decode import (
+    DecodedChunk,
+    DecodedTable,
+    LineChunk,
+    RecordDecoder,
+    Rejected,
+    partial_table,
+    raw_text,
+)
 from spark_omnigraph.records.frame import FrameDecoder
+from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
 from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext
 from spark_omnigraph.storage.lines import InputRange, read_chunks
-from spark_omnigraph.validate.batch import BatchChecker
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+from spark_omnigraph.validate.batch import BatchChecker, RowViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ def tables_mentioned(context: StageContext, range_: InputRange) -> set[str]:
     for chunk in read_chunks(range_, dict(context.storage_options)):
         for line in chunk.lines:
             try:
-                kind = decode(line.removeprefix(_BYTE_ORDER_MARK))
+                kind = decode(line.removeprefix(BYTE_ORDER_MARK))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             if isinstance(kind.type, str):
@@ -94,18 +102,48 @@ class Checkers:
         if not self._context.validate:
             return table, []
         entity = self._context.entity(table.table_key)
-        checker = self._checkers.setdefault(table.table_key, BatchChecker(entity))
-        violations = checker.check(table.table)
-        if not violations:
+        found = _by_row(self._checker(table.table_key).check(table.table))
+        if not found:
             return table, []
         keep = np.ones(table.table.num_rows, dtype=bool)
+        keep[list(found)] = False
+        ids = table.table.column("id")
         rejected = []
-        for v in violations:
-            keep[v.row] = False
-            line, offset = int(table.lines[v.row]), int(table.offsets[v.row])
+        for row, (v, *further) in found.items():
+            line, offset = int(table.lines[row]), int(table.offsets[row])
             raw, is_edge = raw_of(line), isinstance(entity, EdgeType)
-            rejected.append(Rejected(line, offset, entity.name, v.field, v.rule, v.message, raw, is_edge))
+            given = ids[row].as_py() if table.explicit_ids else None
+            first = Rejected(line, offset, entity.name, v.field, v.rule, v.message, raw, is_edge, given)
+            rejected.append(first.add(further))
         return _filtered(table, keep), rejected
+
+    def complete(self, rejected: Sequence[Rejected]) -> list[Rejected]:
+        """Records that decoding refused, with the rules that their readable values break."""
+        done = {at: replace(row, values=None) for at, row in enumerate(rejected)}
+        groups: dict[str, list[int]] = {}
+        for at, row in enumerate(rejected):
+            if self._context.validate and row.values and row.record_type is not None:
+                key = table_key_of(self._context.catalog, row.record_type, row.is_edge)
+                groups.setdefault(key or "", []).append(at)
+        for key, places in groups.items():
+            read = [rejected[at].values or {} for at in places]
+            table = partial_table(self._context.entity(key), read)
+            for place, found in _by_row(self._checker(key).check(table)).items():
+                at = places[place]
+                done[at] = done[at].add([mistake for mistake in found if mistake.field in read[place]])
+        return list(done.values())
+
+    def _checker(self, table_key: str) -> BatchChecker:
+        if table_key not in self._checkers:
+            self._checkers[table_key] = BatchChecker(self._context.entity(table_key))
+        return self._checkers[table_key]
+
+
+def _by_row(violations: Iterable[RowViolation]) -> dict[int, list[Mistake]]:
+    found: dict[int, list[Mistake]] = {}
+    for v in violations:
+        found.setdefault(v.row, []).append(Mistake(v.field, v.rule, v.message))
+    return found
 
 
 def locate_rows(context: StageContext, range_: InputRange, wanted: Mapping[str, Int64s]) -> dict[str, LocatedRows]:

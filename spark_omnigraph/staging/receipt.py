@@ -82,7 +82,10 @@ class StagedFragment:
 
 @dataclass(frozen=True, slots=True)
 class RangeReceipt:
-    """What one task did. `rejected` holds the bad rows (see `unpack_rejected`), `bad` counts all of them per table."""
+    """What one task did. `rejected` holds the bad rows (see `unpack_rejected`), `bad` counts all of them per table.
+
+    `per_rule` counts mistakes, of which a row may have several.
+    """
 
     index: int
     lines: int
@@ -95,7 +98,7 @@ class RangeReceipt:
 
     @property
     def bad_total(self) -> int:
-        return sum(self.per_rule.values())
+        return sum(self.bad.values())
 
     def unpack_rejected(self) -> list[Rejected]:
         """Bad rows of the range in line order, at most REPORT_LIMIT."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.decode import DecodedTable, Rejected
 from spark_omnigraph.records.frame import FrameDecoder
 from spark_omnigraph.records.mode import LoadMode
@@ -77,7 +77,7 @@ class _Stager:
         for piece in pieces:
             self._lines += piece.lines
             self._read.update(piece.decoded.read)
-            self.reject(list(piece.decoded.rejected))
+            self.reject(self._checkers.complete(piece.decoded.rejected))
             for table in piece.decoded.tables:
                 good, rejected = self._checkers.split(table, piece.raw)
                 self.reject(rejected)
@@ -100,7 +100,7 @@ class _Stager:
 
     def reject(self, rejected: list[Rejected]) -> None:
         for row in rejected:
-            self._per_rule[str(row.rule)] += 1
+            self._per_rule.update(str(mistake.rule) for mistake in row.mistakes)
             self._bad[self._table_of(row)] += 1
         room = REPORT_LIMIT - len(self._rejected)
         self._rejected.extend(rejected[:room])
@@ -173,7 +173,17 @@ class _Stager:
         for i, text in zip(hit, texts, strict=True):
             message = f"'{ids[i].as_py()}' exists in {name} already; mode merge (Spark: loadMode) replaces it"
             self.conflicts.append(
-                Rejected(int(lines[i]), int(offsets[i]), name, "id", Rule.KEY_CONFLICT, message, text, kind == "edge")
+                Rejected(
+                    line=int(lines[i]),
+                    offset=int(offsets[i]),
+                    record_type=name,
+                    field="id",
+                    rule=Rule.KEY_CONFLICT,
+                    message=message,
+                    raw=text,
+                    is_edge=kind == "edge",
+                    id=ids[i].as_py(),
+                )
             )
 
 

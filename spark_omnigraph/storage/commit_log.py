@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
+from datetime import datetime
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 
+from spark_omnigraph.catalog.dates import moment
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.predicates.sql import is_text_of
@@ -46,6 +48,8 @@ RECOVERY_SCHEMA = pa.schema(
     ]
 )
 _ATTEMPTS = 20
+_NEWEST_FILES = 2
+"""Files of the log that are read to find the newest commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,12 @@ class RecoveryAudit:
     operation_id: str
     writer_kind: str
     outcomes: str
-    created_at: int
+    created_micros: int
+
+    @property
+    def created_at(self) -> datetime:
+        """When the write was settled, in UTC."""
+        return moment(self.created_micros)
 
 
 def create_commit_log(location: Location, genesis: Commit) -> None:
@@ -108,6 +117,18 @@ def find_commit(location: Location, branch: str | None, commit_id: str) -> Commi
     return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
 
 
+def newest_logged(location: Location, branch: str | None) -> tuple[int, str] | None:
+    """Manifest version and id of the newest commit that was made on this very branch, or None. Looks at the newest
+    files of the log only: rows are added in about the order of their commits, a few by recoveries later.
+    """
+    log = open_log(location, COMMITS, branch)
+    columns = ["graph_commit_id", "manifest_branch", "manifest_version"]
+    with reading("read the commit log"):
+        rows = log.scanner(columns=columns, fragments=log.get_fragments()[-_NEWEST_FILES:]).to_table().to_pylist()
+    own = (row for row in rows if _optional(row["manifest_branch"]) == branch)
+    return max(((int(row["manifest_version"]), str(row["graph_commit_id"])) for row in own), default=None)
+
+
 def has_commit(location: Location, branch: str | None, commit_id: str) -> bool:
     """Whether a branch sees a commit row with this id."""
     log = open_log(location, COMMITS, branch)
@@ -125,7 +146,7 @@ def read_recoveries(location: Location) -> list[RecoveryAudit]:
     times = table.column("created_at").cast(pa.int64()).to_pylist()
     columns = [table.column(name).to_pylist() for name in RECOVERY_SCHEMA.names[:-1]]
     rows = [RecoveryAudit(*values) for values in zip(*columns, times, strict=True)]
-    return sorted(rows, key=lambda r: (r.created_at, r.operation_id))
+    return sorted(rows, key=lambda r: (r.created_micros, r.operation_id))
 
 
 def audit_recovery(location: Location, audit: RecoveryAudit) -> None:
@@ -178,7 +199,7 @@ def _to_commit(row: dict[str, object]) -> Commit:
         manifest_version=int(str(row["manifest_version"])),
         parent=_optional(row["parent_commit_id"]),
         merged_parent=_optional(row["merged_parent_commit_id"]),
-        created_at=int(micros),
+        created_micros=int(micros),
     )
 
 
@@ -193,11 +214,11 @@ def _commit_rows(commit: Commit) -> pa.Table:
         "manifest_version": commit.manifest_version,
         "parent_commit_id": commit.parent,
         "merged_parent_commit_id": commit.merged_parent,
-        "created_at": commit.created_at,
+        "created_at": commit.created_micros,
     }
     return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=COMMIT_SCHEMA)
 
 
 def _actor_row(commit: Commit, actor: str) -> pa.Table:
-    row = {"graph_commit_id": commit.id, "actor_id": actor, "created_at": commit.created_at}
+    row = {"graph_commit_id": commit.id, "actor_id": actor, "created_at": commit.created_micros}
     return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=ACTOR_SCHEMA)

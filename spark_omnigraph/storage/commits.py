@@ -22,6 +22,7 @@ from lance.optimize import Compaction, RewriteResult
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
+from spark_omnigraph.storage.spelling import one_spelling
 
 FENCE_KEY = "omnigraph:fence"
 CONTENT_KEY = "omnigraph:content"
@@ -253,7 +254,7 @@ def compact(dataset: LanceDataset) -> None:
 
 def create_branch(dataset: LanceDataset, branch: str, parent: str | None, version: int) -> LanceDataset:
     """New Lance branch at a version of its parent. Racing creations corrupt it: callers hold a claim."""
-    with committing(f"branch {dataset.uri}"):
+    with one_spelling(str(dataset.uri)), committing(f"branch {dataset.uri}"):
         return dataset.create_branch(branch, (parent, version))
 
 

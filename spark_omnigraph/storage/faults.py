@@ -31,6 +31,10 @@ class CommitFailed(Exception):  # noqa: N818 - an outcome that the protocol hand
 
 
 _LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+:\d+")
+_INTERRUPT = re.compile(r"(?:[\w ]+: )*KeyboardInterrupt:?\s*")
+_LOST_INDEX = re.compile(
+    r"(?i)(?:not found|no such file).*/_indices/|/_indices/.*(?:not found|no such file)", re.DOTALL
+)
 _LOST_TEXTS = ("Too many concurrent writers", "Retryable commit conflict", "Incompatible transaction")
 
 
@@ -42,6 +46,7 @@ def committing(what: str) -> Iterator[None]:
     except CommitConflictError as error:
         raise CommitFailed(Outcome.LOST, f"{what}: {_first_line(error)}") from error
     except (OSError, ValueError, RuntimeError) as error:
+        refuse_interrupt(error)
         text = str(error)
         lost = any(t in text for t in _LOST_TEXTS)
         raise CommitFailed(Outcome.LOST if lost else Outcome.UNKNOWN, f"{what}: {_first_line(error)}") from error
@@ -52,8 +57,22 @@ def reading(what: str) -> Iterator[None]:
     """Turns failures of reads, staging and small objects into StorageError."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError, EOFError, zlib.error) as error:
-        raise StorageError(f"storage: {what}: {_first_line(error)}") from error
+    except (OSError, ValueError, RuntimeError, EOFError, OverflowError, zlib.error) as error:
+        refuse_interrupt(error)
+        raise StorageError(f"storage: {what}: {_first_line(error)}{way_out(error)}") from error
+
+
+def refuse_interrupt(error: BaseException) -> None:
+    """Lance and Arrow carry an interrupt as the text of an error of theirs; here it becomes one again."""
+    if _INTERRUPT.fullmatch(_first_line(error)) is not None:
+        raise KeyboardInterrupt from error
+
+
+def way_out(error: BaseException) -> str:
+    """What to say besides Lance's own words where they do not tell how to go on."""
+    if _LOST_INDEX.search(str(error)) is not None:
+        return ". A file of an index is gone, the rows are not: the verb index (ensure_indices) builds the index anew"
+    return ""
 
 
 def _first_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import lance
 from lance import LanceDataset
 
-from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, nearest
+from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
 from spark_omnigraph.manifest.formats import Format
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -23,7 +23,9 @@ from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
     INDICES,
+    MAKING,
     MANIFEST,
+    RECOVERY,
     SCHEMA_APPLY_LOCK,
     SCHEMA_IR,
     SCHEMA_SOURCE,
@@ -35,6 +37,7 @@ from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.stamp import read_format
 from spark_omnigraph.storage.table_reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate
+from spark_omnigraph.words import nearest
 
 TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""
@@ -66,6 +69,8 @@ class GraphStore:
         self.location = location
         self.objects = objects
         self.reads = ReadCache()
+        self.whole: set[str | None] = set()
+        """Branches whose manifest was found to show every publish that the commit log names."""
         self._reader = ManifestReader()
 
     @classmethod
@@ -76,8 +81,19 @@ class GraphStore:
             _require_folder(location.root)
         store = cls(location, Objects(location))
         if store.objects.get(SCHEMA_SOURCE) is None:
-            raise NotFoundError(f"no graph at '{location.root}': no {SCHEMA_SOURCE} is there; init makes a graph")
+            raise store._absent()
         return store
+
+    def _absent(self) -> NotFoundError:
+        """The error for a root without a schema, which may be half of a graph."""
+        why = f"no graph at '{self.root}': no {SCHEMA_SOURCE} is there"
+        if any(name.startswith(MAKING) for name in self.objects.list(RECOVERY)):
+            return NotFoundError(
+                f"{why}, since an init with force is making it anew, or died meanwhile; then run it again"
+            )
+        if self.objects.has_prefix(COMMITS):
+            return NotFoundError(f"{why}, but parts of a graph are: put it back from a backup, or init with force")
+        return NotFoundError(f"{why}; init makes a graph")
 
     @property
     def root(self) -> str:

@@ -17,6 +17,9 @@ RECOVERY = "__recovery"
 INDICES = "_indices"
 """Folder of a dataset that holds its index segments, each in a folder of its id."""
 
+MAKING = "x_making~"
+"""How the name of the lease in `__recovery/` begins under which a graph is made anew."""
+
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""
 
@@ -25,7 +28,9 @@ SCHEMA_VERSION = 3
 
 STORAGE_VERSION: Literal["2.2"] = "2.2"
 
-_MAX_U64 = 2**64 - 1
+MAX_VERSION = 2**64 - 1
+V2_DIGITS = 20
+"""How many digits the name of a version's file has, which counts from `MAX_VERSION` down."""
 
 
 def branch_path(location: str, branch: str | None) -> str:
@@ -35,4 +40,4 @@ def branch_path(location: str, branch: str | None) -> str:
 
 def manifest_file(version: int) -> str:
     """File of a Lance version under its dataset folder, in the naming scheme V2."""
-    return f"_versions/{_MAX_U64 - version:020d}.manifest"
+    return f"_versions/{MAX_VERSION - version:0{V2_DIGITS}d}.manifest"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import LanceFragment
 
-from spark_omnigraph.manifest.rows import ManifestRow
+from spark_omnigraph.manifest.rows import ManifestRow, checked
 from spark_omnigraph.storage.commits import PRIMARY_KEY, create_dataset, merge_manifest_rows, stamp_manifest
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -47,7 +47,7 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
         table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
     return [
-        ManifestRow(object_id, kind, key, place, metadata, version, branch, rows)
+        checked(ManifestRow(object_id, kind, key, place, metadata, version, branch, rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
 

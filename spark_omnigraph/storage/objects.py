@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
+import stat
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import IO, TYPE_CHECKING, cast
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, NotFoundError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
+from spark_omnigraph.storage.local_files import names_in, pieces_in
+from spark_omnigraph.storage.local_swap import remove_file, swap_file
+from spark_omnigraph.storage.local_walk import find_links, require_inside, walk_files
 from spark_omnigraph.storage.uri import Location
+from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
 SWAP_LOCK = "x_swap.lock"
-"""File of a local folder at which swaps of objects in it take turns; it stays."""
-SWAP_WAIT = 10.0
-"""Seconds that a swap waits for its turn; less than a heartbeat takes to come again."""
-_SWAP_POLL = 0.005
+"""File that an earlier release left in a local folder; it is no object."""
 _BULK = 1000
 """Objects that a store removes in one request."""
 _ABSENT = (FileNotFoundError, NotFoundError)
@@ -51,14 +51,30 @@ class Objects:
         self.location = location
         self._store = open_object_store(location, create)
 
-    def get(self, path: str) -> bytes | None:
-        """Content of an object, or None when it does not exist."""
+    def get(self, path: str, limit: int | None = OBJECT_LIMIT) -> bytes | None:
+        """Content of an object, or None when it does not exist.
+
+        Raises DamagedError for one of more bytes than `limit`, and for what is no regular file and may never end.
+        """
         try:
-            return bytes(obstore.get(self._store, path).bytes())
+            if self.location.is_local:
+                self._refuse_special(path)
+            found = obstore.get(self._store, path)
+            size = int(found.meta["size"])
+            if limit is not None and size > limit:
+                raise too_large(f"storage: {self.location.root}/{path}", size, limit)
+            return bytes(found.bytes())
         except _ABSENT:
             return None
         except _FOREIGN as error:
             raise self._failed("read", path, error) from error
+
+    def _refuse_special(self, path: str) -> None:
+        """A pipe or a device in place of an object is no object: whoever opens it may wait for ever."""
+        with suppress(*_ABSENT):
+            if stat.S_ISREG(os.stat(self.location.join(path)).st_mode):
+                return
+            raise DamagedError(f"storage: {self.location.root}/{path} is no regular file")
 
     def put(self, path: str, content: bytes) -> None:
         """Writes the whole object, replacing an existing one."""
@@ -81,7 +97,8 @@ class Objects:
         """Replaces an object only while its content is `expected`. Exactly one of several racers gets True."""
         try:
             if self.location.is_local:
-                return _swap_file(self.location.join(path), expected, content)
+                self._refuse_special(path)
+                return swap_file(self.location.join(path), expected, content)
             found = obstore.get(self._store, path)
             tag = found.meta["e_tag"]
             if bytes(found.bytes()) != expected or tag is None:
@@ -93,8 +110,40 @@ class Objects:
             raise self._failed("replace", path, error) from error
         return True
 
+    def remove(self, path: str, expected: bytes | None = None, wait: float | None = None) -> bool:
+        """Removes an object, if `expected` is given only while that is its content; False when it is another. A missing
+        one is fine.
+
+        On a local disk a swap under way is waited for, at most `wait` seconds, then StorageError: so no swap that began
+        before brings the object back. On an object store none does either, since a replacement there asks for the
+        version that it has read; but one may land between the look at the content and the removal, and is removed.
+        """
+        try:
+            if self.location.is_local:
+                return remove_file(self.location.join(path), expected, wait)
+            if expected is not None and bytes(obstore.get(self._store, path).bytes()) != expected:
+                return False
+            obstore.delete(self._store, path)
+        except _ABSENT:
+            return True
+        except _FOREIGN as error:
+            raise self._failed("delete", path, error) from error
+        return True
+
+    def modified(self, path: str) -> datetime | None:
+        """When an object was last written, by the store's time; None when it does not exist."""
+        try:
+            if self.location.is_local:  # whatever stands there, and be it no file
+                return datetime.fromtimestamp(os.stat(self.location.join(path)).st_mtime, timezone.utc)
+            return obstore.head(self._store, path)["last_modified"]
+        except _ABSENT:
+            return None
+        except _FOREIGN as error:
+            raise self._failed("read", path, error) from error
+
     def delete(self, path: str) -> None:
-        """Removes an object; a missing one is fine."""
+        """Removes an object; a missing one is fine. On a local disk never through a symbolic link to its folder."""
+        self._require_inside([path])
         try:
             obstore.delete(self._store, path)
         except _ABSENT:
@@ -103,7 +152,10 @@ class Objects:
             raise self._failed("delete", path, error) from error
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Removes many objects, in few requests where the store can; missing ones are fine."""
+        """Removes many objects, in few requests where the store can; missing ones are fine. On a local disk never
+        through a symbolic link to their folder.
+        """
+        self._require_inside(paths)
         for start in range(0, len(paths), _BULK):
             chunk = [*paths[start : start + _BULK]]
             try:
@@ -115,25 +167,28 @@ class Objects:
                 raise self._failed("delete", chunk[0], error) from error
 
     def list(self, folder: str) -> list[str]:
-        """Names of the objects directly in a folder, sorted; empty when the folder does not exist. The file at which
-        swaps of a local folder take turns is none of them.
+        """Names of the objects directly in a folder, sorted; empty when the folder does not exist. The lock file
+        that an earlier release left there is none of them.
         """
         try:
             found = obstore.list_with_delimiter(self._store, folder)["objects"]
         except _ABSENT:
             return []
         except InvalidPathError as error:
-            if not self.location.is_local:
-                raise self._failed("list", folder, error) from error
-            return _list_files(self.location.join(folder))
+            self._refuse_remote("list", folder, error)
+            return names_in(self.location.join(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         names = (meta["path"].rsplit("/", 1)[-1] for meta in found)
         return sorted(name for name in names if name != SWAP_LOCK)
 
     def walk(self, folder: str) -> tuple[StoredObject, ...]:
-        """All objects below a folder at any depth, by path; empty when the folder does not exist."""
+        """All objects below a folder at any depth, by path; empty when the folder does not exist. Symbolic links of a
+        local disk are no objects, and are not followed; see `links`.
+        """
         try:
+            if self.location.is_local:
+                return tuple(sorted(self._local(folder), key=lambda o: o.path))
             found = [meta for page in obstore.list(self._store, folder) for meta in page]
         except _ABSENT:
             return ()
@@ -142,15 +197,51 @@ class Objects:
         objects = (StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
         return tuple(sorted(objects, key=lambda o: o.path))
 
+    def links(self, folder: str) -> tuple[str, ...]:
+        """Symbolic links at a local folder, on the way to it from the root, and below it."""
+        return tuple(find_links(self.location.root, folder)) if self.location.is_local else ()
+
+    def _local(self, folder: str) -> Iterator[StoredObject]:
+        for path, facts in walk_files(self.location.root, folder):
+            yield StoredObject(path, facts.st_size, datetime.fromtimestamp(facts.st_mtime_ns / 1e9, timezone.utc))
+
+    def _require_inside(self, paths: Iterable[str]) -> None:
+        if self.location.is_local:
+            require_inside(self.location.root, {os.path.dirname(path) for path in paths})
+
     def files(self, folder: str) -> tuple[StoredObject, ...]:
         """The objects directly in a folder (the root for the empty one)."""
         try:
             found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         except _ABSENT:
             return ()
+        except InvalidPathError as error:
+            self._refuse_remote("list", folder, error)
+            return tuple(each for each in self._local(folder) if "/" not in each.path[len(folder) + 1 :])
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
         return tuple(StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
+
+    def pieces(self, folder: str) -> tuple[StoredObject, ...]:
+        """What writes that were interrupted left unnamed in a local folder; object stores keep no such thing."""
+        if not self.location.is_local:
+            return ()
+        found = pieces_in(self.location.join(folder) if folder else self.location.root)
+        return tuple(StoredObject(f"{folder}/{name}".lstrip("/"), size, time) for name, size, time in found)
+
+    def remove_piece(self, path: str) -> None:
+        """Removes what `pieces` found, whose name no client of a store takes; a missing one is fine."""
+        try:
+            os.unlink(self.location.join(path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._failed("delete", path, error) from error
+
+    def _refuse_remote(self, verb: str, folder: str, error: InvalidPathError) -> None:
+        """Names that no store has are passed over where they can be: on a local disk."""
+        if not self.location.is_local:
+            raise self._failed(verb, folder, error) from error
 
     def clock(self, folder: str) -> datetime:
         """The store's own time, as it stamps objects: read off an object that is made and removed."""
@@ -169,19 +260,34 @@ class Objects:
             return any(page for page in obstore.list(self._store, folder, chunk_size=1))
         except _ABSENT:
             return False
+        except InvalidPathError as error:
+            self._refuse_remote("list", folder, error)
+            return any(True for _ in self._local(folder))
         except _FOREIGN as error:
             raise self._failed("list", folder, error) from error
 
-    def purge(self, folder: str) -> None:
-        """Removes every object below a folder."""
+    def purge(self, folder: str, hold: Callable[[], None] = lambda: None) -> None:
+        """Removes every object below a folder, and symbolic links at and below it, but nothing that they lead to. On a
+        local disk never through a link to the folder. `hold` is asked again and again in between, and may raise.
+        """
         try:
+            if self.location.is_local:
+                self._purge_files(folder, hold)
+                return
             for page in obstore.list(self._store, folder):
-                for meta in page:
-                    obstore.delete(self._store, meta["path"])
+                hold()
+                obstore.delete(self._store, [meta["path"] for meta in page])
         except _ABSENT:
             return
         except _FOREIGN as error:
             raise self._failed("delete", folder, error) from error
+
+    def _purge_files(self, folder: str, hold: Callable[[], None]) -> None:
+        self._require_inside([folder])
+        for path in (*self.links(folder), *(each.path for each in self._local(folder))):
+            hold()
+            with suppress(FileNotFoundError):
+                os.unlink(self.location.join(path))
 
     def probe(self, folder: str) -> None:
         """Refuses a store that cannot be written, or would corrupt a graph silently: one that ignores create-if-absent,
@@ -247,44 +353,6 @@ def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bo
     allow_http = options.get("allow_http", options.get("aws_allow_http", "")).lower() in ("1", "true")
     config.pop("aws_allow_http", None)
     return config, ({"allow_http": True} if allow_http else {})
-
-
-def _list_files(folder: str) -> list[str]:
-    """Names in a local folder in which some stand that are no text, or have control characters: no program that wrote
-    to the graph made those, and none can ask for them.
-    """
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_file()]
-    return sorted(name for name in names if name.isprintable())
-
-
-def _swap_file(path: str, expected: bytes, content: bytes) -> bool:
-    """Local file systems have no conditional replacement: swaps of one folder take turns at a lock file in it."""
-    with open(os.path.join(os.path.dirname(path), SWAP_LOCK), "wb") as lock:
-        _take_turn(lock)
-        with open(path, "rb") as file:
-            if file.read() != expected:
-                return False
-        fresh = f"{path}#{uuid.uuid4().hex}"
-        with open(fresh, "wb") as file:
-            file.write(content)
-        os.replace(fresh, path)
-    return True
-
-
-def _take_turn(lock: IO[bytes]) -> None:
-    """Locks a file; StorageError when somebody holds it for long, as a process does that is stopped inside a swap."""
-    end = time.monotonic() + SWAP_WAIT
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise StorageError(
-                    f"storage: {lock.name} is locked by another process for longer than {SWAP_WAIT:g} s; one that "
-                    "stands still has to go on or to be ended"
-                ) from None
-            time.sleep(_SWAP_POLL)
 
 
 def _probe_links(path: str) -> None:

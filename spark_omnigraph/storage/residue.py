@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
-from spark_omnigraph.errors import StorageError, TextEnum
+from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path
+from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS, branch_path
 from spark_omnigraph.storage.objects import StoredObject
+from spark_omnigraph.words import TextEnum
 
 _OWN = "manifest"
 _PAYLOAD = frozenset({"data file", "deletion file", "index file"})
@@ -54,15 +57,53 @@ class DatasetFiles:
 
     location: str
     objects: tuple[StoredObject, ...]
+    links: tuple[str, ...] = ()
+    """Symbolic links; what lies behind them is not looked at."""
 
     @classmethod
     def read(cls, store: GraphStore, location: str) -> DatasetFiles:
-        return cls(location, store.objects.walk(location))
+        return cls(location, store.objects.walk(location), store.objects.links(location))
+
+    def is_behind_link(self, path: str) -> bool:
+        """Whether a path is a symbolic link or lies behind one."""
+        return any(path == link or path.startswith(f"{link}/") for link in self.links)
 
     def below(self, folder: str) -> tuple[StoredObject, ...]:
         """Objects below a folder of the dataset, all of them for the empty one."""
         prefix = f"{self.location}/{folder}/" if folder else f"{self.location}/"
         return tuple(each for each in self.objects if each.path.startswith(prefix))
+
+
+Pins: TypeAlias = Mapping[str | None, AbstractSet[int]]
+"""Lance branch (None is the main line) → versions of a dataset that something shows."""
+
+
+def require_versions(files: DatasetFiles, pins: Pins) -> None:
+    """StorageError when a dataset lacks a version that something shows: what only that names would look unnamed.
+
+    Versions from the first on may have been taken away, together with their files, as another engine's clean-up does;
+    the newest one that is shown may not, nor any in the middle.
+    """
+    for branch, versions in pins.items():
+        folder = branch_path(files.location, branch)
+        if files.is_behind_link(f"{folder}/_versions"):
+            continue  # Lance says what they name, and what they name is not looked at
+        present = _versions(files, f"{folder}/_versions/")
+        first = min(present, default=0)
+        lost = sorted(v for v in versions - present if v > first or v == max(versions))
+        if lost:
+            listed = ", ".join(str(version) for version in lost[:3])
+            raise StorageError(
+                f"storage: {folder} lacks the files of published versions ({listed}), so nobody can tell what they "
+                "name: put them back into its folder _versions from a backup, then clean up again"
+            )
+
+
+def _versions(files: DatasetFiles, folder: str) -> set[int]:
+    """Versions whose files are there, by either way in which Lance names them."""
+    names = (each.path.removeprefix(folder) for each in files.objects if each.path.startswith(folder))
+    numbers = (name.removesuffix(".manifest") for name in names if name.endswith(".manifest"))
+    return {MAX_VERSION - int(n) if len(n) == V2_DIGITS else int(n) for n in numbers if n.isascii() and n.isdigit()}
 
 
 def lance_branches(store: GraphStore, location: str) -> frozenset[str]:
@@ -129,7 +170,8 @@ def _below_root(location: str, folders: Mapping[str, str], base: str, path: str)
 def _require_stored(store: GraphStore, files: DatasetFiles, missing: set[str]) -> None:
     """A named file that is not there shows that names are read wrongly, unless it came after the listing."""
     if missing:
-        lost = sorted(missing - {each.path for each in store.objects.walk(files.location)})
+        found = {each.path for each in store.objects.walk(files.location)}
+        lost = sorted(path for path in missing - found if not files.is_behind_link(path))
         if lost:
             raise StorageError(
                 f"storage: versions of {files.location} name files that are not there: {', '.join(lost[:3])}"
@@ -181,7 +223,7 @@ def _without_inherited_indexes(store: GraphStore, files: DatasetFiles, found: Se
     seen: set[uuid.UUID] = set()
     for each in files.below(""):
         if each.path.endswith(".manifest"):
-            content = store.objects.get(each.path) or b""
+            content = store.objects.get(each.path, limit=None) or b""
             seen |= {i for i in suspected.values() if i is not None and i.bytes in content}
     return [r for r in found if r not in suspected or (suspected[r] is not None and suspected[r] not in seen)]
 

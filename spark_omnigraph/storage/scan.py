@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,7 +12,10 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
-from spark_omnigraph.storage.blobs import EXTERNAL, BlobNulls, is_blob
+from spark_omnigraph.records.mode import REMOTE_SCHEMES
+from spark_omnigraph.storage.blobs import EXTERNAL, BlobNulls, Descriptor, is_blob
+from spark_omnigraph.storage.faults import refuse_interrupt, way_out
+from spark_omnigraph.stored import visible
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -163,6 +166,8 @@ def _with_blobs(
     """Replaces descriptors by bytes, in runs of rows whose blobs fit a bounded amount of memory together."""
     addresses = batch.column(_ADDRESS)
     described = {name: batch.column(name).to_pylist() for name in blobs}
+    for name in blobs:
+        _refuse_local(dataset, name, described[name])
     places = addresses.to_pylist()
     sizes = [sum(_stored_bytes(described[name][row]) for name in blobs) for row in range(batch.num_rows)]
     for start, stop in _runs(sizes, BLOB_RUN_BYTES):
@@ -173,6 +178,17 @@ def _with_blobs(
             wanted = [not nulls.is_null(name, descriptor, place) for descriptor, place in pairs]
             read[name] = _blob_bytes(dataset, name, addresses.slice(start, stop - start), wanted)
         yield pa.RecordBatch.from_arrays([read.get(n, run.column(n)) for n in columns], names=list(columns))
+
+
+def _refuse_local(dataset: LanceDataset, name: str, descriptors: Sequence[Descriptor | None]) -> None:
+    """A reference to a file of this machine is none of a graph's data: whoever wrote it would choose what is read."""
+    for each in descriptors:
+        uri = str(each["blob_uri"]) if each is not None and each["kind"] == EXTERNAL else ""
+        if uri and uri.partition(":")[0].lower() not in REMOTE_SCHEMES:
+            raise BadRequestError(
+                f"blob column '{name}' of {dataset.uri} refers to '{visible(uri)}', a file of this machine, which "
+                "is not read: leave the column out (columns), take the reference from export, or load the bytes instead"
+            )
 
 
 def _blob_bytes(dataset: LanceDataset, name: str, addresses: pa.Array, wanted: list[bool]) -> pa.Array:
@@ -214,9 +230,10 @@ def reading(what: str) -> Iterator[None]:
     except OmnigraphError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
+        refuse_interrupt(error)
         if _PREDICATE_FAILED in str(error):
             raise BadRequestError(f"filter fails on a stored value: {_reason(error)}") from error
-        raise StorageError(f"storage: {what}: {_reason(error)}") from error
+        raise StorageError(f"storage: {what}: {_reason(error)}{way_out(error)}") from error
 
 
 _SOURCE_POSITION = re.compile(r", /\S+\.rs:\d+:\d+")

@@ -15,13 +15,15 @@ from lance.query import MatchQuery
 from spark_omnigraph.storage.commits import text_index_in_memory
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.index import TEXT_SETTINGS, VECTOR_SETTINGS, IndexCoverage, has_settings
+from spark_omnigraph.storage.rewritten import rewritten
 from spark_omnigraph.storage.table_reader import Positions, TableReader
 
 Scores = npt.NDArray[np.float64]
 
 REBUILT_ROWS = 500_000
-"""Up to so many rows a column whose index covers only a part is indexed anew in memory, so that all rows are scored
-alike; above, Lance scores the rest by its own means."""
+"""Up to so many rows a column whose index covers only a part, or may know a row by an older text, is indexed anew in
+memory, so that all rows are scored alike; above, Lance scores the rest by its own means, and what it finds is checked
+against the stored texts."""
 KEPT = 8
 """Text indexes in memory; the least used go first."""
 EXPANSIONS = 10_000
@@ -88,8 +90,30 @@ def text_hits(reader: TableReader, column: str, query: str, edits: int | None = 
     """Rows whose text has a token of the query, or with `edits` one within so many edits, with their BM25 scores."""
     if column not in reader.names or not reader.rows:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))
-    dataset = reader.dataset if _is_usable(reader, column, edits is not None) else _TEXT_INDEXES.of(reader, column)
-    return _hits(reader, dataset, MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS))
+    asked = MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS)
+    index = _text_index(reader, column)
+    if index is not None and _is_exact_for_texts(reader, index):
+        return _hits(reader, reader.dataset, asked)
+    # What an index does not cover, Lance searches for equal words alone.
+    if index is None or reader.rows <= REBUILT_ROWS or (edits is not None and index.uncovered):
+        return _hits(reader, _TEXT_INDEXES.of(reader, column), asked)
+    return _confirmed(reader, index, column, asked)
+
+
+def _confirmed(reader: TableReader, index: IndexCoverage, column: str, asked: MatchQuery) -> Hits:
+    """What Lance finds, each row once, without rows that it finds by a text which they no longer have."""
+    found = _hits(reader, reader.dataset, asked)
+    positions, first = np.unique(found.positions, return_index=True)
+    scores = np.maximum.reduceat(found.scores, first) if len(first) else found.scores
+    doubtful = np.flatnonzero(np.isin(positions, rewritten(reader, index)))
+    kept = np.ones(len(positions), dtype=bool)
+    if len(doubtful):
+        texts = reader.take(positions[doubtful], [column])
+        with reading(f"index column '{column}' of {reader.table.uri} in memory"):
+            now = text_index_in_memory(texts, column)
+        kept[doubtful] = False
+        kept[doubtful[_hits(reader, now, asked).positions]] = True
+    return Hits(positions[kept], scores[kept])
 
 
 def _hits(
@@ -117,27 +141,24 @@ def best_text_rows(reader: TableReader, column: str, query: str, count: int, amo
     """The `count` best rows for a query among those that it looks at, or all when they are fewer; None when the index
     of the column cannot tell. Of rows that score like the last one, some may be missing.
     """
-    if column not in reader.names or not _is_usable(reader, column, fuzzy=False):
+    index = _text_index(reader, column)
+    if column not in reader.names or index is None or not _is_exact_for_texts(reader, index):
         return None
     return _hits(reader, reader.dataset, MatchQuery(query, column), count, among)
 
 
-def _is_usable(reader: TableReader, column: str, fuzzy: bool) -> bool:
-    index = _text_index(reader, column)
-    if index is None:
-        return False
-    if not has_settings(index, TEXT_SETTINGS) or len(index.generations) > 1:
-        # Words that are told in another way; and two generations may both find a row, one of them by its old text.
-        return False
-    whole = not index.uncovered and len(index.segments) == 1
-    # What an index does not cover, Lance searches for equal words alone.
-    return whole or (reader.rows > REBUILT_ROWS and not (fuzzy and index.uncovered))
+def _is_exact_for_texts(reader: TableReader, index: IndexCoverage) -> bool:
+    """Whether an index knows every row by the text that it has now, and by no other, and scores all of them alike."""
+    return not index.uncovered and len(index.segments) == 1 and not len(rewritten(reader, index))
 
 
 def _text_index(reader: TableReader, column: str) -> IndexCoverage | None:
-    """The text index of a column; None where there is none, or several of which Lance would take any."""
+    """The text index of a column; None where there is none that tells words as ours do, or several of which Lance would
+    take any. Of two generations both may find a row, one of them by its old text.
+    """
     found = [i for i in reader.indexes if i.columns == (column,) and i.kind.upper() in ("INVERTED", "FTS")]
-    return found[0] if len(found) == 1 else None
+    usable = len(found) == 1 and has_settings(found[0], TEXT_SETTINGS) and len(found[0].generations) == 1
+    return found[0] if usable else None
 
 
 def nearest_rows(

@@ -41,6 +41,8 @@ class TableReader:
 
     def __init__(self, table: PinnedTable, session: _Session | None = None) -> None:
         self.table = table
+        self.rewritten: dict[str, Positions] = {}
+        """By the name of an index: rows that it may know by older values; see `storage.rewritten`."""
         with reading(f"open {table.uri} at version {table.version}"):
             self.dataset = lance.dataset(
                 table.uri, version=table.version, storage_options=dict(table.options) or None, session=session

@@ -45,7 +45,7 @@ def operations(objects: Objects, folder: str, dataset: LanceDataset, after: int)
         files = dataset.tracked_files(min_version=after + 1).read_all()
     for row in files.select(["version", "path", "type"]).to_pylist():
         if row["type"] == "transaction file" and row["version"] in kinds:
-            content = objects.get(f"{folder}/{row['path']}")
+            content = objects.get(f"{folder}/{row['path']}", limit=None)
             kinds[row["version"]] = operation(content) if content is not None else None
     return kinds
 

@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.redaction import has_credentials
+from spark_omnigraph.storage.spelling import refuse_key, refuse_root
+from spark_omnigraph.stored import visible
 
 PLACES = "on a local disk (a path, file://) or on S3 and what speaks its protocol (s3://, s3a://)"
 _S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -105,6 +107,7 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
             )
         if not text[len("s3://") :].strip("/"):
             raise BadRequestError(f"'{text}' names no bucket: write s3://bucket/path")
+        _refuse_spelling(text, refuse_key(text[len("s3://") :].rstrip("/")))
         return Location(text.rstrip("/"), _s3_options(options or {}))
     if text.startswith("dbfs:") or text.startswith(_FUSE_MOUNTS):
         raise BadRequestError(
@@ -113,7 +116,17 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
         )
     if has_scheme(text):
         raise BadRequestError(f"'{text}' has an unsupported scheme: a graph lives {PLACES}")
-    return Location(str(Path(text).absolute()).rstrip("/") or "/", dict(options or {}))
+    root = str(Path(text).absolute()).rstrip("/") or "/"
+    _refuse_spelling(root, refuse_root(root))
+    return Location(root, dict(options or {}))
+
+
+def _refuse_spelling(root: str, why: str | None) -> None:
+    if why is not None:
+        raise BadRequestError(
+            f"'{visible(root)}' cannot hold a graph: with {why} in its path, clients of the store would not agree on "
+            "its place; choose a path without it"
+        )
 
 
 def _s3_options(given: Mapping[str, str]) -> dict[str, str]:

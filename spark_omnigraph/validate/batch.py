@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Bound, Check, EntityType, NodeType, Property, Range, Scalar
-from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 LONGEST_ID = 8192
@@ -25,7 +26,7 @@ _ID_COLUMNS = {"id": "id", "src": "from", "dst": "to"}
 
 @dataclass(frozen=True, slots=True)
 class RowViolation:
-    """The first rule that a row breaks."""
+    """A rule that a row breaks."""
 
     row: int
     field: str | None
@@ -47,16 +48,13 @@ class BatchChecker:
         self._patterns: list[Pattern] | None = None
 
     def check(self, table: pa.Table) -> list[RowViolation]:
-        """Rows that break a rule, in order, each with its first one: a long id, required, then range, check, enum.
+        """Rules that rows break, by row; of one row a long id, required, then range, check, enum.
 
         Raises ConstraintError when a `@check` pattern of the type is no regular expression.
         """
         if self._patterns is None:
             self._patterns = [self._compiled(check) for check in self._checks]
-        first: dict[int, RowViolation] = {}
-        for violation in self._violations(table, self._patterns):
-            first.setdefault(violation.row, violation)
-        return [first[row] for row in sorted(first)]
+        return sorted(self._violations(table, self._patterns), key=lambda violation: violation.row)
 
     def _compiled(self, check: Check) -> Pattern:
         try:

@@ -24,6 +24,7 @@ from spark_omnigraph.commit import lease
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.settle import settle_all
 from spark_omnigraph.graph import delete_ids, frame_load, load
+from spark_omnigraph.storage import objects
 from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
@@ -135,6 +136,20 @@ class Clock:
         return self._real() + self.off_by
 
 
+def take_turns_at_swaps() -> threading.Lock:
+    """While this lock is held no thread renews a lease: a process that stands still in there keeps the lease locked,
+    which other tests are about.
+    """
+    turn, plain = threading.Lock(), objects.swap_file
+
+    def swap_file(path: str, expected: bytes, content: bytes) -> bool:
+        with turn:
+            return plain(path, expected, content)
+
+    objects.swap_file = swap_file
+    return turn
+
+
 def _work(request: Json) -> Json:
     for module in (load, frame_load, delete_ids):
         module.REPLANS = 5 if request.get("replan") else 1
@@ -165,8 +180,8 @@ def _heartbeat_stops(stop: Callable[[], None], request: Json) -> Json:
     reached = threading.Event()
 
     def beat() -> None:
-        reached.set()
         stop()
+        reached.set()  # afterwards: the writer is not to come any further before it stands still
 
     lease.TERM = 0.03
     with ExitStack() as stack:
@@ -191,9 +206,12 @@ def main() -> None:
     clock = Clock()
     time.time = clock.time
 
+    turn = take_turns_at_swaps()
+
     def stand_still() -> None:
-        say({"stopping": True})
-        os.kill(os.getpid(), signal.SIGSTOP)
+        with turn:
+            say({"stopping": True})
+            os.kill(os.getpid(), signal.SIGSTOP)
         clock.off_by += request.get("sleeps", 0.0)
 
     for line in sys.stdin:

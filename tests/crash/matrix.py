@@ -15,6 +15,7 @@ from pathlib import Path
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW
+from spark_omnigraph.commit.process import this_process
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, Writer, assert_whole, person, run, state
 
 PAGE = Path(__file__).parents[2] / "docs" / "recovery-matrix.md"
@@ -130,17 +131,31 @@ def expire_claims(graph: Graph) -> None:
             graph.store.objects.put(f"__recovery/{name}", json.dumps({"token": "gone", "expires_at": 0}).encode())
 
 
+def seen_dead(graph: Graph) -> None:
+    """A process of this machine that was killed is seen to be gone; where nobody can see that, its lease runs out."""
+    if this_process() is None:
+        expire_leases(graph)
+
+
 def give_up(graph: Graph) -> None:
     expire_leases(graph)
     expire_claims(graph)
 
 
-def check_after_crash(root: Path | str, writer: Writer, row: Row, options: Mapping[str, str] | None = None) -> None:
-    """What `row` says is what readers, a read-write open and the next writer find."""
+def check_after_crash(
+    root: Path | str,
+    writer: Writer,
+    row: Row,
+    options: Mapping[str, str] | None = None,
+    end: Callable[[Graph], None] = expire_leases,
+) -> None:
+    """What `row` says is what readers, a read-write open and the next writer find, once the owner has come to its
+    `end`.
+    """
     reader = Graph.open(root, mode="r", storage_options=options)
     seen = state(reader, writer.branch)
     assert seen == (writer.after if row.visible else BEFORE), "readers see one state, before any recovery"
-    expire_leases(reader)
+    end(reader)
     graph = Graph.open(root, storage_options=options)
     expected = writer.after if row.finished else BEFORE
     assert state(graph, writer.branch) == expected
@@ -160,12 +175,17 @@ def indexes(graph: Graph) -> set[str]:
     return {f"{i.table_key}.{i.column}" for i in graph.indexes() if i.name is not None}
 
 
-def check_after_index_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+def check_after_index_crash(
+    root: Path | str,
+    row: Row,
+    options: Mapping[str, str] | None = None,
+    end: Callable[[Graph], None] = expire_leases,
+) -> None:
     """Indexes are all there or none is, rows never change, and the next build makes what is missing."""
     reader = Graph.open(root, mode="r", storage_options=options)
     wanted = {f"{i.table_key}.{i.column}" for i in reader.indexes()}
     assert (state(reader), indexes(reader)) == (BEFORE, wanted if row.visible else set())
-    expire_leases(reader)
+    end(reader)
     graph = Graph.open(root, storage_options=options)
     assert (state(graph), indexes(graph)) == (BEFORE, wanted if row.finished else set())
     assert_whole(graph)
@@ -183,12 +203,17 @@ def files(graph: Graph) -> dict[str, int]:
     return {key: len(graph.store.open_table(entry).get_fragments()) for key, entry in entries.items()}
 
 
-def check_after_optimize_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+def check_after_optimize_crash(
+    root: Path | str,
+    row: Row,
+    options: Mapping[str, str] | None = None,
+    end: Callable[[Graph], None] = expire_leases,
+) -> None:
     """The first table is compacted or is not, rows never change, and the next run does what is left."""
     old, new = {"edge:Knows": 2, "node:Person": 2}, {"edge:Knows": 1, "node:Person": 2}
     reader = Graph.open(root, mode="r", storage_options=options)
     assert (state(reader), files(reader)) == (UNTIDY, new if row.visible else old)
-    expire_leases(reader)
+    end(reader)
     graph = Graph.open(root, storage_options=options)
     assert (state(graph), files(graph)) == (UNTIDY, new if row.finished else old)
     assert_whole(graph)
@@ -231,8 +256,9 @@ def crashed(work: Callable[[], object]) -> bool:
 _INTRODUCTION = """
     A write can stop at any of the points below: its process is killed, its machine goes, its store fails. Readers see
     the old graph or the new one, at once and always; the next read-write open, and `recover`, bring the write to an
-    end. This page is made from `tests/crash/matrix.py` by `python -m tests.crash.matrix`; the tests that it counts are
-    made from the same tables.
+    end. They do so at once where a process of the same machine was killed; where a test stops a write by an exception,
+    its process lives, and its lease is made to run out. This page is made from `tests/crash/matrix.py` by
+    `python -m tests.crash.matrix`; the tests that it counts are made from the same tables.
 """
 _UNDO = "Its publish failed, and it undoes what it landed while it holds its lease."
 _UNDO_NOTE = """

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 
-from spark_omnigraph import Graph, RecoveryRequiredError
+from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.owners import await_turn
+from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage import commit_log
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from tests.crash.matrix import (
@@ -36,8 +38,9 @@ from tests.crash.matrix import (
     check_stopped_recovery,
     expire_leases,
     render,
+    seen_dead,
 )
-from tests.crash.victim import kill_at
+from tests.crash.victim import CONTAINER, kill_at, may_unshare
 from tests.crash.worlds import (
     BEFORE,
     WRITERS,
@@ -86,13 +89,26 @@ def test_a_compaction_that_stops(tmp_path: Path, row: Row) -> None:
 def kill(root: Path, name: str, row: Row) -> None:
     make_graph(root)
     kill_at(root, name, row.point)
-    check_after_crash(root, WRITERS[name], row)
+    check_after_crash(root, WRITERS[name], row, end=seen_dead)
 
 
 @pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in KILLED_AT], ids=lambda row: row.point.value)
 @pytest.mark.parametrize("name", KILLED_WRITERS)
 def test_a_process_that_is_killed(tmp_path: Path, name: str, row: Row) -> None:
     kill(tmp_path / "g", name, row)
+
+
+@pytest.mark.skipif(not may_unshare() or this_process() is None, reason="no right to make a process namespace")
+def test_a_process_that_is_killed_in_another_container_is_waited_for(tmp_path: Path) -> None:
+    """Nobody here can know that it is gone, so its lease has to run out."""
+    graph = make_graph(tmp_path / "g")
+    kill_at(tmp_path / "g", "merge", CrashPoint.LANDED_ALL, inside=CONTAINER)
+    again = Graph.open(tmp_path / "g")
+    assert (again.recovered, again.interrupted(), len(again.running())) == ((), [], 1)
+    with pytest.raises(WriterBusyError):
+        await_turn(graph.store, None, frozenset({"node:Person"}), wait=0)
+    row = next(row for row in WRITE_ROWS if row.point is CrashPoint.LANDED_ALL)
+    check_after_crash(tmp_path / "g", WRITERS["merge"], row)
 
 
 @pytest.mark.long
@@ -106,7 +122,7 @@ def test_a_process_that_is_killed_anywhere(tmp_path: Path, name: str, row: Row) 
 def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: Row) -> None:
     make_graph(tmp_path / "g")
     kill_at(tmp_path / "g", "index", row.point)
-    check_after_index_crash(tmp_path / "g", row)
+    check_after_index_crash(tmp_path / "g", row, end=seen_dead)
 
 
 @pytest.mark.long
@@ -114,7 +130,7 @@ def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: R
 def test_a_process_that_is_killed_while_it_compacts(tmp_path: Path, row: Row) -> None:
     make_untidy(tmp_path / "g")
     kill_at(tmp_path / "g", "optimize", row.point)
-    check_after_optimize_crash(tmp_path / "g", row)
+    check_after_optimize_crash(tmp_path / "g", row, end=seen_dead)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)

@@ -203,6 +203,49 @@ def test_an_owner_whose_machine_slept_knows_that_it_may_be_late(
     check(root, writer.after if name == "merge" else BEFORE, answer)
 
 
+@pytest.mark.parametrize(
+    ("name", "point"),
+    [
+        ("merge", CrashPoint.CHECKED),
+        ("merge", CrashPoint.ARMED),
+        ("merge", CrashPoint.LANDED_FIRST),
+        ("mutation", CrashPoint.CHECKED),
+        ("delete by id", CrashPoint.LANDED_FIRST),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.value,
+)
+def test_an_owner_whose_machine_slept_asks_its_own_clocks_before_it_lands(
+    tmp_path: Path, owner: Actor, late_round: int, name: str, point: CrashPoint
+) -> None:
+    """Nobody took it for dead, as it happens; but nothing that it sees in the store could tell it so."""
+    root = tmp_path / "g"
+    make_graph(root)
+    owner.start(root, name, point, sleeps=300.0)
+    assert owner.stopped()
+    answer = owner.resume()
+    assert answer["outcome"] == "conflict", answer
+    assert "taken for dead" in answer["message"]
+    assert_whole(Graph.open(root, mode="r"))
+    check(root, BEFORE, answer)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.ARMED, CrashPoint.LANDED_FIRST], ids=ids)
+def test_an_owner_whose_machine_slept_leaves_its_write_to_whoever_recovers_it(
+    tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, point: CrashPoint
+) -> None:
+    root = tmp_path / "g"
+    graph = make_graph(root)
+    owner.start(root, "merge", point, sleeps=300.0)
+    assert owner.stopped()
+    give_up(graph)
+    recoverer.start(root, "recover", CrashPoint.RECOVERY_FENCED_ALL)
+    assert recoverer.stopped()
+    answer = owner.resume()
+    assert answer["outcome"] == "recovery_required", answer
+    assert recoverer.resume() == {"outcome": "returned", "recovered": ["RolledBack"]}
+    check(root, BEFORE, answer)
+
+
 MINUTE = 60.0
 
 

@@ -6,19 +6,40 @@ Storage options are JSON; the writer `index` builds the indexes, and `optimize` 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint, kill_process, stop_at
 from tests.crash.worlds import WRITERS, run
 
+CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh")
+"""Runs a command in a process namespace of its own, on a process table of its own."""
 
-def kill_at(root: Path | str, writer: str, point: CrashPoint, options: Mapping[str, str] | None = None) -> None:
-    """Runs the process until the kernel has killed it."""
+
+@cache
+def may_unshare() -> bool:
+    """Whether this system lets us make such namespaces."""
+    try:
+        return subprocess.run([*CONTAINER, "true"], check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def kill_at(
+    root: Path | str,
+    writer: str,
+    point: CrashPoint,
+    options: Mapping[str, str] | None = None,
+    inside: Sequence[str] = (),
+) -> None:
+    """Runs the process, as a command of another program if one is named, until the kernel has killed it."""
     command = [
+        *inside,
         sys.executable,
         "-m",
         "tests.crash.victim",
@@ -27,7 +48,8 @@ def kill_at(root: Path | str, writer: str, point: CrashPoint, options: Mapping[s
         point.value,
         json.dumps(dict(options or {})),
     ]
-    assert subprocess.run(command, check=False, timeout=120).returncode == -9
+    code = subprocess.run(command, check=False, timeout=120).returncode
+    assert code == (128 + signal.SIGKILL if inside else -signal.SIGKILL)
 
 
 if __name__ == "__main__":

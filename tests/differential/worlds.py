@@ -1,4 +1,4 @@
-"""Random small graphs with a history: several loads, deleted and replaced rows, a compaction."""
+"""Random small graphs with a history: several loads, deleted and replaced rows, indexes in parts, a compaction."""
 
 from __future__ import annotations
 
@@ -109,6 +109,13 @@ def make_world(source: random.Random, folder: Path) -> World:
         for graph in graphs:
             graph.mutate(f"query m() {{ {statement} }}")
     _note(world, "deleted rows", rows)
+    for number in range(2):
+        world.indexed.ensure_indices()
+        _note(world, f"extended indexes {number}", rows)
+        _load(world, _replaced(source, catalog, rows), "merge")
+        _note(world, f"replaced rows {number}", rows)
+    world.indexed.ensure_indices()
+    _note(world, "extended indexes again", rows)
     for graph in graphs:
         graph.optimize()
     _note(world, "compacted", rows)

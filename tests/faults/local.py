@@ -85,7 +85,7 @@ def injected(faults: Faults) -> Iterator[Faults]:
     """Every call in the block runs through the faults."""
     commit, dataset, write = lance.LanceDataset.commit, lance.dataset, lance.fragment.write_fragments
     execute = MergeInsertBuilder.execute
-    compact = commits.Compaction.commit
+    compact, remove = commits.Compaction.commit, objects.remove_file
 
     def faulty_commit(*arguments: Any, **options: Any) -> Any:
         lost, own = OSError("injected into commit"), CommitConflictError("Failed to commit the transaction")
@@ -107,8 +107,12 @@ def injected(faults: Faults) -> Iterator[Faults]:
     def faulty_write(*arguments: Any, **options: Any) -> Any:
         return faults.call("write", lambda: write(*arguments, **options), OSError("injected into write"), None)
 
+    def faulty_remove(*arguments: Any) -> Any:
+        return faults.call("remove", lambda: remove(*arguments), OSError("injected into remove"), None)
+
     with ExitStack() as stack:
         stack.enter_context(patch.object(objects, "obstore", _Store(faults)))
+        stack.enter_context(patch.object(objects, "remove_file", faulty_remove))
         stack.enter_context(patch.object(lance.LanceDataset, "commit", staticmethod(faulty_commit)))
         stack.enter_context(patch.object(MergeInsertBuilder, "execute", faulty_execute))
         stack.enter_context(patch.object(commits, "Compaction", FaultyCompaction))

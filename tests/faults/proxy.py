@@ -45,12 +45,46 @@ class Request:
     status: int
 
 
+class Held:
+    """The first request that fits is kept on its way until the test lets it go, as a network may keep one whose sender
+    is long dead.
+    """
+
+    def __init__(self, fits: Callable[[str, str], bool]) -> None:
+        self._fits, self._lock, self._taken = fits, threading.Lock(), False
+        self._reached, self._go_on, self._done = threading.Event(), threading.Event(), threading.Event()
+        self._status = 0
+
+    def takes(self, method: str, path: str) -> bool:
+        with self._lock:
+            fits = not self._taken and self._fits(method, path)
+            self._taken = self._taken or fits
+            return fits
+
+    def wait(self) -> None:
+        """Until a request is held."""
+        assert self._reached.wait(60)
+
+    def deliver(self) -> int:
+        """Lets it go on to the server; the status that it got there."""
+        self._go_on.set()
+        assert self._done.wait(60)
+        return self._status
+
+    def keep(self, ask: Callable[[], int]) -> None:
+        self._reached.set()
+        assert self._go_on.wait(120)
+        self._status = ask()
+        self._done.set()
+
+
 @dataclass
 class Proxy:
     """The proxy's state: what was asked for, and what to do with the next requests."""
 
     endpoint: str
     upstream: str
+    held: Held | None = None
     requests: list[Request] = field(default_factory=list)
     plan: Callable[[int, str, str], Fault | None] = lambda number, method, path: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -63,7 +97,7 @@ class Proxy:
     def reset(self, plan: Callable[[int, str, str], Fault | None] | None = None) -> None:
         """Forgets what it saw and counts from 0; `plan` says what happens to the n-th request."""
         with self._lock:
-            self.requests, self._number = [], 0
+            self.requests, self._number, self.held = [], 0, None
             self.plan = plan if plan is not None else lambda number, method, path: None
 
     def fate(self, method: str, path: str) -> Fault | None:
@@ -98,6 +132,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        held = self.proxy.held
+        if held is not None and held.takes(self.command, unquote(self.path)):
+            held.keep(lambda: self._ask(body)[0].status)
+            self._fail(Fault.CUT_AFTER, 0, b"")
+            return
         fault = self.proxy.fate(self.command, self.path)
         if fault in (Fault.THROTTLED, Fault.CUT_BEFORE):
             self.proxy.note(Request(self.command, unquote(self.path), 0))

@@ -21,6 +21,8 @@ from tests.crash.matrix import (
     check_after_index_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
+    expire_leases,
+    seen_dead,
 )
 from tests.crash.victim import kill_at
 from tests.crash.worlds import WRITERS, make_graph, make_untidy, run
@@ -51,7 +53,7 @@ def test_a_write_that_stops(s3: S3Server, uri: str, name: str, row: Row) -> None
 def kill(uri: str, s3: S3Server, name: str, row: Row) -> None:
     make_graph(uri, s3.storage_options)
     kill_at(uri, name, row.point, s3.storage_options)
-    check_after_crash(uri, WRITERS[name], row, s3.storage_options)
+    check_after_crash(uri, WRITERS[name], row, s3.storage_options, seen_dead)
 
 
 @pytest.mark.parametrize("row", [r for r in WRITE_ROWS if r.point in S3_KILLED_AT], ids=lambda row: row.point.value)
@@ -75,7 +77,7 @@ def test_a_build_of_indexes_that_stops(s3: S3Server, uri: str, row: Row, killed:
     else:
         with stop_at(row.point), pytest.raises(Crashed):
             graph.ensure_indices()
-    check_after_index_crash(uri, row, s3.storage_options)
+    check_after_index_crash(uri, row, s3.storage_options, seen_dead if killed else expire_leases)
 
 
 @pytest.mark.long
@@ -88,7 +90,7 @@ def test_a_compaction_that_stops(s3: S3Server, uri: str, row: Row, killed: bool)
     else:
         with stop_at(row.point), pytest.raises(Crashed):
             graph.optimize()
-    check_after_optimize_crash(uri, row, s3.storage_options)
+    check_after_optimize_crash(uri, row, s3.storage_options, seen_dead if killed else expire_leases)
 
 
 @pytest.mark.long

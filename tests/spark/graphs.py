@@ -84,7 +84,7 @@ def publish(
         manifest_version=version,
         parent=parent.id,
         merged_parent=None,
-        created_at=at if at is not None else parent.created_at + HOUR,
+        created_micros=at if at is not None else parent.created_micros + HOUR,
         actor=actor,
     )
     append_commit(store.location, commit)

@@ -9,7 +9,8 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from spark_omnigraph.errors import BadRowsError, BadRowSummary, InternalError, StorageError, UsageError
+from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.errors import BadRowsError, InternalError, StorageError, UsageError
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.spark.executor import CHUNK_BYTES, SparkExecutor
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_omnigraph import Graph
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 
 SCHEMA = """
 node Value {

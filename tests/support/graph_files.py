@@ -77,7 +77,7 @@ def schema_files(root: Path) -> tuple[str, Json, Json]:
 
 
 def recovery_files(root: Path) -> list[str]:
-    """Objects that interrupted or running writes leave behind. The file under whose lock leases are swapped stays."""
+    """Objects that interrupted or running writes leave behind."""
     folder = root / "__recovery"
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "x_swap.lock")
+    files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(str(path.relative_to(folder)) for path in files)

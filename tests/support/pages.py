@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, Rule, SourceError, StorageError
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, SourceError, StorageError
 from spark_omnigraph.spark.options import READ_OPTIONS, STORAGE_HELP
 from spark_omnigraph.spark.write_options import WRITE_OPTIONS
 from tests.spark import type_matrix
@@ -18,12 +19,12 @@ from tests.spark import type_matrix
 DOCS = Path(__file__).parents[2] / "docs"
 
 RULES: Mapping[Rule, str] = {
-    Rule.INVALID_JSON: "the line is not one JSON value",
+    Rule.INVALID_JSON: "the line is not one JSON value, or has a member twice",
     Rule.INVALID_TEXT: "text of a frame that is no UTF-8, such as half of a surrogate pair",
-    Rule.INVALID_ENVELOPE: "the record is not `{type, data}` or `{edge, from, to, data}`",
+    Rule.INVALID_ENVELOPE: "the record is not one of `{type, data}` and `{edge, from, to, data}`",
     Rule.UNKNOWN_TYPE: "the schema has no such node or edge type",
     Rule.MISSING_ENDPOINT: "an edge without `from` or `to`",
-    Rule.UNKNOWN_FIELD: "the type has no such property; `--unknown-fields ignore` lets it pass",
+    Rule.UNKNOWN_FIELD: "no such property of the type, or member of a record; `--unknown-fields ignore` lets most pass",
     Rule.WRONG_TYPE: "a JSON value of another kind than the property's",
     Rule.OUT_OF_RANGE: "a number that the property's type cannot hold",
     Rule.INVALID_DATE: "no date or time that exists, or one outside the years 1 to 9999",

@@ -278,7 +278,7 @@ def _reference_names(commit: Commit) -> dict[str, Json]:
         "parent_commit_id": commit.parent,
         "merged_parent_commit_id": commit.merged_parent,
         "actor_id": commit.actor,
-        "created_at": commit.created_at,
+        "created_at": commit.created_micros,
     }
 
 

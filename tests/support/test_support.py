@@ -10,11 +10,10 @@ import pytest
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import S3Store
 
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.errors import (
     BadRequestError,
-    BadRow,
     BadRowsError,
-    BadRowSummary,
     CatalogError,
     ConflictError,
     InternalError,
@@ -23,7 +22,6 @@ from spark_omnigraph.errors import (
     ParameterError,
     QueryParseError,
     QueryTypeError,
-    Rule,
 )
 from tests.support.cases import read_cases
 from tests.support.object_store import BUCKET, careless_server, running_server

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_omnigraph.errors import OmnigraphError, Rule
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.spark.errors import CodedError
 from tests.support.pages import DOCS, RULES, errors_table, pages, render
 

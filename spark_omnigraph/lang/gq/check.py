@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import nearest
 from spark_omnigraph.lang.gq.ast import (
     Binding,
     Clause,
@@ -33,6 +32,7 @@ from spark_omnigraph.lang.gq.typed import (
     TypedRead,
 )
 from spark_omnigraph.lang.gq.walks import walk
+from spark_omnigraph.words import nearest
 
 
 def check_read(catalog: Catalog, query: Query) -> TypedRead:

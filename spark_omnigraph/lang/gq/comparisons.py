@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import QueryTypeError, nearest
+from spark_omnigraph.errors import QueryTypeError
 from spark_omnigraph.lang.gq.ast import (
     Assigned,
     Binding,
@@ -23,6 +23,7 @@ from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constan
 from spark_omnigraph.lang.gq.scope import Scope, compatible, constant, item_type, now
 from spark_omnigraph.lang.gq.searches import text_match
 from spark_omnigraph.lang.source import Region
+from spark_omnigraph.words import nearest
 
 
 def binding_predicates(scope: Scope, binding: Binding, variable: str) -> tuple[Predicate, ...]:

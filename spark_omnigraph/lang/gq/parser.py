@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.errors import QueryParseError, nearest
+from spark_omnigraph.errors import QueryParseError
 from spark_omnigraph.lang.gq.ast import (
+    Binding,
+    Clause,
     Delete,
     Insert,
     Item,
     NearestCall,
+    Negation,
     Ordering,
     Param,
     Query,
     QueryFile,
     Read,
     Statement,
+    Traversal,
     Update,
     Where,
 )
@@ -25,9 +30,13 @@ from spark_omnigraph.lang.gq.expressions import assigned, expression, integer, s
 from spark_omnigraph.lang.gq.report import parse_error, request_error
 from spark_omnigraph.lang.scanner import IDENTIFIER, TYPE_NAME, Scanner
 from spark_omnigraph.lang.source import Name, Region, SourceText
+from spark_omnigraph.words import nearest
 
 TEXT_LIMIT = 4 * 1024 * 1024
 """Characters of a query text."""
+
+STEPS = 256
+"""Bindings and traversals of a query; the plan is as deep."""
 
 DIMENSION_MAX = 2**31 - 1
 
@@ -140,6 +149,9 @@ def _annotations(scanner: Scanner, query: Name) -> dict[str, str]:
 
 def _read(scanner: Scanner) -> Read:
     match = parse_block(scanner, "match")
+    steps = list(_steps(match))
+    if len(steps) > STEPS:
+        raise scanner.error(steps[STEPS].region, f"a query has more than {STEPS} bindings and traversals")
     scanner.expect("return", "after the match block")
     scanner.expect("{", "after 'return'")
     returns = [_item(scanner)]
@@ -148,6 +160,17 @@ def _read(scanner: Scanner) -> Read:
     order = _order(scanner) if scanner.take("order") else ()
     limit = integer(scanner, "the number of rows after 'limit'") if scanner.take("limit") else None
     return Read(match, tuple(returns), order, limit)
+
+
+def _steps(clauses: Iterable[Clause]) -> Iterator[Name]:
+    """The first variable of each binding and traversal, those of negations included: each is a step of the plan."""
+    for clause in clauses:
+        if isinstance(clause, Negation):
+            yield from _steps(clause.clauses)
+        elif isinstance(clause, Binding):
+            yield clause.variable
+        elif isinstance(clause, Traversal):
+            yield clause.left
 
 
 def _item(scanner: Scanner) -> Item:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import PropType
-from spark_omnigraph.errors import TextEnum
+from spark_omnigraph.words import TextEnum
 
 Value = str | int | float | bool | None | tuple["Value", ...]
 """A literal or a parameter: lists and vectors are tuples, a Date counts days and a DateTime milliseconds since

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.dates import parse_date, parse_datetime
 from spark_omnigraph.catalog.types import Catalog, EntityType, NodeType, PropType, Scalar
-from spark_omnigraph.errors import QueryTypeError, nearest
+from spark_omnigraph.errors import QueryTypeError
 from spark_omnigraph.lang.gq.ast import ANONYMOUS, ListLiteral, Literal, PropertyAccess, Query, region_of
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Constant, Parameter, Value
 from spark_omnigraph.lang.gq.report import request_error, type_error
 from spark_omnigraph.lang.gq.typed import ANONYMOUS_PREFIX, NOW, STRING
 from spark_omnigraph.lang.source import Name, Region, SourceText
+from spark_omnigraph.words import nearest
 
 
 @dataclass(slots=True)

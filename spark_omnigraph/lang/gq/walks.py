@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import EdgeType, NodeType
-from spark_omnigraph.errors import nearest
 from spark_omnigraph.lang.gq.ast import ANONYMOUS, Traversal
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.lang.gq.scope import Scope
 from spark_omnigraph.lang.gq.typed import TypedWalk
 from spark_omnigraph.lang.source import Name
+from spark_omnigraph.words import nearest
 
 
 def walk(scope: Scope, clause: Traversal) -> TypedWalk:

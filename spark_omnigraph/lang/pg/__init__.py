@@ -5,15 +5,19 @@ text ──parse──▶ syntax tree ──expand──▶ every type complete 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.lang.pg.ast import CheckConstraint, EdgeDecl, NodeDecl
 from spark_omnigraph.lang.pg.check import check
 from spark_omnigraph.lang.pg.expand import expand
 from spark_omnigraph.lang.pg.house import check_new
 from spark_omnigraph.lang.pg.lower import lower
 from spark_omnigraph.lang.pg.parser import parse
+from spark_omnigraph.lang.pg.report import parse_error
 from spark_omnigraph.lang.source import SourceText
 
-__all__ = ["compile_schema", "compile_stored_schema"]
+__all__ = ["compile_schema", "compile_stored_schema", "refuse_patterns"]
 
 
 def compile_schema(source: str) -> Catalog:
@@ -30,6 +34,22 @@ def compile_schema(source: str) -> Catalog:
     check(text, schema)
     check_new(text, schema)
     return lower(text, schema)
+
+
+def refuse_patterns(source: str, why: Callable[[str], str | None]) -> None:
+    """Raises `SchemaParseError` for the first `@check` whose pattern is refused: `why` gives the reason, or None.
+
+    What patterns there are is not for the language to know, and graphs that were accepted with one stay readable.
+    """
+    text = SourceText(source)
+    schema = parse(text)
+    declarations: tuple[NodeDecl | EdgeDecl, ...] = (*schema.nodes, *schema.edges)
+    for declared in declarations:
+        for constraint in declared.constraints:
+            reason = why(constraint.pattern) if isinstance(constraint, CheckConstraint) else None
+            if reason is not None:
+                name = declared.name.text
+                raise parse_error(text, constraint.region, f"the pattern of @check on {name} cannot be used: {reason}")
 
 
 def compile_stored_schema(source: str) -> Catalog:

@@ -24,7 +24,7 @@ from spark_omnigraph.lang.pg.ast import (
 from spark_omnigraph.lang.pg.check import Fail, check_property, rule_of, shape
 from spark_omnigraph.lang.pg.near_miss import advice, resembles
 from spark_omnigraph.lang.pg.report import parse_error
-from spark_omnigraph.lang.source import SourceText
+from spark_omnigraph.lang.source import Name, SourceText
 
 _LANCE_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
@@ -39,14 +39,30 @@ def check_new(source: SourceText, schema: Schema) -> None:
         for prop in interface.properties:
             _property(fail, interface.name.text, prop)
             check_property(fail, interface.name.text, prop, siblings=None)
+    _distinct(fail, (node.name for node in schema.nodes), "node types")
     for node in schema.nodes:
         _type(fail, node, f"node {node.name.text}")
     for edge in schema.edges:
         for prop in edge.properties:
-            if prop.name.text in _EDGE_COLUMNS:
-                message = f"property name '{prop.name.text}' is reserved: every edge has that column"
+            if prop.name.text.lower() in _EDGE_COLUMNS:
+                message = _reserved(prop.name.text, "every edge has that column")
                 raise fail(prop.name.region, f"{message} (edge {edge.name.text}.{prop.name.text})")
         _type(fail, edge, f"edge {edge.name.text}")
+
+
+def _distinct(fail: Fail, names: Iterable[Name], what: str) -> None:
+    """Refuses names that differ in case alone: Spark and SQL take them for one."""
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(name.text.lower(), name.text)
+        if other != name.text:
+            message = f"{what} '{other}' and '{name.text}' differ in case alone, which Spark and SQL do not tell apart"
+            raise fail(name.region, f"{message}; give one another name")
+
+
+def _reserved(name: str, why: str) -> str:
+    alone = "" if name.islower() else " in any case"
+    return f"property name '{name}' is reserved{alone}: {why}"
 
 
 def _type(fail: Fail, decl: NodeDecl | EdgeDecl, target: str) -> None:
@@ -55,6 +71,7 @@ def _type(fail: Fail, decl: NodeDecl | EdgeDecl, target: str) -> None:
     _rename(fail, decl.annotations, target)
     for prop in decl.properties:
         _property(fail, decl.name.text, prop)
+    _distinct(fail, (prop.name for prop in decl.properties), f"properties of {decl.name.text}")
     types = {prop.name.text: prop for prop in decl.properties}
     for constraint in decl.constraints:
         _constraint(fail, decl.name.text, constraint, types)
@@ -62,9 +79,9 @@ def _type(fail: Fail, decl: NodeDecl | EdgeDecl, target: str) -> None:
 
 def _property(fail: Fail, owner: str, prop: PropertyDecl) -> None:
     name, target = prop.name.text, f"{owner}.{prop.name.text}"
-    if name == "id":
-        raise fail(prop.name.region, f"property name 'id' is reserved: every node and edge has that column ({target})")
-    if name in _LANCE_COLUMNS:
+    if name.lower() == "id":
+        raise fail(prop.name.region, f"{_reserved(name, 'every node and edge has that column')} ({target})")
+    if name.lower() in _LANCE_COLUMNS:
         raise fail(prop.name.region, f"property name '{name}' is reserved for a column that Lance makes up ({target})")
     for annotation in prop.annotations:
         _annotation(fail, annotation, f"property {target}")

@@ -63,7 +63,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert "unknown option --foo" in text
     assert f"unknown key 'brnch' in {path}; did you mean 'branch'?" in text
     assert f"unknown key 'schema' in {path}" in text
-    assert "keys of ingest: actor, bad_rows, base, branch," in text
+    assert "keys of ingest: actor, bad_rows, base, blob_schemes, branch," in text
     assert f"--max-bad-rows: 'lots' is neither a number of rows nor a share such as 5% or 0.05 (from {path})" in text
     assert "--mode: 'apend' is not one of append, merge, overwrite" in text
     assert "--load-concurrency: '0' is not a whole number of at least 1 (from the environment)" in text

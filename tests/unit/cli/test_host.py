@@ -84,7 +84,7 @@ def test_a_session_of_the_surroundings_is_left_running(monkeypatch: pytest.Monke
 def test_a_session_made_for_the_job_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     made = session("local")
     monkeypatch.setattr(module, "running_session", lambda: None)
-    monkeypatch.setattr(module, "active_or_local", lambda _name: made)
+    monkeypatch.setattr(module, "active_or_local", lambda _name, **_conf: made)
     with surroundings("job", LOG, {}) as host:
         assert host.storage_options(config()) == {}
         host.executor(config(executor="spark", load_concurrency=2), 0)
@@ -95,7 +95,7 @@ def test_a_session_made_for_the_job_is_stopped(monkeypatch: pytest.MonkeyPatch) 
 def test_a_submitted_driver_has_its_session_at_once_and_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made = session("yarn", **{"spark.omnigraph.storage.aws_secret_access_key": "x"})
     monkeypatch.setattr(module, "running_session", lambda: None)
-    monkeypatch.setattr(module, "active_or_local", lambda _name: made)
+    monkeypatch.setattr(module, "active_or_local", lambda _name, **_conf: made)
     with surroundings("job", LOG, {"PYSPARK_GATEWAY_PORT": "1"}) as host:
         assert host.storage_options(config()) == {"aws_secret_access_key": "x"}
     assert made.stopped is True
@@ -104,7 +104,7 @@ def test_a_submitted_driver_has_its_session_at_once_and_stops_it(monkeypatch: py
 def test_a_session_is_stopped_after_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
     made = session("yarn")
     monkeypatch.setattr(module, "running_session", lambda: None)
-    monkeypatch.setattr(module, "active_or_local", lambda _name: made)
+    monkeypatch.setattr(module, "active_or_local", lambda _name, **_conf: made)
 
     def work() -> None:
         with surroundings("job", LOG, {"SPARK_REMOTE": "sc://host"}):

@@ -63,7 +63,7 @@ def test_a_dry_run_of_recover_tells_running_writes_from_interrupted_ones(
     lease = json.dumps({"owner": "elsewhere:1", "expires_at": 4102444800 - SKEW}).encode()
     graph.store.objects.put(lease_path(name), lease)
     code, body, err = run(capsys, "recover", "--graph", graph.uri, "--dry-run")
-    assert (code, body["result"]) == (0, [{**row, "alive_until": "2100-01-01T00:00:00+00:00", "state": "running"}])
+    assert (code, body["result"]) == (0, [{**row, "alive_until": "2100-01-01T00:00:00.000Z", "state": "running"}])
     assert "running" in err
 
 

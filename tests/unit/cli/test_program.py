@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 
 import spark_omnigraph
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.program import main, run, script
 from spark_omnigraph.cli.verb import Job, Outcome, Verb
 from spark_omnigraph.errors import (
-    BadRow,
     BadRowsError,
-    BadRowSummary,
     ExpectedVersionMismatch,
     InternalError,
     NotFoundError,
     RecoveryRequiredError,
-    Rule,
     StorageError,
     UsageError,
 )

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.reporting import Progress, log_bad_rows, logging_to, say_table, speaker
-from spark_omnigraph.errors import BadRow, BadRowSummary, Rule
 
 CONFIG = JobConfig(verb="ingest")
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.cli import creating, loading, reading
 from spark_omnigraph.cli.program import main
-from spark_omnigraph.errors import BadRow, BadRowsError, BadRowSummary, NotFoundError, Rule
+from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.manifest.lineage import Commit
@@ -217,14 +218,14 @@ def test_commits_are_shown_newest_first(calls: Calls, capsys: pytest.CaptureFixt
     assert body["result"] == [
         {
             "id": "c2", "branch": "dev", "manifest_version": 5, "parent": "c1", "merged_parent": None,
-            "created_at": "2023-11-14T22:13:21.000+00:00", "actor": None,
+            "created_at": "2023-11-14T22:13:21.000Z", "actor": None,
         },
         {
             "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
-            "created_at": "2023-11-14T22:13:20.000+00:00", "actor": "etl",
+            "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl",
         },
     ]  # laid out as a table  # fmt: skip
-    assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000+00:00", "c2", "dev", "5"]
+    assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000Z", "c2", "dev", "5"]
 
 
 def test_a_wrong_filter(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ No member of ours (`x_…`) is in them; tables are named by absolute or relative
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ import pytest
 from spark_omnigraph.branch.control import create_branch
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.lease import covering
-from spark_omnigraph.commit.recovery import Recovered, Scope, recover
+from spark_omnigraph.commit.owners import covering
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.rows import tombstone_row
 from spark_omnigraph.storage.commit_log import RecoveryAudit, read_commits, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest_table import publish_rows
 from tests.crash.matrix import FIXTURES, RECOVERY_POINTS, crashed
 
 from .builders import SCHEMA, TABLES, heads_equal_pins, leftovers, make_store
@@ -195,14 +198,42 @@ def test_a_load_that_built_an_index_after_its_rows_is_undone(store: GraphStore, 
 
 
 @pytest.mark.parametrize("kind", ["Mutation", "Load", "EnsureIndices", "Optimize"])
-def test_a_write_that_was_published_only_loses_its_sidecar(store: GraphStore, kind: str) -> None:
-    shown = store.snapshot(None)
+def test_a_write_that_nothing_proves_published_only_loses_its_sidecar(store: GraphStore, kind: str) -> None:
+    """The versions that it meant to publish are published, but a winner of the race would have published the same."""
+    shown, commits = store.snapshot(None), read_commits(store.location, None)
     sidecar_of(store, kind, pin(store, A, expected=shown.pin(A) - 1), pin(store, B, expected=shown.pin(B) - 1))
     (done,) = settle(store)
-    assert done.kind.value == "RolledForward"
-    outcomes = check(store, "RolledForward", kind)
-    assert [(o["table_key"], o["to_version"]) for o in outcomes] == [(A, shown.pin(A)), (B, shown.pin(B))]
+    assert (done.kind.value, done.outcomes) == ("RolledBack", ())
+    row, outcomes = audit(store)
+    assert (row.kind, row.commit_id, outcomes) == ("RolledBack", commits[-1].id, [])
+    assert read_commits(store.location, None) == commits, "nothing is recorded that may never have happened"
     assert (store.snapshot(None).entries, heads_equal_pins(store)) == (shown.entries, True)
+
+
+@pytest.mark.parametrize("confirmed", [None, 1], ids=["unconfirmed", "another version"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_merge_that_lost_a_race_is_never_recorded(store: GraphStore, confirmed: int | None, version: int) -> None:
+    """The winner moved pin and HEAD together; from a merge commit on, the loser's rows would never be merged again."""
+    shown, commits = store.snapshot(None), read_commits(store.location, None)
+    lost = pin(store, A, expected=shown.pin(A) - 1, confirmed=confirmed)
+    sidecar_of(store, "BranchMerge", lost, version=version, merge_source_commit_id=SOURCE)
+    (done,) = settle(store)
+    assert done.kind.value == "RolledBack"
+    assert read_commits(store.location, None) == commits
+    assert all(commit.merged_parent is None for commit in read_commits(store.location, None))
+    assert (leftovers(store), store.snapshot(None).entries) == ([], shown.entries)
+
+
+def test_a_merge_that_was_published_and_written_over_is_recorded(store: GraphStore) -> None:
+    confirmed = store.snapshot(None).pin(A)
+    from_pylance(store, A, row_id="later")
+    sidecar_of(store, "Mutation", pin(store, A), operation="00000000000000000000000002")
+    settle(store)
+    merged = pin(store, A, expected=confirmed - 1, confirmed=confirmed)
+    sidecar_of(store, "BranchMerge", merged, merge_source_commit_id=SOURCE)
+    settle(store)
+    row, _ = audit(store)
+    assert (row.kind, commit_of(store, row).merged_parent) == ("RolledForward", SOURCE)
 
 
 @pytest.mark.parametrize(("kind", "steps"), [("EnsureIndices", 1), ("EnsureIndices", 2), ("Optimize", 3)])
@@ -477,6 +508,116 @@ def test_a_sidecar_of_another_graph_is_named(store: GraphStore) -> None:
     with pytest.raises(RecoveryRequiredError, match=r"'node:Z' at '/other/graph/nodes/0123456789abcdef'.*no dataset"):
         settle(store)
     assert leftovers(store) == [f"{OPERATION}.json"]
+
+
+def heads(store: GraphStore) -> list[int]:
+    return [store.head_version(TABLES[key], None) for key in (A, B)]
+
+
+STRANGERS = {
+    "a type that the graph does not show": {"table_key": "node:Ghost"},
+    "another table's dataset": {"table_key": B},
+    "another branch": {"table_branch": "draft"},
+}
+
+
+@pytest.mark.parametrize("change", STRANGERS.values(), ids=STRANGERS)
+def test_a_sidecar_of_a_table_that_is_not_shown_there_moves_nothing(store: GraphStore, change: dict[str, str]) -> None:
+    create_branch(store, "draft")
+    store.open_dataset(TABLES[A]).create_branch("draft", (None, store.snapshot(None).pin(A)))
+    body = {**pin(store, A), **change}
+    from_pylance(store, B)
+    sidecar_of(store, "Mutation", body, operation="00000000000000000000000002")
+    sidecar_of(store, "Mutation", pin(store, B, expected=store.snapshot(None).pin(B)))
+    before = heads(store)[0]
+    for _ in range(3):
+        with pytest.raises(RecoveryRequiredError, match=r"00000000000000000000000002\.json covers .*move it out of"):
+            settle(store)
+        assert heads(store)[0] == before
+    assert (rows(store, B), leftovers(store)) == (2, ["00000000000000000000000002.json"]), "the others are recovered"
+    assert recover_for_writing(store, lambda: "sha256:whatever", Scope.FULL) == []
+    barred = change.get("table_key", A)
+    assert covering(store, None, frozenset({barred})) is not None
+    assert covering(store, None, frozenset({A, B, "node:Ghost"} - {barred})) is None
+
+
+def test_a_sidecar_of_a_type_that_was_dropped_is_removed(store: GraphStore) -> None:
+    before = pin(store, A)
+    from_pylance(store, A)
+    publish_rows(store.manifest(None), [tombstone_row(A, store.snapshot(None).pin(A))])
+    sidecar_of(store, "Mutation", before)
+    head = heads(store)[0]
+    (done,) = settle(store)
+    assert (done.kind.value, done.outcomes, heads(store)[0]) == ("RolledBack", (), head)
+    assert leftovers(store) == []
+
+
+@pytest.mark.parametrize("also", [False, True], ids=["alone", "beside a table that moved"])
+def test_a_table_that_was_never_forked_was_never_written(store: GraphStore, also: bool) -> None:
+    create_branch(store, "draft")
+    shown = store.snapshot("draft")
+    pins = [pin(store, A, expected=shown.pin(A), branch="draft")]
+    if also:
+        store.open_dataset(TABLES[B]).create_branch("draft", (None, shown.pin(B)))
+        from_pylance(store, B, "draft")
+        pins.append(pin(store, B, expected=shown.pin(B), branch="draft"))
+    sidecar_of(store, "BranchMerge", *pins, branch="draft", merge_source_commit_id=SOURCE)
+    before = heads(store)
+    (done,) = settle(store)
+    assert (done.kind.value, [o.table_key for o in done.outcomes]) == ("RolledBack", [B] if also else [])
+    assert (rows(store, A, "draft"), rows(store, B, "draft"), heads(store)) == (1, 1, before)
+    assert leftovers(store) == []
+
+
+BAD = {
+    "a path that leaves the graph": {"table_path": "/srv/../victim"},
+    "a branch that leaves the graph": {"table_branch": "../../x"},
+    "a version that is none": {"expected_version": -1},
+    "a version of many digits": {"post_commit_pin": 10**30},
+    "a version that is a text": {"expected_version": "4"},
+}
+
+
+@pytest.mark.parametrize("change", BAD.values(), ids=BAD)
+def test_a_bad_sidecar_stops_no_other_and_is_named(store: GraphStore, change: dict[str, Any]) -> None:
+    sidecar_of(store, "Mutation", {**pin(store, A), **change}, operation="00000000000000000000000002")
+    from_pylance(store, B)
+    sidecar_of(store, "Mutation", pin(store, B))
+    with pytest.raises(RecoveryRequiredError, match=r"__recovery/00000000000000000000000002\.json cannot"):
+        settle(store)
+    assert (rows(store, B), leftovers(store)) == (2, ["00000000000000000000000002.json"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'{"schema_version": Infinity}', b'{"schema_version": 2, "x": ' + b"[" * 50_000, b'{"schema_version": 1e400}'],
+)
+def test_a_sidecar_that_no_reader_follows_stops_no_other(store: GraphStore, content: bytes) -> None:
+    store.objects.put("__recovery/00000000000000000000000002.json", content)
+    os.mkfifo(Path(store.root) / "__recovery" / "00000000000000000000000003.json")
+    from_pylance(store, B)
+    sidecar_of(store, "Mutation", pin(store, B))
+    with pytest.raises(RecoveryRequiredError, match=r"0002\.json cannot be read.*0003\.json is no regular file"):
+        settle(store)
+    assert rows(store, B) == 2
+
+
+def test_a_table_named_twice_is_refused(store: GraphStore) -> None:
+    from_pylance(store, A)
+    sidecar_of(store, "Mutation", *[pin(store, A, expected=store.snapshot(None).pin(A))] * 2)
+    with pytest.raises(RecoveryRequiredError, match="named twice"):
+        settle(store)
+
+
+def test_what_stops_one_recovery_stops_no_other(store: GraphStore) -> None:
+    for key, operation in ((A, "00000000000000000000000002"), (B, OPERATION)):
+        sidecar_of(store, "Mutation", pin(store, key), operation=operation)
+        from_pylance(store, key)
+    (Path(store.root) / TABLES[A] / "_versions").rename(Path(store.root) / TABLES[A] / "_gone")
+    with pytest.raises(RecoveryRequiredError, match=r"0002\.json.*no dataset"):
+        settle(store)
+    assert rows(store, B) == 2
+    assert leftovers(store) == ["00000000000000000000000002.json"]
 
 
 def test_an_operation_id_that_is_a_path_is_refused(store: GraphStore) -> None:

@@ -20,12 +20,12 @@ from spark_omnigraph.commit.lease import (
     TERM,
     Lease,
     LeaseFacts,
-    await_turn,
     close_stage,
     lease_path,
     open_stage,
     read_lease,
 )
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects import Objects

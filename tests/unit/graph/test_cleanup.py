@@ -658,3 +658,23 @@ def test_a_copy_elsewhere_that_has_branches_is_not_touched(graph: Graph, tmp_pat
     assert report.items == ()
     assert all("not a folder of the dataset" in kept.why for kept in report.kept)
     assert report.kept
+
+
+def test_clean_up_bears_any_name_and_removes_what_interrupted_puts_left(graph: Graph) -> None:
+    folder, place = root(graph) / "__recovery", graph.snapshot().entries[PERSON].location
+    left = [folder / ("01J0000000000000000000000A.lease#" + "0a" * 16), root(graph) / "_schema.pg#7"]
+    for odd in (folder / "two\nlines.json", root(graph) / place / "data" / os.fsdecode(b"\xff.lance")):
+        odd.write_bytes(b"")
+    for path in left:
+        path.write_bytes(b"")
+        os.utime(path, (time.time() - OLD, time.time() - OLD))
+    young = folder / "x.json#1"
+    young.write_bytes(b"")
+    report = graph.cleanup(WEEK, confirm=True)
+    assert sorted(item.path for item in report.items if item.reason == "unfinished_object") == sorted(
+        str(path.relative_to(root(graph))) for path in left
+    )
+    assert not any(path.exists() for path in left)
+    assert young.exists()
+    assert graph.load([person("after")]).nodes_loaded == {"Person": 1}
+    assert graph.recover() == []

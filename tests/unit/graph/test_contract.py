@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import Graph, SchemaFilesError
+from spark_omnigraph import Graph, SchemaFilesError, SchemaParseError
+from spark_omnigraph.lang.pg import compile_stored_schema
 
 
 def test_a_schema_that_was_edited_by_hand_is_refused_for_good(tmp_path: Path) -> None:
@@ -27,3 +28,18 @@ def test_a_missing_schema_file_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "g" / name).unlink()
     with pytest.raises(SchemaFilesError, match=name.replace(".", r"\.")):
         Graph.open(graph.uri)
+
+
+@pytest.mark.parametrize("pattern", [r"^[\\w]{1,1000}$", "(?=x)", "["])
+def test_a_pattern_that_no_load_can_use_is_refused_with_its_place(tmp_path: Path, pattern: str) -> None:
+    schema = f'node A {{\n  k: String @key\n  @check(k, "{pattern}")\n}}'
+    with pytest.raises(SchemaParseError, match="pattern of @check on A cannot be used") as caught:
+        Graph.init(tmp_path / "g", schema)
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (3, 3)
+    assert not (tmp_path / "g").exists()
+
+
+def test_a_graph_that_was_made_with_such_a_pattern_stays_readable() -> None:
+    stored = compile_stored_schema('node A { k: String @key @check(k, "[") }')
+    assert list(stored.nodes) == ["A"]

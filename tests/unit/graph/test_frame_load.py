@@ -98,13 +98,14 @@ def test_bad_rows_are_left_out_of_the_staged_files(graph: Graph) -> None:
         mode="merge",
         max_bad_rows=4,
     )
-    found = [(row.file, row.line, str(row.rule)) for row in report.bad_rows.sample]
+    found = [(row.place, str(row.rule)) for row in report.bad_rows.sample]
     assert found == [
-        ("<partition 0>", 3, "unique"),
-        ("<partition 1>", 1, "key_duplicate"),
-        ("<partition 1>", 2, "key_missing"),
-        ("<partition 1>", 3, "unique"),
+        ("<partition 0>:3 (id 'd')", "unique"),
+        ("<partition 1>:1 (id 'a')", "key_duplicate"),
+        ("<partition 1>:2", "key_missing"),
+        ("<partition 1>:3 (id 'f')", "unique"),
     ]
+    assert report.bad_rows.sample[1].message.endswith("repeats an earlier record of the input (<partition 0>:2)")
     assert json.loads(report.bad_rows.sample[1].raw)["data"] == {"id": "a", "age": 30, "mail": "8", "name": "a"}
     assert mails(graph) == {"a": "9", "b": "2", "c": "3", "e": "5"}
     counts = report.tables["node:Person"]

@@ -20,7 +20,7 @@ from spark_omnigraph import (
     NotFoundError,
     TableCounts,
 )
-from spark_omnigraph.errors import BadRow, Rule
+from spark_omnigraph.bad_rows import BadRow, Rule
 from spark_omnigraph.graph.export import plain_values
 from spark_omnigraph.storage.layout import RECOVERY
 
@@ -339,7 +339,7 @@ def test_old_date_times_survive_an_export(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", "node E { k: String @key  at: DateTime }")
     graph.load(['{"type": "E", "data": {"k": "a", "at": "0999-06-01T00:00:00Z"}}'])
     lines = list(graph.export())
-    assert json.loads(lines[0])["data"]["at"] == "0999-06-01T00:00:00"
+    assert json.loads(lines[0])["data"]["at"] == "0999-06-01T00:00:00.000Z"
     graph.load(lines, "overwrite")
     assert list(graph.export()) == lines
 
@@ -542,7 +542,7 @@ def test_no_date_outside_the_years_1_to_9999_is_stored(tmp_path: Path) -> None:
     rows = refused(graph, lines)
     assert facts(rows) == [(2, "out_of_range", "at"), (3, "invalid_date", "on"), (4, "out_of_range", "days")]
     graph.load([lines[0], lines[4]])
-    stored = {"id": "0", "name": "0", "at": "9999-12-31T23:59:59.999", "on": None, "days": None}
+    stored = {"id": "0", "name": "0", "at": "9999-12-31T23:59:59.999Z", "on": None, "days": None}
     assert graph.entity("node:Event", "0") == stored
     text = 'query add($on: Date) { insert Event { name: "m", on: $on } }'
     with pytest.raises(BadRequestError, match="Date value out of range: 2932897"):
@@ -554,7 +554,7 @@ def test_no_date_outside_the_years_1_to_9999_is_stored(tmp_path: Path) -> None:
 def test_a_foreign_instant_without_a_text_is_exported_as_milliseconds(tmp_path: Path) -> None:
     [event] = Graph.init(tmp_path / "g", "node Event { name: String @key  at: DateTime? }").catalog().tables()
     late = pa.array([253_402_300_800_000 - 1, 253_402_300_800_000, None]).view(pa.date64())
-    assert plain_values(event, "at", late) == ["9999-12-31T23:59:59.999", 253_402_300_800_000, None]
+    assert plain_values(event, "at", late) == ["9999-12-31T23:59:59.999Z", 253_402_300_800_000, None]
 
 
 def test_a_report_may_be_named_by_a_path(tmp_path: Path) -> None:
@@ -621,3 +621,20 @@ def test_an_input_without_files_is_a_warning_of_the_report(tmp_path: Path) -> No
     (tmp_path / "in").mkdir()
     report = graph.load(tmp_path / "in", mode="overwrite")
     assert (report.commit, report.warnings) == (None, (f"no input files in '{tmp_path}/in'",))
+
+
+def test_a_row_chooses_no_file_of_its_readers(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node D { k: String @key b: Blob? }")
+    lines = [
+        json.dumps({"type": "D", "data": {"k": str(i), "b": "base64:YQ==" if i else "file:///etc/passwd"}})
+        for i in range(80)  # enough for the reader of many rows
+    ]
+    with pytest.raises(BadRowsError, match=r"1 bad row \(1 invalid_blob\)"):
+        graph.load(lines)
+    kept = graph.load(lines, options=LoadOptions(max_bad_rows=1))
+    assert [(row.field, str(row.rule)) for row in kept.bad_rows.sample] == [("b", "invalid_blob")]
+    allowed = LoadOptions(blob_schemes=("file",), build_indexes=False)
+    graph.load([lines[0]], "merge", options=allowed)
+    assert graph.entity("node:D", "0") == {"id": "0", "k": "0", "b": "file:///etc/passwd"}
+    with pytest.raises(BadRequestError, match="got 'http'"):
+        LoadOptions(blob_schemes=("http",))

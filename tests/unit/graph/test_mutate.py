@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -471,7 +472,9 @@ def test_blobs_and_vectors_survive_an_update(tmp_path: Path) -> None:
         {"k": "out", "body": uri},
         {"k": "no"},
     ]
-    graph.load([json.dumps({"type": "Doc", "data": data}) for data in docs], options=PLAIN)
+    graph.load(
+        [json.dumps({"type": "Doc", "data": data}) for data in docs], options=replace(PLAIN, blob_schemes=("file",))
+    )
     before = {json.loads(line)["data"]["k"]: json.loads(line)["data"] for line in graph.export()}
     graph.mutate(query('update Doc set { n: 5 } where k >= "a"'))
     after = {json.loads(line)["data"]["k"]: json.loads(line)["data"] for line in graph.export()}

@@ -65,8 +65,9 @@ def test_a_report_has_every_row_in_input_order(tmp_path: Path, looked_up: list[i
     for row in rows:
         text = Path(row["file"]).read_bytes()
         assert text[row["offset"] :].split(b"\n", 1)[0].decode() == row["raw"]
-    assert refused.value.summary.per_rule == {"endpoint": 60, "invalid_json": 30, "unique": 28}
-    assert looked_up == [88]
+    assert refused.value.summary.per_rule == {"endpoint": 80, "invalid_json": 30, "unique": 28}
+    assert refused.value.summary.total == len(expected) == 118
+    assert looked_up == [89]
 
 
 def test_without_a_report_only_the_rows_of_the_sample_are_looked_up(tmp_path: Path, looked_up: list[int]) -> None:
@@ -76,7 +77,7 @@ def test_without_a_report_only_the_rows_of_the_sample_are_looked_up(tmp_path: Pa
         graph.load(files)
     sample = [(row.file, row.line, str(row.rule)) for row in refused.value.summary.sample]
     assert sample == expected[:SAMPLE]
-    assert refused.value.summary.per_rule == {"endpoint": 60, "invalid_json": 30, "unique": 28}
+    assert refused.value.summary.per_rule == {"endpoint": 80, "invalid_json": 30, "unique": 28}
     assert looked_up[0] <= 2 * SAMPLE
 
 

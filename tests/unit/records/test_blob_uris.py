@@ -8,9 +8,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
-from spark_omnigraph.records.values import BLOB_SCHEMES, BadValueError, read_blob
+from spark_omnigraph.records.mode import BLOB_SCHEMES
+from spark_omnigraph.records.values import BadValueError, read_blob
 
 ACCEPTED = [
     *(f"{scheme}://bucket/some/key" for scheme in BLOB_SCHEMES),
@@ -50,14 +51,14 @@ def write(folder: Path, uri: str) -> None:
 
 @pytest.mark.parametrize("uri", ACCEPTED)
 def test_accepted_references_can_be_written(uri: str, tmp_path: Path) -> None:
-    assert read_blob("p", uri) == {"data": None, "uri": uri}
+    assert read_blob("p", uri, BLOB_SCHEMES) == {"data": None, "uri": uri}
     write(tmp_path, uri)
 
 
 @pytest.mark.parametrize("uri", REFUSED)
 def test_refused_references(uri: str) -> None:
     with pytest.raises(BadValueError) as error:
-        read_blob("p", uri)
+        read_blob("p", uri, BLOB_SCHEMES)
     assert error.value.rule is Rule.INVALID_BLOB
 
 
@@ -65,3 +66,12 @@ def test_refused_references(uri: str) -> None:
 def test_lance_refuses_them_too(uri: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Invalid user input"):
         write(tmp_path, uri)
+
+
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:///etc/passwd"])
+def test_a_file_of_whoever_reads_is_no_reference_unless_it_is_allowed(uri: str) -> None:
+    with pytest.raises(BadValueError, match="refers to 'file:', which this load does not allow") as error:
+        read_blob("p", uri)
+    assert error.value.rule is Rule.INVALID_BLOB
+    with pytest.raises(BadValueError, match="it allows no references"):
+        read_blob("p", "s3://b/k", ())

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.decode import DecodedTable, LineChunk, RecordDecoder
 from spark_omnigraph.records.lines import TextLines
-from spark_omnigraph.records.mode import DecodeOptions
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from tests.unit.records.builders import ALL_EXACT, CATALOG, chunk, decode, edge, node, rows
 
 paths = pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
@@ -260,15 +261,15 @@ def test_edge_names_without_case_and_data_left_out(bulk_minimum: int) -> None:
 
 
 @paths
-def test_members_beside_those_that_matter_are_ignored(bulk_minimum: int) -> None:
+def test_unknown_members_beside_data_are_ignored_when_asked(bulk_minimum: int) -> None:
     lines = [
         '{"type":"Reed","ts":1,"data":{"tag":"a"}}',
         '{"ts":{"x":[1]},"data":{"tag":"b"},"type":"Reed"}',
-        '{"edge":"Tied","from":"a","to":"b","type":5}',
-        '{"type":"Reed","edge":"Tied","from":"x","to":"y","data":{"tag":"c"}}',
+        '{"edge":"Tied","from":"a","to":"b","type":null}',
+        '{"type":"Reed","from":"x","to":"y","data":{"tag":"c"}}',
         '{ "edge" : "Tied" , "note": "}" , "to" : "b" , "from" : "a" , "data" : { "w" : 1 } }',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=UnknownFields.IGNORE)
     assert decoded.rejected == ()
     assert [row["tag"] for row in rows(decoded, "node:Reed")] == ["a", "b", "c"]
     assert [(row["src"], row["dst"], row["w"]) for row in rows(decoded, "edge:Tied")] == [
@@ -278,16 +279,21 @@ def test_members_beside_those_that_matter_are_ignored(bulk_minimum: int) -> None
 
 
 @paths
-def test_the_last_of_repeated_members_counts_outside_data(bulk_minimum: int) -> None:
+@pytest.mark.parametrize("unknown_fields", UnknownFields)
+def test_repeated_members_are_refused_outside_data(bulk_minimum: int, unknown_fields: UnknownFields) -> None:
     lines = [
         '{"type":"Free","type":"Reed","data":{"tag":"a"}}',
         '{"type":"Reed","data":5,"data":{"tag":"b"}}',
         '{"edge":"Tied","from":"x","from":"y","to":"z"}',
+        '{"data":{"tag":"a"},"d\\u0061ta":{"tag":"b"},"type":"Reed"}',
+        '{"data":{"tag":"a"},"data":{"tag":"a"},"type":"Reed"}',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
-    assert decoded.rejected == ()
-    assert [row["tag"] for row in rows(decoded, "node:Reed")] == ["a", "b"]
-    assert [row["src"] for row in rows(decoded, "edge:Tied")] == ["y"]
+    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    assert decoded.tables == ()
+    assert [(r.rule, r.field, r.message) for r in decoded.rejected] == [
+        (Rule.INVALID_JSON, field, f"invalid JSON: member '{field}' is repeated")
+        for field in ("type", "data", "from", "data", "data")
+    ]
 
 
 @paths
@@ -313,18 +319,21 @@ def test_blank_lines_comments_and_carriage_returns(bulk_minimum: int) -> None:
 
 
 @paths
-def test_a_byte_order_mark_belongs_to_the_start_of_the_file_only(bulk_minimum: int) -> None:
+def test_a_byte_order_mark_may_begin_any_line_as_of_joined_files(bulk_minimum: int) -> None:
     mark = b"\xef\xbb\xbf"
     lines = [mark + reed("a").encode(), mark + reed("b").encode(), reed("c").encode()]
     decoder = RecordDecoder(CATALOG, DecodeOptions(), bulk_minimum)
     at_start = decoder.decode(chunk(lines))
-    assert [row["tag"] for row in rows(at_start, "node:Reed")] == ["a", "c"]
-    assert table(at_start.tables, "node:Reed").offsets.tolist() == [0, 2 * len(lines[0]) + 2]
-    assert [r.line for r in at_start.rejected] == [1]
+    assert [row["tag"] for row in rows(at_start, "node:Reed")] == ["a", "b", "c"]
+    assert table(at_start.tables, "node:Reed").offsets.tolist() == [i * (len(lines[0]) + 1) for i in range(3)]
     later = decoder.decode(chunk(lines, first_offset=100))
-    assert [r.line for r in later.rejected] == [0, 1]
-    only_comment = decoder.decode(chunk([mark + b"// x", mark]))
-    assert [r.line for r in only_comment.rejected] == [1]
+    assert [row["tag"] for row in rows(later, "node:Reed")] == ["a", "b", "c"]
+    nothing = decoder.decode(chunk([mark + b"// x", mark, b"", mark + b"// y", mark]))
+    assert (nothing.tables, nothing.rejected) == ((), ())
+    inside = decoder.decode(chunk([lines[2] + mark + lines[2]]))
+    assert [r.message for r in inside.rejected] == [
+        f"invalid JSON: a byte order mark at character {len(lines[2]) + 1}: were files joined without a line break?"
+    ]
 
 
 @paths

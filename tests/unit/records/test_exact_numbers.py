@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.decode import DecodedChunk, RecordDecoder
 from spark_omnigraph.records.frame import FrameDecoder, plan_frame

@@ -9,7 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import BadRequestError, Rule
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.decode import DecodedChunk
 from spark_omnigraph.records.frame import FrameDecoder, plan_frame

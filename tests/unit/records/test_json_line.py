@@ -30,7 +30,7 @@ from spark_omnigraph.records.json_line import InvalidJsonError, parse_line, show
         (b'{"a":"\xed\xa0\x80"}', "invalid UTF-8 at byte 7"),
         (b'{"a":"\\ud800"}', "half of a surrogate pair (\\ud800) in a string"),
         (b'{"\\udc00":1}', "half of a surrogate pair (\\udc00) in a string"),
-        (b"\xef\xbb\xbf{}", "Expecting value at character 1"),
+        (b"\xef\xbb\xbf\xef\xbb\xbf{}", "a byte order mark at character 1"),
         (b'\x0c{"a":1}', "Expecting value at character 1"),
         (b"", "Expecting value at character 1"),
     ],
@@ -67,8 +67,8 @@ def test_integers_of_any_length_are_read() -> None:
 def test_repeated_members_are_noted_and_the_last_counts() -> None:
     members = parse_line(b'{"b":1,"a":1,"\\u0061":2}')
     assert members == {"b": 1, "a": 2}
-    assert members.repeated == "a"
-    assert parse_line(b'{"a":1}').repeated is None
+    assert members.repeated == ("a",)
+    assert parse_line(b'{"a":1}').repeated == ()
 
 
 def test_nesting_is_bounded_but_brackets_in_text_are_not_nesting() -> None:

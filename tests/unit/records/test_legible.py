@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import Rule
+from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records import legible as legible_module
 from spark_omnigraph.records.decode import DecodedChunk

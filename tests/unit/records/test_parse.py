@@ -143,10 +143,10 @@ def test_the_screen_finds_wrong_kinds() -> None:
 
 def test_envelopes_are_taken_apart() -> None:
     reader = EnvelopeReader(CATALOG)
-    read = reader.read(b' {"x":[1],"data": {"tag" : "a"} ,"type":"Reed","to":1} ')
+    read = reader.read(b' {"to":null,"data": {"tag" : "a"} ,"type":"Reed"} ')
     assert read is not None
     assert (read[0].name, read[1]) == ("Reed", b'{"data":{"tag" : "a"}}')
-    read = reader.read(b'{"to":"b","edge":"\\u0074ied","from":"a"}')
+    read = reader.read(b'{"to":"b","edge":"tied","from":"a"}')
     assert read is not None
     assert (read[0].name, read[1]) == ("Tied", b'{"from":"a","to":"b"}')
     for line in (
@@ -158,7 +158,13 @@ def test_envelopes_are_taken_apart() -> None:
         b'{"type":"Reed"} x',
         b'{"x":' + b"[" * 200 + b"]" * 200 + b',"type":"Reed"}',
         b'{"type":"Re\xff"}',
+        b'{"type":"Reed","x":1}',
+        b'{"type":"Reed","edge":"Tied","from":"a","to":"b"}',
+        b'{"type":"Reed","to":"b","data":{"tag":"a"}}',
+        b'{"type":"Reed","data":{"tag":"a"},"data":{"tag":"b"}}',
+        b'{"edge":"Tied","from":"a","fr\\u006fm":"b","to":"b"}',
     ):
         assert reader.read(line) is None
-    assert reader.strip(b'{"data":{},"x":1}', is_edge=False) == b'{"data":{}}'
-    assert reader.strip(b'{"data":{},"type":null}', is_edge=False) is None
+    assert reader.strip(b'{"data":{},"x":1}', is_edge=False) is None
+    assert reader.strip(b'{"data":{},"type":"Reed"}', is_edge=False) is None
+    assert reader.strip(b'{"data":{},"type":null,"from":null}', is_edge=False) == b'{"data":{}}'

@@ -24,3 +24,13 @@ def test_some_types_only() -> None:
     assert view_names(["node:P", "edge:K"], "", {"K"}) == {"edge:K": "K"}
     with pytest.raises(BadRequestError, match="no type 'X'"):
         view_names(["node:P"], "", {"X"})
+
+
+def test_types_that_differ_in_case_alone_share_no_view() -> None:
+    keys = ["node:FILM", "node:Film", "node:P"]
+    with pytest.raises(BadRequestError, match=r"'node:FILM' and 'node:Film' would both .* types= .* prefix="):
+        view_names(keys, "")
+    assert view_names(keys, "", {"Film", "P"}) == {"node:Film": "node_Film", "node:P": "P"}
+    assert view_names(keys, "upper_", {"FILM"}) == {"node:FILM": "upper_node_FILM"}
+    with pytest.raises(BadRequestError, match="'node:Node_Rate' and 'node:Rate'"):
+        view_names(["node:Node_Rate", "node:Rate", "edge:Rate"], "")

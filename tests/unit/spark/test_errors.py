@@ -7,11 +7,11 @@ import traceback
 import pytest
 from pyspark.errors import PySparkException
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,
     BadRowsError,
-    BadRowSummary,
     ExpectedVersionMismatch,
     InternalError,
     NotFoundError,

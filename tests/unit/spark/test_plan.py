@@ -134,6 +134,10 @@ ALL = "query q() { match { $t: Thing } return { $t } }"
     ("given", "says"),
     [
         ({"query": "query q() { match { $t: Thing } return { $t.i32 $t.i32 } }"}, "two columns are called 't.i32'"),
+        (
+            {"query": "query q() { match { $t: Thing } return { $t.i32 as nn $t.i64 as nN } }"},
+            "two columns are called 'nn' and 'nN', which Spark does not tell apart",
+        ),
         ({"query": "query q() { match { $t: Nothing } return { $t } }"}, "unknown node type"),
         (
             {"query": ALL, "node": "Thing"},

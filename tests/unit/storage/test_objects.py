@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
@@ -125,23 +124,39 @@ def test_names_that_are_no_paths_are_an_error_where_no_folder_can_be_looked_into
         Objects(locate("s3://b/g", {"aws_region": "us-east-1"})).list("f")
 
 
-def test_a_swap_does_not_wait_forever_for_a_process_that_stands_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(room, "SWAP_WAIT", 0.05)
+def test_the_lock_file_of_an_earlier_release_is_not_listed(tmp_path: Path) -> None:
     objects = Objects(locate(tmp_path))
     objects.put("f/a", b"1")
-    with (tmp_path / "f" / room.SWAP_LOCK).open("wb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(StorageError, match=r"x_swap\.lock is locked by another process for longer than 0\.05 s"):
-            objects.swap("f/a", b"1", b"2")
-        assert objects.get("f/a") == b"1"
-    assert objects.swap("f/a", b"1", b"2")
-
-
-def test_the_lock_of_swaps_is_not_listed(tmp_path: Path) -> None:
-    objects = Objects(locate(tmp_path))
-    objects.put("f/a", b"1")
-    assert objects.swap("f/a", b"1", b"2")
-    assert (tmp_path / "f" / "x_swap.lock").exists()
+    (tmp_path / "f" / room.SWAP_LOCK).touch()
     assert objects.list("f") == ["a"]
+
+
+def test_names_that_no_store_has_stop_nothing(objects: Objects, tmp_path: Path) -> None:
+    for name in ("a", "f/b", "f/s/c"):
+        objects.put(name, b"12")
+    for name in (b"f/two\nlines", b"f/\xff", b"f/s/\x1b[2J", b"\x07"):
+        (tmp_path / os.fsdecode(name)).write_bytes(b"")
+    (tmp_path / "f" / "in\nside").mkdir()
+    (tmp_path / "f" / "in\nside" / "d").write_bytes(b"")
+    assert [(each.path, each.size) for each in objects.walk("f")] == [("f/b", 2), ("f/s/c", 2)]
+    assert [each.path for each in objects.files("f")] == ["f/b"]
+    assert [each.path for each in objects.files("")] == ["a"]
+    assert objects.walk("f")[0].modified.tzinfo is not None
+    assert objects.has_prefix("f") is True
+    assert objects.has_prefix("f/in") is False
+    objects.purge("f")
+    assert objects.walk("f") == ()
+    assert objects.has_prefix("f") is False
+
+
+def test_pieces_of_interrupted_writes_are_found_and_removed(objects: Objects, tmp_path: Path) -> None:
+    objects.put("f/x.lease", b"")
+    for name in ("x.lease#1", "x.lease#" + "0a" * 16, "x#y.json"):
+        (tmp_path / "f" / name).write_bytes(b"12")
+    found = sorted(objects.pieces("f"), key=lambda each: each.path)
+    assert [each.path for each in found] == ["f/x.lease#" + "0a" * 16, "f/x.lease#1"]
+    for each in found:
+        objects.remove_piece(each.path)
+        objects.remove_piece(each.path)
+    assert sorted(os.listdir(tmp_path / "f")) == ["x#y.json", "x.lease"]
+    assert objects.pieces("none") == ()

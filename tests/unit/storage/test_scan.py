@@ -13,6 +13,7 @@ import pytest
 
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage import blobs as blobs_module
+from spark_omnigraph.storage import scan as scan_module
 from spark_omnigraph.storage.scan import (
     BATCH_BYTES,
     BATCH_ROWS,
@@ -92,8 +93,6 @@ def test_wide_rows_make_small_batches(tmp_path: Path) -> None:
 
 
 def test_blobs_arrive_as_bytes(tmp_path: Path) -> None:
-    outside = tmp_path / "outside.bin"
-    outside.write_bytes(b"external!")
     large, medium = os.urandom(5_000_000), os.urandom(200_000)
     pinned = write_table(
         tmp_path / "t",
@@ -103,16 +102,16 @@ def test_blobs_arrive_as_bytes(tmp_path: Path) -> None:
                 None,
                 {"data": b"", "uri": None},
                 {"data": medium, "uri": None},
-                {"data": None, "uri": f"file://{outside}"},
+                {"data": b"more", "uri": None},
                 {"data": large, "uri": None},
             ]
         ),
     )
     read = rows(Scan(pinned, ("blob", "id")))
-    assert [r["blob"] for r in read] == [b"abc", None, b"", medium, b"external!", large]
+    assert [r["blob"] for r in read] == [b"abc", None, b"", medium, b"more", large]
     assert [list(r) for r in read] == [["blob", "id"]] * 6
     some = rows(Scan(pinned, ("id", "blob"), where="i32 = -1"))
-    assert [r["blob"] for r in some] == [b"external!"]
+    assert [r["blob"] for r in some] == [b"more"]
 
 
 def test_many_large_blobs_come_in_bounded_batches(tmp_path: Path) -> None:
@@ -145,11 +144,26 @@ def test_only_files_of_lance_7_with_nulls_show_a_first_empty_blob_as_null(
     assert blobs_module.column_with_hidden_nulls(lance.dataset(pinned.uri)) == ("blob" if hidden else None)
 
 
-def test_an_external_blob_that_is_gone_is_a_storage_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["file://{}", "FILE://{}"])
+def test_no_reference_makes_a_reader_open_a_file_of_its_machine(tmp_path: Path, form: str) -> None:
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"secret")
+    blobs: list[dict[str, object] | None] = [{"data": None, "uri": form.format(outside)}, *[None] * 5]
+    pinned = write_table(tmp_path / "t", stored_things(blobs))
+    with pytest.raises(
+        BadRequestError, match=r"blob column 'blob' .* refers to '(?i:file).*outside\.bin'.*leave the column"
+    ):
+        rows(Scan(pinned, ("blob",)))
+    assert len(rows(Scan(pinned, ("id",)))) == 6
+
+
+def test_an_external_blob_that_is_gone_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_module, "REMOTE_SCHEMES", ("file",))
     outside = tmp_path / "outside.bin"
     outside.write_bytes(b"x")
     blobs: list[dict[str, object] | None] = [{"data": None, "uri": f"file://{outside}"}, *[None] * 5]
     pinned = write_table(tmp_path / "t", stored_things(blobs))
+    assert rows(Scan(pinned, ("blob",)))[0]["blob"] == b"x"
     outside.unlink()
     with pytest.raises(StorageError, match="blobs of column 'blob'"):
         rows(Scan(pinned, ("blob",)))

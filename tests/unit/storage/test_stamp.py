@@ -17,6 +17,7 @@ from spark_omnigraph.storage.stamp import migrate, read_format
 from tests.support.graph_files import internal
 
 STAMP = "omnigraph:internal_schema_version"
+PUBLISHED = 4
 KEY = "lance-schema:unenforced-primary-key"
 
 
@@ -36,6 +37,8 @@ def old_graph(root: Path, version: str | None = None, key: str | None = None, ru
     dataset = lance.write_dataset(
         rows.cast(schema), root / "__manifest", schema=schema, data_storage_version="2.2", enable_stable_row_ids=True
     )
+    while dataset.version < PUBLISHED:  # no release publishes less than its commit log names
+        dataset.update_config({"made": str(dataset.version)})
     for name in runs:
         dataset.create_branch(name, None)
     return root

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.errors import ConstraintError, Rule
+from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.validate.batch import LONGEST_ID, BatchChecker, RowViolation, number_text
 
@@ -89,6 +90,7 @@ def test_check_violations() -> None:
             Rule.CHECK,
             "@check violation on Acct.slug: value 'Not_ok' does not match pattern '^[a-z]+(-[a-z]+)*$'",
         ),
+        (1, "slug", Rule.CHECK, "@check violation on Acct.slug: value 'Not_ok' does not match pattern 'a'"),
         (3, "slug", Rule.CHECK, "@check violation on Acct.slug: value 'b' does not match pattern 'a'"),
     ]
 
@@ -100,9 +102,18 @@ def test_enum_violations() -> None:
     ]
 
 
-def test_a_row_is_named_once_by_range_then_check_then_enum() -> None:
+def test_a_row_is_named_with_all_rules_range_then_check_then_enum() -> None:
     found = messages(age=[-1, 1, 1], slug=["A", "A", "a"], plan=["x", "x", "x"])
-    assert [(row, rule) for row, _, rule, _ in found] == [(0, Rule.RANGE), (1, Rule.CHECK), (2, Rule.ENUM)]
+    assert [(row, rule) for row, _, rule, _ in found] == [
+        (0, Rule.RANGE),
+        (0, Rule.CHECK),
+        (0, Rule.CHECK),
+        (0, Rule.ENUM),
+        (1, Rule.CHECK),
+        (1, Rule.CHECK),
+        (1, Rule.ENUM),
+        (2, Rule.ENUM),
+    ]
 
 
 def test_chunked_columns() -> None:
@@ -133,6 +144,9 @@ def test_required_columns() -> None:
     )
     assert [(v.row, v.field, v.rule, v.message) for v in BatchChecker(CATALOG.nodes["Plain"]).check(table)] == [
         (1, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
+        (1, "list", Rule.REQUIRED, "non-nullable property 'list' has null or invalid values"),
+        (1, "must", Rule.REQUIRED, "non-nullable property 'must' has null or invalid values"),
+        (1, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),
         (2, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
         (3, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),
     ]

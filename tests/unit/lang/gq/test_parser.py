@@ -7,7 +7,7 @@ import pytest
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, QueryParseError
 from spark_omnigraph.lang.gq import ast
-from spark_omnigraph.lang.gq.parser import TEXT_LIMIT, parse_queries, pick_query
+from spark_omnigraph.lang.gq.parser import STEPS, TEXT_LIMIT, parse_queries, pick_query
 from spark_omnigraph.lang.gq.plan import AggregateFunction, Comparator, TextForm
 from tests.unit.lang.gq.refusals import refusal
 
@@ -255,7 +255,7 @@ def test_a_number_ends_where_its_digits_end() -> None:
 def test_literals(text: str, expected: object) -> None:
     found = value(item(text))
     assert found == expected
-    assert type(found) is type(expected)
+    assert isinstance(found, type(expected))
 
 
 def test_types_of_literals() -> None:
@@ -445,3 +445,16 @@ def test_picking_no_query(text: str, name: str | None, said: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         pick_query(parse_queries(text), name)
     assert caught.value.message == said
+
+
+@pytest.mark.parametrize("text", ["$a{}: A", "not { $a e $b{} }"])
+def test_a_query_has_a_bounded_number_of_steps(text: str) -> None:
+    def query(steps: int) -> str:
+        clauses = "\n".join(text.replace("{}", str(i)) for i in range(steps))
+        return f"query q() {{ match {{ {clauses} }} return {{ $a0 }} }}"
+
+    assert len(parse_queries(query(STEPS)).queries) == 1
+    with pytest.raises(QueryParseError, match=f"more than {STEPS} bindings and traversals") as caught:
+        parse_queries(query(2000))
+    assert caught.value.span is not None
+    assert caught.value.span.line == STEPS + 1

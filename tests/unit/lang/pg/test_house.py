@@ -27,6 +27,33 @@ RESERVED = [
         OX + "edge On: Ox -> Ox { «dst»: String }",
         "property name 'dst' is reserved: every edge has that column (edge On.dst)",
     ),
+    (
+        "node Ox { «iD»: String }",
+        "property name 'iD' is reserved in any case: every node and edge has that column (Ox.iD)",
+    ),
+    (
+        OX + "edge On: Ox -> Ox { «srC»: String }",
+        "property name 'srC' is reserved in any case: every edge has that column (edge On.srC)",
+    ),
+    (
+        OX + "edge On: Ox -> Ox { «dSt»: String }",
+        "property name 'dSt' is reserved in any case: every edge has that column (edge On.dSt)",
+    ),
+    ("node Ox { «_rowID»: I32 }", "property name '_rowID' is reserved for a column that Lance makes up (Ox._rowID)"),
+    (
+        "node Ox {} node «OX» {}",
+        "node types 'Ox' and 'OX' differ in case alone, which Spark and SQL do not tell apart; give one another name",
+    ),
+    (
+        "node Ox { name: String «naMe»: String }",
+        "properties of Ox 'name' and 'naMe' differ in case alone, which Spark and SQL do not tell apart; give one"
+        " another name",
+    ),
+    (
+        "interface I { «aa»: I32? } node Ox implements I { aA: I32? }",
+        "properties of Ox 'aA' and 'aa' differ in case alone, which Spark and SQL do not tell apart; give one"
+        " another name",
+    ),
     *(
         (
             f"node Ox {{ a: I32 «{name}»: I32 }}",

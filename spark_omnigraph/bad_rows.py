@@ -1,0 +1,100 @@
+"""Bad rows as data: where a row stands, which rules it breaks, and how many there are of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from spark_omnigraph.words import TextEnum
+
+
+class Rule(TextEnum):
+    """Stable names of the rules a bad row can break."""
+
+    INVALID_JSON = "invalid_json"
+    INVALID_TEXT = "invalid_text"
+    INVALID_ENVELOPE = "invalid_envelope"
+    UNKNOWN_TYPE = "unknown_type"
+    MISSING_ENDPOINT = "missing_endpoint"
+    UNKNOWN_FIELD = "unknown_field"
+    WRONG_TYPE = "wrong_type"
+    OUT_OF_RANGE = "out_of_range"
+    INVALID_DATE = "invalid_date"
+    VECTOR_LENGTH = "vector_length"
+    INVALID_BLOB = "invalid_blob"
+    REQUIRED = "required"
+    KEY_MISSING = "key_missing"
+    KEY_TOO_LONG = "key_too_long"
+    ID_MISMATCH = "id_mismatch"
+    ENUM = "enum"
+    RANGE = "range"
+    CHECK = "check"
+    UNIQUE = "unique"
+    KEY_DUPLICATE = "key_duplicate"
+    KEY_CONFLICT = "key_conflict"
+    ENDPOINT = "endpoint"
+    CARDINALITY = "cardinality"
+
+
+RAW_LIMIT = 2048
+"""Characters of a bad record's raw text that a report keeps."""
+
+
+MISTAKES = 16
+"""Mistakes of one record that are told and counted; further ones show when these are corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One rule that a record breaks, and the member that breaks it."""
+
+    field: str | None
+    rule: Rule
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """One refused record: where it stands, which rules it breaks, and its text.
+
+    `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
+    `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
+    record gives, by its key or outright.
+    """
+
+    file: str
+    line: int
+    offset: int
+    record_type: str | None
+    field: str | None
+    rule: Rule
+    message: str
+    raw: str
+    id: str | None = None
+    further: tuple[Mistake, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
+        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
+        return f"{self.file}:{self.line}{named}"
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All rules that the record breaks."""
+        return (Mistake(self.field, self.rule, self.message), *self.further)
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRowSummary:
+    """Counts of a refused or partly accepted input, and the first bad rows in input order.
+
+    `total` counts rows, `per_rule` mistakes: a row that breaks two rules is one row and two mistakes.
+    """
+
+    total: int = 0
+    per_rule: dict[str, int] = field(default_factory=dict)
+    sample: tuple[BadRow, ...] = ()
+    report: str | None = None

@@ -1,0 +1,53 @@
+"""What datasets must be able to show before anybody says which of their files are residue.
+
+The manifest names the versions of tables, the commit log those of the manifest, and the newest publish its row in the
+log. A dataset that lacks one of them lost files, or a copy left them out; what only that version names looks unnamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.rows import sentinel_facts
+from spark_omnigraph.storage.commit_log import read_commits
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES
+from spark_omnigraph.storage.residue import Pins
+
+
+def internal_pins(store: GraphStore, location: str) -> Pins:
+    """Versions that a dataset of the manifest or the commit log must show. StorageError when rows of it are missing."""
+    branches = (None, *sorted(store.branch_names()))
+    if location == MANIFEST:
+        return {branch: _logged(store, branch) for branch in branches}
+    if location != RECOVERIES:
+        _require_rows(store, location, branches)
+    return {}
+
+
+def _logged(store: GraphStore, branch: str | None) -> frozenset[int]:
+    return frozenset(c.manifest_version for c in read_commits(store.location, branch) if c.branch == branch)
+
+
+def _require_rows(store: GraphStore, location: str, branches: Iterable[str | None]) -> None:
+    """The publish that stands at the end of a branch has its row, and that of its actor."""
+    for branch in branches:
+        facts = sentinel_facts(store.manifest_rows(store.manifest(branch)))
+        if facts is None or facts.commit is None:
+            continue
+        rows = {commit.id: commit for commit in read_commits(store.location, branch)}
+        known = rows.get(facts.commit)
+        # The sentinel of maintenance names the commit before it, and another actor.
+        own = known is not None and known.manifest_version == facts.base + 1
+        if location == COMMITS and known is None:
+            raise StorageError(f"{_lacks(location, facts.commit, branch)} run recover, or {_BACKUP}")
+        if location == COMMIT_ACTORS and known is not None and own and known.actor != facts.actor:
+            raise StorageError(f"{_lacks(location, facts.commit, branch)} {_BACKUP}")
+
+
+_BACKUP = "put the newest versions of it back from a backup; until then none of its files is judged"
+
+
+def _lacks(location: str, commit: str, branch: str | None) -> str:
+    return f"storage: {location} lacks the row of {commit}, the newest commit of branch '{branch or 'main'}':"

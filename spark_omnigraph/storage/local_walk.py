@@ -1,0 +1,74 @@
+"""Looking through folders on a local disk: a symbolic link is never followed, so nothing outside of the root is met.
+
+The root itself may be a link, and so may the folders above it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from spark_omnigraph.errors import StorageError
+
+_UNFINISHED = re.compile(r"#\d+$")
+"""How the name of a file ends that the object store client is still writing."""
+
+
+def walk_files(root: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Path below the root, and facts, of each regular file below a folder; none where a link is on the way to it."""
+    if any(os.path.islink(each) for each in _ancestors(root, folder)):
+        return
+    for entry in _entries(root, folder):
+        if entry.is_file(follow_symlinks=False) and not _UNFINISHED.search(entry.name):
+            with suppress(FileNotFoundError):  # it went meanwhile
+                yield os.path.relpath(entry.path, root), entry.stat(follow_symlinks=False)
+
+
+def find_links(root: str, folder: str) -> list[str]:
+    """Paths below the root of all symbolic links at a folder, on the way to it and below it."""
+    above = [os.path.relpath(each, root) for each in _ancestors(root, folder) if os.path.islink(each)]
+    if above:
+        return above
+    return sorted(os.path.relpath(entry.path, root) for entry in _entries(root, folder) if entry.is_symlink())
+
+
+def require_inside(root: str, folders: set[str]) -> None:
+    """StorageError when one of these folders is another one than its path says: what is removed there would be gone
+    from outside of the root.
+    """
+    for folder in sorted(folders):
+        link = next((each for each in _ancestors(root, folder) if os.path.islink(each)), None)
+        if link is not None:
+            raise StorageError(
+                f"storage: {link} is a symbolic link, and nothing is removed through one: what it leads to may be "
+                "outside of the graph"
+            )
+
+
+def _ancestors(root: str, folder: str) -> list[str]:
+    """The folders from below the root down to this one."""
+    found = [root]
+    for part in folder.split("/"):
+        if part not in ("", "."):
+            found.append(os.path.join(found[-1], part))
+    return found[1:]
+
+
+def _entries(root: str, folder: str) -> Iterator[os.DirEntry[str]]:
+    """Everything below a folder but folders. Names that are no text, or have control characters, are left out: no
+    program that wrote to the graph made those.
+    """
+    waiting = [os.path.join(root, folder) if folder else root]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                entries = [entry for entry in found if entry.name.isprintable()]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            else:
+                yield entry

@@ -1,0 +1,29 @@
+"""Words that users meet: enumerations that print as their values, and the nearest known name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import Enum
+
+
+class TextEnum(str, Enum):
+    """An enumeration whose members print as their values, also on Python 3.10."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What a message about an unknown name ends with: `; did you mean 'x'?`, or nothing where no known name is near.
+    Names that differ in case alone are the nearest.
+
+    >>> "no type 'Flim'" + nearest("Flim", ["Film", "Person"])
+    "no type 'Flim'; did you mean 'Film'?"
+    """
+    by_folded = {each.lower(): each for each in known}
+    near = get_close_matches(word.lower(), by_folded, n=1)
+    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""

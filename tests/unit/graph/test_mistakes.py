@@ -1,0 +1,122 @@
+"""All mistakes of a row in one run: the row counts once, its mistakes by rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import BadRow, BadRowsError, Graph, LoadOptions
+from spark_omnigraph.bad_rows import Rule
+
+SCHEMA = """
+node Customer {
+    email: String @key  country: enum(DE, FR)  signed_up: Date  age: I32?  code: String?
+    @range(age, 0..150)  @check(email, "^.+@.+$")  @unique(code)
+}
+edge Knows: Customer -> Customer { w: I32? }
+"""
+
+
+def customer(**data: object) -> str:
+    return json.dumps({"type": "Customer", "data": data})
+
+
+def knows(source: str, target: str, **data: object) -> str:
+    return json.dumps({"edge": "Knows", "from": source, "to": target, "data": data})
+
+
+GOOD = {"email": "a@x", "country": "DE", "signed_up": "2024-01-05"}
+
+
+def refused(graph: Graph, lines: list[str], report: Path) -> tuple[BadRowsError, list[dict[str, object]]]:
+    with pytest.raises(BadRowsError) as caught:
+        graph.load(lines, options=LoadOptions(bad_rows=str(report)))
+    return caught.value, [json.loads(line) for line in report.read_text().splitlines()]
+
+
+def rules(row: dict[str, object]) -> list[tuple[object, object]]:
+    further = row["further"]
+    assert isinstance(further, list)
+    return [(row["rule"], row["field"]), *((m["rule"], m["field"]) for m in further)]
+
+
+def test_values_and_rules_of_one_row_are_told_together(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    lines = [
+        customer(**GOOD),
+        customer(email="two", country="US", signed_up="05.01.2025", age=200),
+        customer(**{**GOOD, "email": "b@x", "country": "US", "age": -1}),
+        customer(email="c@x"),
+    ]
+    error, report = refused(graph, lines, tmp_path / "bad.jsonl")
+    assert [rules(row) for row in report] == [
+        [("invalid_date", "signed_up"), ("range", "age"), ("check", "email"), ("enum", "country")],
+        [("range", "age"), ("enum", "country")],
+        [("required", "country"), ("required", "signed_up")],
+    ]
+    assert [row["id"] for row in report] == ["two", "b@x", "c@x"]
+    assert error.summary.total == 3
+    assert error.summary.per_rule == {"check": 1, "enum": 2, "invalid_date": 1, "range": 2, "required": 2}
+    assert "3 bad rows" in error.message
+    assert "(and 3 more in this row)" in error.message
+    assert "taken are 2024-01-31" in str(report[0]["message"])
+
+
+def test_rules_of_the_whole_graph_count_a_row_once_and_name_the_first_place(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    lines = [
+        customer(**GOOD, code="one"),
+        customer(**GOOD, code="two"),
+        customer(**{**GOOD, "email": "b@x"}, code="one"),
+        knows("ghost", "nobody", id="e1"),
+        knows("a@x", "nobody", id="e1"),
+    ]
+    file = tmp_path / "in.jsonl"
+    file.write_text("\n".join(lines))
+    with pytest.raises(BadRowsError) as caught:
+        graph.load([file], options=LoadOptions(bad_rows=str(tmp_path / "bad.jsonl")))
+    report = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert [(row["line"], row["id"], rules(row)) for row in report] == [
+        (2, "a@x", [("key_duplicate", "email")]),
+        (3, "b@x", [("unique", "code")]),
+        (4, "e1", [("endpoint", "from"), ("endpoint", "to")]),
+        (5, "e1", [("key_duplicate", "id"), ("endpoint", "to")]),
+    ]
+    assert report[0]["message"].endswith(f"repeats an earlier record of the input ({file}:1)")
+    assert report[1]["message"].endswith(f"is held by an earlier record of the input ({file}:1)")
+    assert caught.value.summary.total == 4
+    assert caught.value.summary.per_rule == {"endpoint": 3, "key_duplicate": 2, "unique": 1}
+
+
+def test_a_share_of_bad_rows_is_a_share_of_rows(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    file = tmp_path / "in.jsonl"
+    file.write_text(customer(**GOOD) + "\n" + knows("ghost", "nobody"))
+    report = graph.load([file], options=LoadOptions(max_bad_rows=1))
+    assert (report.bad_rows.total, report.bad_rows.per_rule) == (1, {"endpoint": 2})
+    assert (graph.count("node:Customer"), graph.count("edge:Knows")) == (1, 0)
+
+
+def test_a_row_may_want_several_unique_values_that_are_held(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node P { k: String @key a: I32? @unique b: I32? @unique }")
+
+    def person(k: str, a: int, b: int) -> str:
+        return json.dumps({"type": "P", "data": {"k": k, "a": a, "b": b}})
+
+    graph.load([person("s", 1, 1)])
+    lines = [person("x", 2, 2), person("y", 2, 1), person("z", 3, 3), person("w", 2, 2), person("v", 1, 4)]
+    error, report = refused(graph, lines, tmp_path / "bad.jsonl")
+    assert [(row["id"], rules(row)) for row in report] == [
+        ("y", [("unique", "a"), ("unique", "b")]),
+        ("w", [("unique", "a"), ("unique", "b")]),
+        ("v", [("unique", "a")]),
+    ]
+    assert (error.summary.total, error.summary.per_rule) == (3, {"unique": 5})
+
+
+def test_rows_of_frames_are_named_by_their_id() -> None:
+    row = BadRow("<partition 1>", 3, 0, "Customer", "age", Rule.RANGE, "too old", "{}", "a@x")
+    assert row.place == "<partition 1>:3 (id 'a@x')"
+    assert BadRow("in.jsonl", 3, 0, "Customer", "age", Rule.RANGE, "too old", "{}", "a@x").place == "in.jsonl:3"

@@ -1,0 +1,44 @@
+"""What Lance and Arrow raise, as callers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.storage import scan
+from spark_omnigraph.storage.faults import committing, reading
+
+Guard = Callable[[str], AbstractContextManager[None]]
+
+
+INTERRUPTS = ["External error: KeyboardInterrupt: ", "KeyboardInterrupt", "A: B c: KeyboardInterrupt: \nat x"]
+
+
+@pytest.mark.parametrize("guard", [reading, committing, scan.reading])
+@pytest.mark.parametrize("text", INTERRUPTS)
+def test_an_interrupt_stays_one(guard: Guard, text: str) -> None:
+    with pytest.raises(KeyboardInterrupt), guard("read x"):
+        raise ValueError(text)
+
+
+def test_a_text_about_interrupts_is_none() -> None:
+    with pytest.raises(StorageError, match="no such column: KeyboardInterrupt 5"), reading("read x"):
+        raise ValueError("no such column: KeyboardInterrupt 5")
+
+
+@pytest.mark.parametrize("guard", [reading, scan.reading])
+def test_a_lost_index_file_names_the_way_out(guard: Guard) -> None:
+    lost = "LanceError(IO): Not found: /g/nodes/x/_indices/173c3533/page_lookup.lance"
+    says = r"page_lookup\.lance\. A file of an index is gone.*the verb index"
+    with pytest.raises(StorageError, match=says), guard("scan x"):
+        raise OSError(lost)
+    with pytest.raises(StorageError, match=r"y\.lance$"), guard("scan x"):
+        raise OSError("Not found: /g/nodes/x/data/y.lance")
+
+
+def test_numbers_that_do_not_fit_are_a_storage_error() -> None:
+    with pytest.raises(StorageError, match="too big"), reading("open x"):
+        raise OverflowError("int too big to convert")
