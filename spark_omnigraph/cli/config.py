@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,16 +11,14 @@ import msgspec
 
 from spark_omnigraph.cli import targets
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
+from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import check_characters, shortened
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 
-_READ = ("input", "schema", "query_file", "file", "config")
+_READ = ("input", "schema", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "report")
-
-Given = Mapping[str, list[str]]
-"""Texts of the options that one source gives, by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,6 @@ class JobConfig:
     output: str | None = None
     name: str = ""
     folder: str | None = None
-    query_file: str = ""
     confirm: bool = False
     older_than: timedelta = timedelta(days=7)
     report: str | None = None
@@ -71,23 +69,6 @@ class JobConfig:
     format: str = "table"
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One place that gives options, and what messages call it."""
-
-    label: str
-    given: Given
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a verb's options are: those it takes, and those it decides itself."""
-
-    verb: str
-    options: tuple[Option, ...]
-    fixed: Mapping[str, str]
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
@@ -102,13 +83,13 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     if isinstance(path, str):
         from spark_omnigraph.cli.config_file import options_of_file  # noqa: PLC0415 - YAML is slow to import
 
-        sources.insert(1, Source(path, options_of_file(path, request.verb, request.options, problems)))
+        sources[1:1] = options_of_file(path, request, problems)
     found: dict[str, object] = {"verb": request.verb, **request.fixed}
     for option in request.options:
         value = _value(option, sources, problems)
         if value is not None:
             found[option.key] = value
-        elif option.required and not any(option.key in s.given for s in sources):
+        elif option.required and not any(option.key in s.given for s in sources) and not _named(option, mistakes):
             problems.append(f"{option.shown_name} is required: {option.help}")
     past = [option.shown_name for option in PAST if option.key in found]
     if len(past) > 1:
@@ -135,7 +116,7 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
     graph, or one that the job reads.
     """
-    read = (*config.input, config.schema, config.query_file, config.file, config.config)
+    read = (*config.input, config.schema, config.file, config.config)
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)
@@ -143,6 +124,12 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"
     return found
+
+
+def _named(option: Option, mistakes: Sequence[str]) -> bool:
+    """Whether a mistake names an option already: it is not called missing then, too."""
+    name = re.compile(rf"(?<![\w-]){re.escape(option.shown_name)}(?![\w-])")
+    return not option.positional and any(name.search(mistake) for mistake in mistakes)
 
 
 def _listed(problems: Sequence[str]) -> str:

@@ -1,13 +1,17 @@
-"""A configuration file as texts of options. It is read with bounds: nothing in it can stop or crash the program."""
+"""A configuration file as texts of options, of one verb or of several.
+
+It is read with bounds: nothing in it can stop or crash the program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import yaml
 
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.options import COMMON, CONFIG, Option, Shape
+from spark_omnigraph.cli.request import Request, Source
 from spark_omnigraph.cli.values import shortened
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.words import nearest
@@ -19,6 +23,8 @@ MOST_ALIASES = 32
 _INTEGER_BITS = 4096
 NAMED = 20
 """Unknown keys that are named."""
+APART = frozenset({"confirm", "force", "name"})
+"""Keys that a file of several verbs holds in sections alone: `force` of `init` drops a graph, that of `repair` none."""
 
 
 class _Bounded(yaml.SafeLoader):
@@ -37,29 +43,87 @@ class _Bounded(yaml.SafeLoader):
         self._depth -= 1
         return node
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        """Refuses a key that stands twice: YAML would take the last without a word."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                what = f"the key '{shortened(key.value)}' stands twice"
+                raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
+        found: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
+        return found
 
-def options_of_file(path: str, verb: str, options: Sequence[Option], problems: list[str]) -> dict[str, list[str]]:
-    """Options of a configuration file. Common keys may stand there for other verbs; other keys must be this verb's.
 
-    What is wrong with the file is added to `problems`.
+def options_of_file(path: str, request: Request, problems: list[str]) -> list[Source]:
+    """Options of a configuration file: those of the section of the verb, if there is one, then the common ones.
+
+    Outside of sections, keys of other verbs are passed over, so that verbs can share a file. In a file of
+    several verbs, the keys of `APART` stand in sections alone. What is wrong is added to `problems`.
     """
     try:
         content = _content(path)
     except UsageError as error:
         problems.append(error.message)
-        return {}
-    known = {option.key: option for option in (*COMMON, *options) if option is not CONFIG}
-    unknown = [shortened(key) for key in content if key not in known]
-    for key in unknown[:NAMED]:
-        problems.append(f"unknown key '{key}' in {path}{nearest(key, known)}")
+        return []
+    of_all = {**request.of_all, request.verb: request.options}
+    sections = {name: value for name, value in content.items() if name in of_all and _is_section(name, value, of_all)}
+    shared = {key: value for key, value in content.items() if key not in sections}
+    known = {option.key for options in (COMMON, *of_all.values()) for option in options} - {CONFIG.key}
+    near = (*known, *of_all)
+    _name_unknown([key for key in shared if key not in known], near, path, (request.verb, request.options), problems)
+    foreign = shared.keys() & known - {option.key for option in (*COMMON, *request.options)}
+    if sections or foreign:
+        apart = sorted(APART & shared.keys())
+        problems += [f"'{key}' in {path} is not for all verbs: put it into a section of a verb" for key in apart]
+    for name, section in sections.items():
+        keys = {option.key for option in of_all[name]} - {CONFIG.key}
+        if isinstance(section, dict):
+            unknown = [key for key in section if key not in keys]
+            _name_unknown(unknown, keys, _section(name, path), (name, of_all[name]), problems)
+        elif section is not None:
+            problems.append(f"{_section(name, path)} must hold keys and values")
+    own = sections.get(request.verb)
+    found = [Source(path, _given(shared, request.options, path, problems))]
+    if isinstance(own, dict):
+        where = _section(request.verb, path)
+        found.insert(0, Source(where, _given(own, request.options, where, problems)))
+    return found
+
+
+def _is_section(name: str, value: object, of_all: Mapping[str, tuple[Option, ...]]) -> bool:
+    """Whether a key is a section: `index` is the name of a verb, and of an option where a switch stands behind it."""
+    is_key = any(option.key == name for options in of_all.values() for option in options)
+    return not is_key or isinstance(value, dict)
+
+
+def _section(name: str, path: str) -> str:
+    return f"section '{name}' of {path}"
+
+
+def _name_unknown(
+    unknown: Sequence[str], near: Iterable[str], where: str, verb: tuple[str, Sequence[Option]], problems: list[str]
+) -> None:
+    """Names unknown keys, with the nearest known ones, and last the keys of a verb."""
+    near = list(near)
+    for key in map(shortened, unknown[:NAMED]):
+        problems.append(f"unknown key '{key}' in {where}{nearest(key, near)}")
     if unknown:
+        name, options = verb
+        keys = ", ".join(sorted(option.key for option in options if option is not CONFIG))
         more = f"; {len(unknown) - NAMED} more keys are unknown" if len(unknown) > NAMED else ""
-        problems[-1] += f" (keys of {verb}: {', '.join(sorted(known))}){more}"
-    given = {}
-    for key, value in content.items():
-        if key in known and value is not None and value != []:
-            given[key] = _texts(known[key], value, path, problems)
-    return given
+        problems[-1] += f" (keys of {name}: {keys}){more}"
+
+
+def _given(
+    content: Mapping[str, object], options: Sequence[Option], where: str, problems: list[str]
+) -> dict[str, list[str]]:
+    known = {option.key: option for option in options if option is not CONFIG}
+    return {
+        key: _texts(known[key], value, where, problems)
+        for key, value in content.items()
+        if key in known and value is not None and value != []
+    }
 
 
 def _content(path: str) -> Mapping[str, object]:
@@ -69,7 +133,7 @@ def _content(path: str) -> Mapping[str, object]:
         content = yaml.load(text, _Bounded)
         found = {} if content is None else content
         if isinstance(found, dict):
-            return {_scalar(key) or str(key): value for key, value in found.items()}
+            return _with_texts_as_keys(found)
     except yaml.MarkedYAMLError as error:
         # Only the place: the text around it may hold what nobody else should see.
         mark = error.problem_mark
@@ -80,6 +144,14 @@ def _content(path: str) -> Mapping[str, object]:
     except (ValueError, OverflowError) as error:
         raise UsageError(f"--config: '{path}' has a number or a date that cannot be: {error}; quote a text") from None
     raise UsageError(f"--config: '{path}' must hold keys and values")
+
+
+def _with_texts_as_keys(content: Mapping[object, object]) -> dict[str, object]:
+    """Keys as texts, down to those of a section."""
+    return {
+        _scalar(key) or str(key): _with_texts_as_keys(value) if isinstance(value, dict) else value
+        for key, value in content.items()
+    }
 
 
 def _texts(option: Option, value: object, path: str, problems: list[str]) -> list[str]:

@@ -13,8 +13,8 @@ from spark_omnigraph.lang.pg import compile_schema
 
 def lint(job: Job) -> Outcome:
     """What is wrong with the queries of a file."""
-    path = job.config.query_file
-    text = read_text("FILE", path)
+    path = job.config.file
+    text = read_text("--file", path)
     catalog, source = _schema(job)
     report = lint_queries(catalog, text, path, source)
     _say(job, report)
@@ -29,7 +29,7 @@ def _schema(job: Job) -> tuple[Catalog, SchemaSource]:
         raise UsageError("lint needs a schema: --schema FILE, or --graph URI to take that of a graph")
     from spark_omnigraph.graph.handle import Graph  # noqa: PLC0415 - slow, and a schema file needs no graph
 
-    graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
+    graph = Graph.open(config.graph, mode="r", storage_options=job.host.storage_options(config))
     return graph.catalog(), SchemaSource("graph", config.graph)
 
 

@@ -39,6 +39,8 @@ class Option:
     env: bool = False
     required: bool = False
     positional: bool = False
+    argument_too: bool = False
+    """Whether the value may also stand as an argument of its own, without the flag."""
 
     @property
     def flag_name(self) -> str:
@@ -59,8 +61,8 @@ BRANCH = Option("branch", "branch to read or write", metavar="NAME", default="ma
 ACTOR = Option("actor", "who writes, recorded with the commit", metavar="ID", env=True)
 CONFIG = Option(
     "config",
-    "YAML file with these options as keys (bad_rows for --bad-rows); arguments win over the file, the file over "
-    "the environment",
+    "YAML file with options as keys (bad_rows for --bad-rows), for one verb or with a section for each; arguments win "
+    "over the file, the file over the environment",
     values.local_path,
     "FILE",
     env=True,
@@ -104,9 +106,18 @@ STORAGE_OPTION = Option(
 )
 
 REPORTING = (CONFIG, SUMMARY, LOG_FORMAT, LOG_LEVEL)
-ON_GRAPH = (GRAPH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
-COMMON = (GRAPH, BRANCH, *ON_GRAPH[1:])
-"""Options that a configuration file or the environment may hold whatever the verb is, so that jobs can share it."""
+TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
+"""Common options of what looks at one branch."""
+TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what keeps the tables of one branch whole."""
+TO_CHANGE = (GRAPH, BRANCH, ACTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what makes a commit in somebody's name."""
+COMMON = (GRAPH, BRANCH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""All common options: those of a load, which may run on Spark."""
+OF_WHOLE = (GRAPH, STORAGE_OPTION, *REPORTING)
+"""Common options of what looks at a graph with all its branches."""
+TO_CHANGE_WHOLE = (GRAPH, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what changes a graph as a whole."""
 
 SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True)
 FORCE = Option(
@@ -228,11 +239,11 @@ _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a br
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)
 NAME = Option("name", "name of the new branch", metavar="NAME", required=True, positional=True)
-QUERIES = Option("query_file", "file of queries (.gq)", values.existing_file, "FILE", required=True, positional=True)
+QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")
-QUERY_FILE = Option("file", "text with the query (.gq)", values.existing_file, "FILE")
+QUERY_FILE = Option("file", "text with the query (.gq)", values.existing_file, "FILE", argument_too=True)
 QUERY_TEXT = Option("text", "the query itself instead of a file", flag="-e")
 FORMAT = Option(
     "format",

@@ -7,13 +7,17 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from spark_omnigraph.cli.options import Option, Shape
+from spark_omnigraph.cli.options import GRAPH, Option, Shape
 from spark_omnigraph.cli.values import shortened
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.words import nearest
 
 PROGRAM = "spark-omnigraph"
+HELP = "help"
+"""The word that shows the help of the verb after it."""
+_ARGUMENT = "argument "
+"""Before the key of an option whose value stands without its flag."""
 EXIT_CODES = (
     "exit codes: 0 done, 1 failed, 2 usage, 3 refused (bad rows, constraint, schema),\n"
     "            4 conflict (run again), 5 recovery required, 6 not found, 130 interrupted"
@@ -49,16 +53,45 @@ def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, lis
     if seconds:
         raise UsageError(f"'{argv[0]}' needs one of {', '.join(seconds)} after it")
     word = shortened(argv[0])
-    raise UsageError(f"unknown verb '{word}'{nearest(word, verbs)} (verbs: {', '.join(verbs)})")
+    raise UsageError(f"unknown verb '{word}'{nearest(word, (*verbs, HELP))} (verbs: {', '.join(verbs)})")
 
 
-def split_arguments(verb: Verb, argv: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Texts of the given options by key, and the mistakes found: arguments that the verb does not have."""
+def split_arguments(
+    verb: Verb, argv: Sequence[str], verbs: Mapping[str, Verb] | None = None
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Texts of the given options by key, and the mistakes found: arguments that the verb does not have.
+
+    With `verbs`, mistakes also tell which of these has an option that this verb lacks.
+    """
     namespace, rest = build(verb).parse_known_args(argv)
     given = {key: _texts(value) for key, value in vars(namespace).items()}
+    _fill_arguments(verb, given, rest)
+    mistakes = _arguments_too(verb, given)
     # `--storage-option KEY SECRET`: what follows a setting without its value is not repeated.
     halves = any("=" not in text for text in given.get("storage_options", ()))
-    return given, _unknown(verb, rest, show=not halves)
+    return given, mistakes + _unknown(verb, rest, verbs or {}, given, show=not halves)
+
+
+def _fill_arguments(verb: Verb, given: dict[str, list[str]], rest: list[str]) -> None:
+    """Gives words that stand after options to the arguments that are still missing: argparse takes them in one row."""
+    if any(word.startswith("-") for word in rest):
+        return
+    for option in verb.all_options:
+        key = option.key if option.positional else _ARGUMENT + option.key
+        if rest and (option.positional or option.argument_too) and key not in given:
+            given[key] = [rest.pop(0)]
+
+
+def _arguments_too(verb: Verb, given: dict[str, list[str]]) -> list[str]:
+    """Puts values that stand without their flag under the key of the option; both ways at once are a mistake."""
+    mistakes = []
+    for option in verb.all_options:
+        texts = given.pop(_ARGUMENT + option.key, None)
+        if texts is not None and option.key in given:
+            mistakes.append(f"'{shortened(texts[0])}' is given besides {option.flag_name}: one of the two is enough")
+        elif texts is not None:
+            given[option.key] = texts
+    return mistakes
 
 
 def build(verb: Verb) -> argparse.ArgumentParser:
@@ -85,7 +118,7 @@ def overview(verbs: Mapping[str, Verb]) -> str:
     """Help of the program as a whole."""
     width = max(len(name) for name in verbs) + 2
     lines = [f"  {name:<{width}}{verb.help}" for name, verb in verbs.items()]
-    hint = f"{PROGRAM} VERB --help shows the options of a verb."
+    hint = f"{PROGRAM} {HELP} VERB, or {PROGRAM} VERB --help, shows the options of a verb."
     return "\n".join((f"usage: {PROGRAM} VERB [OPTION…]", "", "verbs:", *lines, "", hint, LAST_LINE, EXIT_CODES))
 
 
@@ -103,7 +136,11 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     text = help_text(option).replace("%", "%%")
     if option.positional:
         group.add_argument(option.key, nargs="?", metavar=option.metavar, help=text)
-    elif option.shape is Shape.SWITCH:
+        return
+    if option.argument_too:
+        same = f"the same as {option.flag_name} {option.metavar}"
+        group.add_argument(_ARGUMENT + option.key, nargs="?", metavar=option.metavar, help=same)
+    if option.shape is Shape.SWITCH:
         group.add_argument(option.flag_name, dest=option.key, action=argparse.BooleanOptionalAction, help=text)
     elif option.shape is Shape.MANY:
         group.add_argument(
@@ -133,7 +170,9 @@ def _texts(value: object) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
-def _unknown(verb: Verb, rest: Sequence[str], *, show: bool) -> list[str]:
+def _unknown(
+    verb: Verb, rest: Sequence[str], verbs: Mapping[str, Verb], given: Mapping[str, list[str]], *, show: bool
+) -> list[str]:
     flags = [option.flag_name for option in verb.all_options if not option.positional]
     mistakes: list[str] = []
     after_unknown = False
@@ -143,10 +182,22 @@ def _unknown(verb: Verb, rest: Sequence[str], *, show: bool) -> list[str]:
             break
         if word.startswith("-") and word != "-":
             flag = shortened(word.partition("=")[0])
-            mistakes.append(f"unknown option {flag}{nearest(flag, flags)}")
+            if not any(_begins(mistake, flag) for mistake in mistakes):
+                mistakes.append(f"unknown option {flag}{_instead(verb, flag, flags, verbs)}")
             after_unknown = True
         elif not after_unknown:
-            mistakes.append(f"unexpected argument '{shortened(word)}'" if show else "unexpected argument")
-    if after_unknown:
-        mistakes[-1] += f" (options of {verb.name}: {', '.join(sorted(flags))})"
+            named = f": the graph is named by {GRAPH.flag_name}" if "graph" in verb.required - set(given) else ""
+            mistakes.append(f"unexpected argument '{shortened(word)}'{named}" if show else "unexpected argument")
     return mistakes
+
+
+def _begins(mistake: str, flag: str) -> bool:
+    return mistake.startswith((f"unknown option {flag};", f"unknown option {flag}:"))
+
+
+def _instead(verb: Verb, flag: str, flags: Sequence[str], verbs: Mapping[str, Verb]) -> str:
+    """What to do about an option that a verb does not have: those that have it, the nearest one, or the help."""
+    having = [other.name for other in verbs.values() if any(o.flag_name == flag for o in other.all_options)]
+    if having:
+        return f": {verb.name} does not take it, {', '.join(having)} {'do' if len(having) > 1 else 'does'}"
+    return nearest(flag, flags) or f"; {PROGRAM} {HELP} {verb.name} lists those of {verb.name}"

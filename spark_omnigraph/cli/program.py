@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 from spark_omnigraph import __version__
-from spark_omnigraph.cli.config import Request, resolve, salvage
+from spark_omnigraph.cli.config import resolve, salvage
 from spark_omnigraph.cli.host import surroundings
-from spark_omnigraph.cli.parser import PROGRAM, build, find_verb, overview, split_arguments
+from spark_omnigraph.cli.parser import HELP, PROGRAM, build, find_verb, overview, split_arguments
 from spark_omnigraph.cli.report import Report
 from spark_omnigraph.cli.reporting import logging_to, standard_error
+from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.streams import emit, print_out
 from spark_omnigraph.cli.summary import INTERRUPTED, REFUSED, TERMINATED, Ending
 from spark_omnigraph.cli.verb import Job, Verb
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if not words or words[:1] in (["--help"], ["-h"]):
+        if not words or words in ([HELP], [HELP, "--help"]) or words[:1] in (["--help"], ["-h"]):
             print_out(overview(VERBS))
             return 0 if words else UsageError.exit_code
         if words[:1] == ["--version"]:
@@ -61,13 +62,15 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
     report = Report(environ)
     try:
         try:
-            verb, rest = find_verb(words, verbs)
-            if "--help" in rest or "-h" in rest:
+            asked = words[:1] == [HELP]
+            verb, rest = find_verb(words[1:] if asked else words, verbs)
+            if asked or "--help" in rest or "-h" in rest:
                 print_out(build(verb).format_help())
                 return 0
             report.begin(verb)
-            request = Request(verb.name, verb.all_options, verb.fixed)
-            arguments, mistakes = split_arguments(verb, rest)
+            of_all = {each.name: each.all_options for each in verbs.values()}
+            request = Request(verb.name, verb.all_options, verb.fixed, of_all)
+            arguments, mistakes = split_arguments(verb, rest, verbs)
             report.config = salvage(request, arguments)
             report.config = resolve(request, arguments, environ, mistakes)
         except OmnigraphError as error:

@@ -59,3 +59,8 @@ class Verb:
     @property
     def all_options(self) -> tuple[Option, ...]:
         return (*self.options, *self.common)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """Keys of the options that must be given."""
+        return frozenset(option.key for option in self.all_options if option.required)

@@ -34,7 +34,7 @@ _ALL = (
         "spark-omnigraph init --graph graphs/films --schema films.pg",
         _in("creating", "init"),
         (o.SCHEMA, o.FORCE),
-        o.ON_GRAPH,
+        o.TO_CHANGE_WHOLE,
     ),
     Verb(
         "ingest",
@@ -68,7 +68,7 @@ _ALL = (
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
         _in("asking", "query"),
         (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, *o.PAST),
-        o.COMMON,
+        o.TO_READ,
         has_rows=True,
     ),
     Verb(
@@ -77,7 +77,7 @@ _ALL = (
         'spark-omnigraph mutate --graph graphs/films --file changes.gq --name retire --params \'{"name": "Heat"}\'',
         _in("querying", "mutate"),
         (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS),
-        o.COMMON,
+        o.TO_CHANGE,
     ),
     Verb(
         "describe",
@@ -85,7 +85,7 @@ _ALL = (
         "spark-omnigraph describe --graph graphs/films",
         _in("reading", "describe"),
         o.PAST,
-        o.COMMON,
+        o.TO_READ,
     ),
     Verb(
         "commits",
@@ -93,7 +93,7 @@ _ALL = (
         "spark-omnigraph commits --graph graphs/films --filter actor=nightly --limit 20",
         _in("reading", "commits"),
         (o.FILTER, o.LIMIT),
-        o.COMMON,
+        o.TO_READ,
     ),
     Verb(
         "diff",
@@ -101,7 +101,7 @@ _ALL = (
         "spark-omnigraph diff main review --graph graphs/films --type Film",
         _in("reading", "diff"),
         (o.BEFORE, o.AFTER, o.TYPES, o.OUTPUT),
-        o.COMMON,
+        o.TO_READ,
         has_rows=True,
     ),
     Verb(
@@ -110,7 +110,7 @@ _ALL = (
         "spark-omnigraph export --graph graphs/films --type Film --output films.jsonl",
         _in("reading", "export"),
         (o.TYPES, o.OUTPUT, *o.PAST),
-        o.COMMON,
+        o.TO_READ,
         has_rows=True,
     ),
     Verb(
@@ -119,7 +119,7 @@ _ALL = (
         "spark-omnigraph lint films.gq --schema films.pg",
         _in("linting", "lint"),
         (o.QUERIES, o.SCHEMA_FILE),
-        (o.SCHEMA_OF_GRAPH, o.BRANCH, o.STORAGE_OPTION, *o.REPORTING),
+        (o.SCHEMA_OF_GRAPH, o.STORAGE_OPTION, *o.REPORTING),
     ),
     Verb(
         "branch create",
@@ -127,7 +127,7 @@ _ALL = (
         "spark-omnigraph branch create review --from main --graph graphs/films",
         _in("creating", "create_branch"),
         (o.NAME, o.START),
-        o.ON_GRAPH,
+        o.TO_CHANGE_WHOLE,
     ),
     Verb(
         "branch list",
@@ -135,7 +135,7 @@ _ALL = (
         "spark-omnigraph branch list --graph graphs/films",
         _in("reading", "list_branches"),
         (),
-        o.ON_GRAPH,
+        o.OF_WHOLE,
     ),
     Verb(
         "index",
@@ -143,7 +143,7 @@ _ALL = (
         "spark-omnigraph index --graph graphs/films",
         _in("maintaining", "index"),
         (),
-        o.COMMON,
+        o.TO_KEEP,
     ),
     Verb(
         "optimize",
@@ -151,7 +151,7 @@ _ALL = (
         "spark-omnigraph optimize --graph graphs/films",
         _in("maintaining", "optimize"),
         (),
-        o.COMMON,
+        o.TO_KEEP,
     ),
     Verb(
         "recover",
@@ -159,7 +159,7 @@ _ALL = (
         "spark-omnigraph recover --graph graphs/films --dry-run",
         _in("maintaining", "recover"),
         (),
-        o.ON_GRAPH,
+        o.TO_CHANGE_WHOLE,
     ),
     Verb(
         "repair",
@@ -167,7 +167,7 @@ _ALL = (
         "spark-omnigraph repair --graph graphs/films --confirm",
         _in("maintaining", "repair"),
         (o.CONFIRM, o.UNCHECKED),
-        o.COMMON,
+        o.TO_KEEP,
     ),
     Verb(
         "cleanup",
@@ -175,7 +175,7 @@ _ALL = (
         "spark-omnigraph cleanup --graph graphs/films --older-than 7d --confirm --report removed.jsonl",
         _in("maintaining", "cleanup"),
         (o.OLDER_THAN, o.CONFIRM, o.REPORT),
-        o.ON_GRAPH,
+        o.TO_CHANGE_WHOLE,
     ),
 )
 VERBS = {verb.name: verb for verb in _ALL}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph.cli.config import JobConfig, Request, resolve, salvage
+from spark_omnigraph.cli.config import JobConfig, resolve, salvage
 from spark_omnigraph.cli.options import COMMON, Option
+from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verbs import VERBS
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.records.mode import LoadMode
@@ -14,7 +15,7 @@ from spark_omnigraph.records.mode import LoadMode
 
 def request(verb: str = "ingest") -> Request:
     found = VERBS[verb]
-    return Request(found.name, found.all_options, found.fixed)
+    return Request(found.name, found.all_options, found.fixed, {v.name: v.all_options for v in VERBS.values()})
 
 
 def written(folder: Path, text: str) -> str:
@@ -53,7 +54,7 @@ def test_every_field_has_an_option() -> None:
 
 
 def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path, "brnch: x\nmax_bad_rows: lots\nschema: x.pg\ninput: {a: b}\n")
+    path = written(tmp_path, "brnch: x\nmax_bad_rows: lots\nschemata: x.pg\ninput: {a: b}\n")
     environ = {"OMNIGRAPH_LOAD_CONCURRENCY": "0"}
     with pytest.raises(UsageError) as caught:
         resolve(request(), {"config": [path], "mode": ["apend"]}, environ, ["unknown option --foo"])
@@ -62,7 +63,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     text = "\n".join(lines[1:])
     assert "unknown option --foo" in text
     assert f"unknown key 'brnch' in {path}; did you mean 'branch'?" in text
-    assert f"unknown key 'schema' in {path}" in text
+    assert f"unknown key 'schemata' in {path}; did you mean 'schema'?" in text
     assert "keys of ingest: actor, bad_rows, base, blob_schemes, branch," in text
     assert f"--max-bad-rows: 'lots' is neither a number of rows nor a share such as 5% or 0.05 (from {path})" in text
     assert "--mode: 'apend' is not one of append, merge, overwrite" in text
@@ -181,3 +182,77 @@ def test_common_options_are_those_that_jobs_share() -> None:
 def test_an_option_knows_its_names() -> None:
     option = Option("bad_rows", "help")
     assert (option.flag_name, option.env_name, option.shown_name) == ("--bad-rows", "OMNIGRAPH_BAD_ROWS", "--bad-rows")
+
+
+SHARED = """
+graph: g
+input: [a.jsonl]
+max_bad_rows: 7
+index: false
+merge: {max_bad_rows: 0, storage_options: {aws_region: here}}
+branch create: {name: review}
+storage_options: {aws_region: there, allow_http: true}
+"""
+
+
+def test_one_file_serves_several_verbs(tmp_path: Path) -> None:
+    given = {"config": [written(tmp_path, SHARED)]}
+    ingest, merge, create = (resolve(request(verb), given, {}) for verb in ("ingest", "merge", "branch create"))
+    assert (ingest.graph, ingest.input, ingest.max_bad_rows, ingest.index) == ("g", ("a.jsonl",), 7, False)
+    assert (merge.input, merge.max_bad_rows, merge.mode) == (("a.jsonl",), 0, LoadMode.MERGE)
+    assert ingest.storage_options == {"aws_region": "there", "allow_http": "true"}
+    assert merge.storage_options == {"aws_region": "here", "allow_http": "true"}
+    assert (create.graph, create.name, create.input) == ("g", "review", ())
+    assert resolve(request("merge"), {**given, "max_bad_rows": ["3"]}, {}).max_bad_rows == 3
+
+
+def test_a_verb_named_like_an_option_may_have_a_section(tmp_path: Path) -> None:
+    path = written(tmp_path, "graph: g\nindex: {branch: nightly}\n")
+    assert resolve(request("index"), {"config": [path]}, {}).branch == "nightly"
+    assert resolve(request(), {**NEEDED, "config": [path]}, {}).index is True
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "ingset: {mode: merge}",
+            "unknown key 'ingset' in PATH; did you mean 'ingest'? (keys of describe: as_of,",
+        ),
+        (
+            "merge: {max_bad_row: 1}",
+            "unknown key 'max_bad_row' in section 'merge' of PATH; did you mean 'max_bad_rows'?",
+        ),
+        (
+            "merge: {mode: append}",
+            "unknown key 'mode' in section 'merge' of PATH",
+        ),
+        ("merge: 5", "section 'merge' of PATH must hold keys and values"),
+        (
+            "describe: {version: x}",
+            "a whole number of at least 1 (from section 'describe' of PATH)",
+        ),
+        ("graph: a\ngraph: b", "--config: 'PATH' is not YAML: the key 'graph' stands twice (line 2, column 1)"),
+        ("name: x\nmerge: {}", "'name' in PATH is not for all verbs: put it into a section of a verb"),
+    ],
+)
+def test_mistakes_in_sections(tmp_path: Path, text: str, message: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(UsageError) as caught:
+        resolve(request("describe"), {"graph": ["g"], "config": [path]}, {})
+    assert message.replace("PATH", path) in caught.value.message
+
+
+def test_a_file_for_repair_does_not_make_init_drop_a_graph(tmp_path: Path) -> None:
+    path = written(tmp_path, "graph: g\nconfirm: true\nforce: true\n")
+    (tmp_path / "a.pg").write_text("node A { name: String @key }")
+    assert resolve(request("repair"), {"config": [path]}, {}).force is True
+    with pytest.raises(UsageError, match=r"'force' in .* is not for all verbs"):
+        resolve(request("init"), {"schema": [str(tmp_path / "a.pg")], "config": [path]}, {})
+
+
+@pytest.mark.parametrize("mistake", ["unknown option --grph; did you mean '--graph'?", "stray 'x': --graph"])
+def test_an_option_that_a_mistake_names_is_not_called_missing_too(mistake: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(request("describe"), {}, {}, [mistake])
+    assert caught.value.message == mistake

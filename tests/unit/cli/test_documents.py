@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from spark_omnigraph.cli.config import Request, resolve
+from spark_omnigraph.cli.config import resolve
+from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verbs import VERBS
 
 ROOT = Path(__file__).parents[3]
@@ -54,6 +55,16 @@ def test_a_configuration_with_all_keys_on_is_accepted(
     verb = VERBS[name]
     config = resolve(Request(name, verb.all_options, verb.fixed), {"config": ["job.yaml"]}, {})
     assert config.verb == name
+
+
+@pytest.mark.parametrize("name", ["ingest", "merge", "branch create", "index", "cleanup", "describe", "export"])
+def test_the_configuration_of_a_graph_serves_its_verbs(name: str) -> None:
+    verb, of_all = VERBS[name], {each.name: each.all_options for each in VERBS.values()}
+    arguments = {"config": [str(ROOT / "conf" / "graph.yaml")]}
+    config = resolve(Request(name, verb.all_options, verb.fixed, of_all), arguments, {})
+    assert (config.graph, config.log_format) == ("s3://bucket/graphs/films", "json")
+    assert config.name == ("review" if name == "branch create" else "")
+    assert config.confirm is (name == "cleanup")
 
 
 def test_the_jobs_page_has_every_verb_and_option() -> None:

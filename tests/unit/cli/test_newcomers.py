@@ -80,7 +80,7 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
         ("export --graph g --type node:Film", 6, "unknown export type 'node:Film'; did you mean 'Film'?"),
         ("diff main main --graph g --type Flim", 3, "unknown type 'Flim'; did you mean 'Film'?"),
         ("cleanup --graph g --report folder", 2, "--report: 'folder' is a folder"),
-        ("lint binary --schema films.pg", 2, "FILE: 'binary' is not UTF-8 text"),
+        ("lint binary --schema films.pg", 2, "--file: 'binary' is not UTF-8 text"),
         ("lint q.gq --schema binary", 2, "--schema: 'binary' is not UTF-8 text"),
     ],
 )  # laid out as a table  # fmt: skip

@@ -11,7 +11,7 @@ from spark_omnigraph.errors import UsageError
 
 def split(*argv: str) -> tuple[dict[str, list[str]], list[str]]:
     verb, rest = find_verb(argv, VERBS)
-    return split_arguments(verb, rest)
+    return split_arguments(verb, rest, VERBS)
 
 
 def test_texts_come_as_they_were_given() -> None:
@@ -40,11 +40,58 @@ def test_unknown_arguments_are_all_named_with_the_nearest_option() -> None:
     _, mistakes = split("describe", "--grph", "g", "--branch", "b", "--lmit=3", "stray")
     assert len(mistakes) == 2
     assert mistakes[0] == "unknown option --grph; did you mean '--graph'?"
-    assert mistakes[1].startswith("unknown option --lmit (options of describe: --actor, --as-of, --branch,")
+    assert mistakes[1] == "unknown option --lmit; spark-omnigraph help describe lists those of describe"
 
 
 def test_a_stray_word_is_a_mistake() -> None:
-    assert split("describe", "stray")[1] == ["unexpected argument 'stray'"]
+    assert split("describe", "--graph", "g", "stray")[1] == ["unexpected argument 'stray'"]
+
+
+def test_a_word_in_place_of_the_graph_is_answered_with_the_option() -> None:
+    assert split("describe", "graphs/films")[1] == ["unexpected argument 'graphs/films': the graph is named by --graph"]
+
+
+@pytest.mark.parametrize("verb", ["lint", "query", "mutate"])
+def test_a_file_is_an_option_or_an_argument(verb: str) -> None:
+    assert split(verb, "a.gq", "--graph", "g") == ({"file": ["a.gq"], "graph": ["g"]}, [])
+    assert split(verb, "--graph", "g", "a.gq") == ({"file": ["a.gq"], "graph": ["g"]}, [])
+    assert split(verb, "--file", "a.gq", "--graph", "g") == ({"file": ["a.gq"], "graph": ["g"]}, [])
+    given, mistakes = split(verb, "a.gq", "--file", "b.gq")
+    assert given == {"file": ["b.gq"]}
+    assert mistakes == ["'a.gq' is given besides --file: one of the two is enough"]
+
+
+def test_arguments_may_stand_around_options() -> None:
+    assert split("diff", "main", "--graph", "g", "review")[0] == {
+        "before": ["main"],
+        "after": ["review"],
+        "graph": ["g"],
+    }
+
+
+def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
+    assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
+        "unknown option --executor: describe does not take it, ingest, merge, overwrite do"
+    ]
+    assert split("query", "--dry-run")[1][0].startswith(
+        "unknown option --dry-run: query does not take it, init, ingest,"
+    )
+
+
+def test_common_options_stand_where_they_do_something() -> None:
+    """What a run may be told is what its verb looks at."""
+    having = {
+        key: {name for name, verb in VERBS.items() if any(option.key == key for option in verb.all_options)}
+        for key in ("actor", "executor", "dry_run", "branch")
+    }
+    loads = {"ingest", "merge", "overwrite"}
+    reads = {"query", "describe", "commits", "diff", "export"}
+    assert having == {
+        "actor": loads | {"mutate"},
+        "executor": loads,
+        "dry_run": loads | {"init", "mutate", "branch create", "index", "optimize", "recover", "repair", "cleanup"},
+        "branch": loads | reads | {"mutate", "index", "optimize", "repair"},
+    }
 
 
 def test_options_are_not_abbreviated() -> None:

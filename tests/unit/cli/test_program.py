@@ -251,3 +251,18 @@ def test_the_script_ends_the_process_only_when_it_failed(
         script()
     assert ended.value.code == 2
     capsys.readouterr()
+
+
+def test_help_is_a_verb_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: spark-omnigraph VERB")
+    assert main(["help", "branch", "create"]) == 0
+    assert capsys.readouterr().out.startswith("usage: spark-omnigraph branch create")
+    assert main(["help", "ingset"]) == 2
+    assert "did you mean 'ingest'?" in capsys.readouterr().err
+
+
+def test_the_package_runs_as_a_module() -> None:
+    words = [sys.executable, "-m", "spark_omnigraph", "--version"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"spark-omnigraph {spark_omnigraph.__version__}\n")
