@@ -2,21 +2,41 @@
 
 PYTHON ?= .venv/bin/python
 
-.PHONY: check lint types layers test long connect pages fix lock demo
+.PHONY: help check lint types layers test connect long stress pages fix lock demo
 
-check:      ; bash .ci/run
-lint:       ; $(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check .
-types:      ; $(PYTHON) -m mypy
-layers:     ; .venv/bin/lint-imports
-test:       ; $(PYTHON) -m pytest
-connect:    ; $(PYTHON) -m pytest -m connect
-long:       ; $(PYTHON) -m pytest -m long
-pages:      ; $(PYTHON) -m tests.support.pages
-fix:        ; $(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
-demo:       ; .venv/bin/spark-omnigraph demo
+help:       ## this list
+	@grep -E '^[a-z]+:.*## |^## ' $(MAKEFILE_LIST) | sed -E 's/^## (.*)/\n\1/; s/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 14
+
+## Before a change lands
+check:      ## everything that CI runs, in a new environment
+	bash .ci/run
+lint:       ## ruff: rules and layout
+	$(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check .
+types:      ## mypy in strict mode
+	$(PYTHON) -m mypy
+layers:     ## directions of import
+	.venv/bin/lint-imports
+
+## Tests
+test:       ## the default run
+	$(PYTHON) -m pytest
+connect:    ## tests of Spark a second time, over Spark Connect
+	$(PYTHON) -m pytest -m connect
+long:       ## what takes minutes
+	$(PYTHON) -m pytest -m long
+stress:     ## processes that load, die and recover at once, for ten minutes
+	$(PYTHON) -m tests.races.stress --seconds 600
+
+## Chores
+pages:      ## pages whose tables are made from the code
+	$(PYTHON) -m tests.support.pages
+fix:        ## what ruff mends by itself
+	$(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
+demo:       ## films, loaded and asked
+	.venv/bin/spark-omnigraph demo
 
 # The newest versions that pyproject.toml allows, for every Python at once.
-lock:
+lock:       ## pins of requirements/test.txt anew
 	$(PYTHON) -m pip install -q uv
 	( echo '# Everything the checks and tests use, for Python 3.10 to 3.13. Made from pyproject.toml by `make lock`.'; \
 	  $(PYTHON) -m uv pip compile pyproject.toml --extra test --universal --python-version 3.10 --upgrade \

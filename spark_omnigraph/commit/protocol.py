@@ -25,6 +25,7 @@ from enum import Enum
 
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import is_claimed, recovery_claim
+from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
 from spark_omnigraph.commit.lease import Lease, has_ended
@@ -121,17 +122,12 @@ RULES: dict[tuple[Phase, Observation], Action] = {
 """(phase, observation) → action; complete, so that no failure is unforeseen."""
 
 
-def commit(
-    store: GraphStore,
-    prepared: PreparedCommit,
-    schema_hash: Callable[[], str],
-    abandon: Callable[[], None] = lambda: None,
-) -> Published:
+def commit(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None] = lambda: None) -> Published:
     """Makes a prepared write visible, whole or not at all.
 
-    `schema_hash` reads the graph's current schema hash; `abandon` is called when the write ends before anything could
-    land, so that its staged files may be removed. Raises ExpectedVersionMismatch or another ConflictError when
-    somebody else won (nothing changed), RecoveryRequiredError when the outcome is unknown.
+    `abandon` is called when the write ends before anything could land, so that its staged files may be removed. Raises
+    ExpectedVersionMismatch or another ConflictError when somebody else won (nothing changed), RecoveryRequiredError
+    when the outcome is unknown.
     """
     if prepared.is_empty:
         raise InternalError("a write without tables was handed to the commit protocol")
@@ -140,7 +136,7 @@ def commit(
     lease = Lease(store, prepared.identity.operation_id)
     with lease:
         try:
-            armed = _take_turn(store, prepared, schema_hash, lease)
+            armed = _take_turn(store, prepared, lease)
         except OmnigraphError:
             abandon()
             raise
@@ -194,9 +190,7 @@ def _publication(prepared: PreparedCommit, updates: tuple[TableUpdate, ...], com
     )
 
 
-def _take_turn(
-    store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str], lease: Lease
-) -> ArmedCommit:
+def _take_turn(store: GraphStore, prepared: PreparedCommit, lease: Lease) -> ArmedCommit:
     """Arms when no other writer covers the same tables.
 
     Each writer arms first and looks second, so of two that meet at least one sees the other; who sees one steps back.
@@ -205,7 +199,7 @@ def _take_turn(
     own = prepared.identity.operation_id
     for attempt in range(TURNS):
         await_turn(store, prepared.branch, prepared.tables)
-        bound = revalidate(store, prepared, schema_hash)
+        bound = revalidate(store, prepared)
         reach(CrashPoint.BOUND)
         armed = arm(store, prepared, bound, lease)
         try:
@@ -255,14 +249,14 @@ def _refuse_taken(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTab
     raise late
 
 
-def revalidate(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> tuple[BoundWrite, ...]:
+def revalidate(store: GraphStore, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
     Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
     a HEAD that is ahead of its pin; DriftError also when the manifest lacks publishes.
     """
     _refuse_schema_change(store)
-    if schema_hash() != prepared.schema_hash:
+    if current_hash(store) != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
     refuse_lost(store, prepared.branch)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.

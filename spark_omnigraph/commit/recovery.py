@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +21,7 @@ from enum import Enum
 from spark_omnigraph.commit import sidecar as sidecars
 from spark_omnigraph.commit.claim import RECOVERING, SETTLING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
+from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import (
     ACTOR,
@@ -97,13 +98,13 @@ class Recovered:
     outcomes: tuple[TableOutcome, ...]
 
 
-def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Scope.FULL) -> list[Recovered]:
+def recover(store: GraphStore, scope: Scope = Scope.FULL) -> list[Recovered]:
     """Recovers every pending write without a live lease, in name order. Live writers are left alone.
 
     Whatever stops one does not stop the others: once all are done, RecoveryRequiredError names every sidecar that
     cannot be read or brought to an end. What stopped a single one for the moment is raised as it is.
     """
-    done, unreadable, problems = _recover_all(store, schema_hash, scope)
+    done, unreadable, problems = _recover_all(store, scope)
     _raise_all([*unreadable, *problems])
     if scope is Scope.FULL:
         _sweep_claims(store)
@@ -111,11 +112,11 @@ def recover(store: GraphStore, schema_hash: Callable[[], str], scope: Scope = Sc
     return done
 
 
-def recover_for_writing(store: GraphStore, schema_hash: Callable[[], str], scope: Scope) -> list[Recovered]:
+def recover_for_writing(store: GraphStore, scope: Scope) -> list[Recovered]:
     """Like `recover`, for whoever is going to write. A sidecar that can be read and not be brought to an end bars the
     tables that it covers, for writers ask for it themselves; nobody knows what one covers that cannot be read.
     """
-    done, unreadable, problems = _recover_all(store, schema_hash, scope)
+    done, unreadable, problems = _recover_all(store, scope)
     kept = [each for each in problems if isinstance(each, _KeptError)]
     _raise_all([*unreadable, *(each for each in problems if each not in kept)])
     if scope is Scope.FULL and not kept:
@@ -124,9 +125,7 @@ def recover_for_writing(store: GraphStore, schema_hash: Callable[[], str], scope
     return done
 
 
-def _recover_all(
-    store: GraphStore, schema_hash: Callable[[], str], scope: Scope
-) -> tuple[list[Recovered], list[OmnigraphError], list[OmnigraphError]]:
+def _recover_all(store: GraphStore, scope: Scope) -> tuple[list[Recovered], list[OmnigraphError], list[OmnigraphError]]:
     """What was recovered, which sidecars cannot be read, and what stopped others."""
     done: list[Recovered] = []
     found = sidecars.look(store)
@@ -139,7 +138,7 @@ def _recover_all(
             problems.append(error)
     for sidecar in found.sidecars:
         try:
-            result = None if is_live(store, sidecar) else _recover_claimed(store, sidecar, schema_hash, scope)
+            result = None if is_live(store, sidecar) else _recover_claimed(store, sidecar, scope)
         except OmnigraphError as error:
             problems.append(_KeptError.of(store, sidecar, error))
         else:
@@ -178,16 +177,14 @@ def _sweep_claims(store: GraphStore) -> None:
             pass  # taken over and removed
 
 
-def _recover_claimed(
-    store: GraphStore, found: Sidecar, schema_hash: Callable[[], str], scope: Scope
-) -> Recovered | None:
+def _recover_claimed(store: GraphStore, found: Sidecar, scope: Scope) -> Recovered | None:
     """One write, under a claim that exactly one process holds; None when it is gone, alive or left for later."""
     with claimed(store, recovery_claim(found.operation_id)):
         reach(CrashPoint.RECOVERY_CLAIMED)
         sidecar = sidecars.read(store, found.name)
         if sidecar is None or is_live(store, sidecar):
             return None
-        return _Recovery(store, sidecar, schema_hash).run(scope)
+        return _Recovery(store, sidecar).run(scope)
 
 
 class _TakenOver(Exception):  # noqa: N818 - a turn of events inside this module, not an error for callers
@@ -197,10 +194,9 @@ class _TakenOver(Exception):  # noqa: N818 - a turn of events inside this module
 class _Recovery:
     """Recovery of one sidecar. The token makes its fences its own."""
 
-    def __init__(self, store: GraphStore, sidecar: Sidecar, schema_hash: Callable[[], str]) -> None:
+    def __init__(self, store: GraphStore, sidecar: Sidecar) -> None:
         self._store = store
         self._sidecar = sidecar
-        self._schema_hash = schema_hash
         self._token = new_ulid()
         self._change = SchemaChange(store, sidecar) if sidecar.is_schema_change else None
         self._pins = sidecar.pins
@@ -383,7 +379,7 @@ class _Recovery:
         reads = self._sidecar.reads or {}
         unmoved = all(snapshot.pin(key) == version for key, version in reads.items())
         known = self._sidecar.schema_hash
-        return not self._is_repeated() and unmoved and (known is None or known == self._schema_hash())
+        return not self._is_repeated() and unmoved and (known is None or known == current_hash(self._store))
 
     def _is_repeated(self) -> bool:
         """Whether the same write, by the name its writer gave it, was published meanwhile."""

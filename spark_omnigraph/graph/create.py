@@ -11,6 +11,7 @@ from spark_omnigraph.catalog.identity import table_path
 from spark_omnigraph.catalog.ir import ir_text
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.claim import refuse_remade
+from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.making import end_stages, refuse_owners, remaking
@@ -22,7 +23,6 @@ from spark_omnigraph.errors import (
     NotFoundError,
     StorageError,
 )
-from spark_omnigraph.graph.contract import state_text
 from spark_omnigraph.lang.pg import compile_schema, refuse_patterns
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, Ids, delete_ids
 from spark_omnigraph.records.legible import legible_batch, why_illegible
 from spark_omnigraph.storage.graph_store import GraphStore

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.owners import await_turn
@@ -18,7 +19,6 @@ from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, Tab
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import check_transaction
 from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
-from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.delete import Deletion
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -169,4 +169,4 @@ def _commit(
     prepared = PreparedCommit(
         identity, request.branch, contract.schema_hash, writes, reads, request.transaction, request.stages
     )
-    return commit(store, prepared, lambda: current_hash(store))
+    return commit(store, prepared)

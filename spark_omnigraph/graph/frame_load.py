@@ -17,7 +17,6 @@ from spark_omnigraph.commit.publisher import check_transaction
 from spark_omnigraph.commit.recovery import Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError, ConflictError, ExpectedVersionMismatch, OmnigraphError
 from spark_omnigraph.graph.clock import Clock
-from spark_omnigraph.graph.contract import current_hash
 from spark_omnigraph.graph.index import ensure_indices
 from spark_omnigraph.graph.load import (
     REPLANS,
@@ -85,7 +84,7 @@ def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | No
     """
     check_report_path(request.options.bad_rows, (), store.root)
     store.require_branch(request.branch, "; create it first")
-    recover_for_writing(store, lambda: current_hash(store), Scope.FORWARD_ONLY)
+    recover_for_writing(store, Scope.FORWARD_ONLY)
     plan = plan_attempt(store, request, (), lambda context: _may_be_written(context, table_key))
     # Overwriting a type with a frame without rows empties it; its name was given, so it is no accident of the input.
     return replace(plan, named=frozenset({table_key} if table_key else ()))

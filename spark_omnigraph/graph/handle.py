@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
 from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.owners import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
@@ -20,7 +21,6 @@ from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
 from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
-from spark_omnigraph.graph.contract import current_hash, read_contract
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete_ids, id_array
 from spark_omnigraph.graph.describe import describe_graph
@@ -117,7 +117,7 @@ class Graph:
             store.objects.probe(RECOVERY)
             for manifest in manifests:
                 migrate(manifest)
-            recovered = tuple(recover_for_writing(store, lambda: current_hash(store), Scope.FULL))
+            recovered = tuple(recover_for_writing(store, Scope.FULL))
         else:
             store.manifest(None)  # of a format that is known
             lost = find_lost(store, name)
@@ -349,7 +349,7 @@ class Graph:
     def recover(self) -> list[Recovered]:
         """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
         self._require_writable()
-        return recover(self.store, lambda: current_hash(self.store))
+        return recover(self.store)
 
     def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
         """Finds tables of a branch that another program committed to past the manifest, and says how to go on.
@@ -373,7 +373,7 @@ class Graph:
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
         self._require_writable()
-        return recover_for_writing(self.store, lambda: current_hash(self.store), Scope.FORWARD_ONLY)
+        return recover_for_writing(self.store, Scope.FORWARD_ONLY)
 
     def interrupted(self) -> list[dict[str, object]]:
         """Writes whose writer is gone and that await recovery: operation, writer, branch, tables."""

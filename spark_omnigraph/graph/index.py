@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
-from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
@@ -203,7 +203,7 @@ def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIn
         if writes:
             identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
             prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, writes, stages=(stage,))
-            commit(store, prepared, lambda: current_hash(store))
+            commit(store, prepared)
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
 
 

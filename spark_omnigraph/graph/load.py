@@ -22,6 +22,7 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique
+from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.owners import await_turn
@@ -31,7 +32,6 @@ from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.errors import BadRowsError, ExpectedVersionMismatch, InternalError, OmnigraphError
 from spark_omnigraph.graph.check import CheckResult, LoadChecker
 from spark_omnigraph.graph.clock import Clock
-from spark_omnigraph.graph.contract import Contract, current_hash, read_contract
 from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.personal import without_personal
@@ -195,7 +195,7 @@ def _commit(store: GraphStore, prepared: PreparedCommit, staged: StagedLoad, che
 
     if kept is not None:
         kept.armed = True
-    return commit(store, prepared, lambda: current_hash(store), abandon)
+    return commit(store, prepared, abandon)
 
 
 def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadPlan:

@@ -17,6 +17,7 @@ from datetime import datetime, timezone
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.commit.contract import Contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.owners import await_turn
@@ -25,7 +26,6 @@ from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.errors import ExpectedVersionMismatch, OmnigraphError
 from spark_omnigraph.graph.clock import Clock
-from spark_omnigraph.graph.contract import Contract, current_hash
 from spark_omnigraph.graph.mutation_check import check_pending
 from spark_omnigraph.graph.mutation_staging import ChangedRows, StagedTables, count_pending, stage_pending
 from spark_omnigraph.graph.mutation_statements import Statements
@@ -134,7 +134,7 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock) -> Mutat
         changed |= {key: ChangedRows(table.inserted, table.updated) for key, table in staged.tables.items()}
         with clock.phase("commit"):
             prepared = _prepare(request, snapshot, statements, staged)
-            published = commit(store, prepared, lambda: current_hash(store), staged.discard)
+            published = commit(store, prepared, staged.discard)
     return MutationResult(
         query=request.name,
         branch=display(request.branch),

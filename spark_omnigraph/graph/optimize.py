@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.claim import refuse_remade
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError
-from spark_omnigraph.graph.contract import current_hash, read_catalog
 from spark_omnigraph.graph.index import BuiltIndexes, ensure_indices
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
@@ -104,7 +104,7 @@ def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_ro
     write = TableWrite(entry, branch, TableChange(rewrites=rewrites), entry.row_count)
     identity = Identity(new_ulid(), None, None, WriterKind.OPTIMIZE)
     prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, (write,), stages=(stage,))
-    commit(store, prepared, lambda: current_hash(store))
+    commit(store, prepared)
     return _files(store, store.snapshot(branch).entry(entry.table_key))
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import list_commits
 from spark_omnigraph.graph.index import Progress, table_status
 from spark_omnigraph.manifest.lineage import head

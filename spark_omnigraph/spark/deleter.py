@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import TransactionCommittedError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.delete_frame import DELETE_COLUMNS, FrameIds, check_delete_columns, delete_frame, frame_ids
 from spark_omnigraph.graph.delete_ids import DeleteRequest
 from spark_omnigraph.manifest.rows import Transaction

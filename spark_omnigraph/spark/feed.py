@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.feed import (
     COMMIT_COLUMNS,

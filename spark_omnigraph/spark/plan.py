@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import ReadTarget, resolve
 from spark_omnigraph.graph.query import QueryTask, bound_plan, prepare, query_task
 from spark_omnigraph.graph.scan import (

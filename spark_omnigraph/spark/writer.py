@@ -11,9 +11,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lease import close_stage, open_stage, staging
 from spark_omnigraph.errors import OmnigraphError, TransactionCommittedError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.frame_load import (
     StagedPart,
     discard_receipts,

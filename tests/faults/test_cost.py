@@ -56,7 +56,7 @@ def commits(graph: Graph, numbers: range) -> None:
         change = TableChange((stage_rows(target, rows, None, {}).fragment,))
         writes = (TableWrite(entry, None, change, entry.row_count + 1),)
         identity = Identity(new_ulid(), new_ulid(), None, WriterKind.LOAD)
-        commit(store, PreparedCommit(identity, None, schema_hash, writes), lambda: schema_hash)
+        commit(store, PreparedCommit(identity, None, schema_hash, writes))
 
 
 def measure(uri: str, proxy: Proxy, options: dict[str, str], depth: int) -> Cost:

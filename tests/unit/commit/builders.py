@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
+from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, version_row
@@ -15,7 +16,7 @@ from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commit_log import create_commit_log
 from spark_omnigraph.storage.commits import TableChange, create_dataset
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY, SCHEMA_SOURCE, manifest_file
+from spark_omnigraph.storage.layout import RECOVERY, SCHEMA_SOURCE, SCHEMA_STATE, manifest_file
 from spark_omnigraph.storage.manifest_table import create_manifest
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.staged import TableTarget, stage_rows
@@ -46,6 +47,7 @@ def make_store(root: Path) -> GraphStore:
     location = locate(root)
     store = GraphStore(location, Objects(location, create=True))
     store.objects.put(SCHEMA_SOURCE, b"node A { } node B { }")
+    store.objects.put(SCHEMA_STATE, state_text(HASH).encode())
     rows = []
     for key, path in TABLES.items():
         uri = location.join(path)

@@ -114,7 +114,7 @@ def sidecar_of(
 
 
 def settle(store: GraphStore, scope: Scope = Scope.FULL) -> list[Recovered]:
-    return recover(store, lambda: "sha256:whatever", scope)
+    return recover(store, scope)
 
 
 def audit(store: GraphStore) -> tuple[RecoveryAudit, list[dict[str, Any]]]:
@@ -535,7 +535,7 @@ def test_a_sidecar_of_a_table_that_is_not_shown_there_moves_nothing(store: Graph
             settle(store)
         assert heads(store)[0] == before
     assert (rows(store, B), leftovers(store)) == (2, ["00000000000000000000000002.json"]), "the others are recovered"
-    assert recover_for_writing(store, lambda: "sha256:whatever", Scope.FULL) == []
+    assert recover_for_writing(store, Scope.FULL) == []
     barred = change.get("table_key", A)
     assert covering(store, None, frozenset({barred})) is not None
     assert covering(store, None, frozenset({A, B, "node:Ghost"} - {barred})) is None

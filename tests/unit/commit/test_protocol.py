@@ -31,7 +31,6 @@ from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest_table import read_rows
 
 from .builders import (
-    HASH,
     foreign_append,
     heads_equal_pins,
     hooks,
@@ -48,10 +47,6 @@ def store(tmp_path: Path) -> GraphStore:
     return make_store(tmp_path / "g")
 
 
-def schema_hash() -> str:
-    return HASH
-
-
 def test_every_failure_has_a_rule() -> None:
     assert set(RULES) == set(itertools.product(Phase, Observation))
 
@@ -64,7 +59,7 @@ def test_nothing_is_undone_before_it_landed_nor_after_it_was_published() -> None
 
 def test_two_tables_become_visible_in_one_manifest_version(store: GraphStore) -> None:
     write = prepared(staged_write(store, "node:A", ["a1", "a2"]), staged_write(store, "node:B", ["b1"]), actor="ada")
-    published = commit(store, write, schema_hash)
+    published = commit(store, write)
     assert published.manifest_version == 4
     assert published.versions == {"node:A": 2, "node:B": 2}
     assert ids(store, "node:A") == ["a1", "a2"]
@@ -80,7 +75,7 @@ def test_two_tables_become_visible_in_one_manifest_version(store: GraphStore) ->
 
 def test_the_sentinel_names_the_publish(store: GraphStore) -> None:
     write = prepared(staged_write(store, "node:A", ["a"]), actor="ada")
-    commit(store, write, schema_hash)
+    commit(store, write)
     facts = sentinel_facts(read_rows(store.manifest(None)))
     assert facts is not None
     assert (facts.operation, facts.commit, facts.actor, facts.base) == (
@@ -101,7 +96,7 @@ def test_the_sidecar_says_what_the_format_asks_for_while_it_is_armed(store: Grap
         seen["lease"] = store.objects.get(lease_path(operation)) is not None
 
     hooks(store).after_create[f"{operation}.json"] = look
-    commit(store, write, schema_hash)
+    commit(store, write)
     keys = ["schema_version", "operation_id", "started_at", "branch", "actor_id", "writer_kind", "tables"]
     assert list(seen)[: len(keys)] == keys
     assert seen["schema_version"] == 2
@@ -120,10 +115,10 @@ def test_the_sidecar_says_what_the_format_asks_for_while_it_is_armed(store: Grap
 
 def test_a_moved_table_is_a_mismatch_with_its_numbers_and_staged_files_may_go(store: GraphStore) -> None:
     late = prepared(staged_write(store, "node:A", ["late"]))
-    commit(store, prepared(staged_write(store, "node:A", ["first"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:A", ["first"])))
     abandoned: list[bool] = []
     with pytest.raises(ExpectedVersionMismatch) as caught:
-        commit(store, late, schema_hash, lambda: abandoned.append(True))
+        commit(store, late, lambda: abandoned.append(True))
     assert (caught.value.table_key, caught.value.expected, caught.value.actual) == ("node:A", 1, 2)
     assert caught.value.to_dict()["manifest_conflict"] == {"table_key": "node:A", "expected": 1, "actual": 2}
     assert abandoned == [True]
@@ -133,9 +128,9 @@ def test_a_moved_table_is_a_mismatch_with_its_numbers_and_staged_files_may_go(st
 
 def test_a_table_that_was_only_read_must_not_have_moved(store: GraphStore) -> None:
     late = prepared(staged_write(store, "node:A", ["a"]), reads={"node:B": 1})
-    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:B", ["b"])))
     with pytest.raises(ExpectedVersionMismatch, match="node:B"):
-        commit(store, late, schema_hash)
+        commit(store, late)
     assert ids(store, "node:A") == []
 
 
@@ -145,25 +140,25 @@ def named(reads: dict[str, int]) -> PreparedCommit:
 
 
 def test_a_name_without_tables_is_published_without_a_commit(store: GraphStore) -> None:
-    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:B", ["b"])))
     before, commits = store.snapshot(None), read_commits(store.location, None)
-    published = commit(store, named({"node:B": 2}), schema_hash)
+    published = commit(store, named({"node:B": 2}))
     assert (published.commit_id, published.manifest_version) == (None, before.version + 1)
     assert (store.snapshot(None).entries, read_commits(store.location, None)) == (before.entries, commits)
     assert (leftovers(store), last_transaction(read_rows(store.manifest(None)), "job")) == ([], 7)
     with pytest.raises(TransactionCommittedError):
-        commit(store, replace(named({}), writes=(staged_write(store, "node:A", ["a"]),)), schema_hash)
+        commit(store, replace(named({}), writes=(staged_write(store, "node:A", ["a"]),)))
     assert (ids(store, "node:A"), heads_equal_pins(store)) == ([], True)
-    after = commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    after = commit(store, prepared(staged_write(store, "node:A", ["a"])))
     assert after.parent == commits[-1].id
 
 
 def test_a_name_is_not_published_when_what_it_looked_at_moved(store: GraphStore) -> None:
     late = named({"node:B": 1})
-    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:B", ["b"])))
     abandoned: list[bool] = []
     with pytest.raises(ExpectedVersionMismatch, match="node:B"):
-        commit(store, late, schema_hash, lambda: abandoned.append(True))
+        commit(store, late, lambda: abandoned.append(True))
     assert (abandoned, last_transaction(read_rows(store.manifest(None)), "job")) == ([True], None)
 
 
@@ -176,27 +171,27 @@ def test_a_name_whose_publish_has_no_known_outcome_is_safe_to_publish_again(
     monkeypatch.setattr(protocol, "publish", lost)
     abandoned: list[bool] = []
     with pytest.raises(StorageError, match=r"publish X is unknown\); it had nothing else to write, so run it again"):
-        commit(store, named({}), schema_hash, lambda: abandoned.append(True))
+        commit(store, named({}), lambda: abandoned.append(True))
     assert (abandoned, leftovers(store)) == ([True], [])
 
 
 def test_no_name_is_published_while_the_schema_changes(store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GraphStore, "has_schema_lock", lambda _: True)
     with pytest.raises(ConflictError, match="a schema change is running, or died"):
-        commit(store, named({}), schema_hash)
+        commit(store, named({}))
     assert last_transaction(read_rows(store.manifest(None)), "job") is None
 
 
 def test_a_table_neither_written_nor_read_may_move(store: GraphStore) -> None:
     late = prepared(staged_write(store, "node:A", ["a"]))
-    commit(store, prepared(staged_write(store, "node:B", ["b"])), schema_hash)
-    commit(store, late, schema_hash)
+    commit(store, prepared(staged_write(store, "node:B", ["b"])))
+    commit(store, late)
     assert ids(store, "node:A") == ["a"]
 
 
 def test_a_changed_schema_refuses_the_write(store: GraphStore) -> None:
     with pytest.raises(ConflictError, match="schema changed"):
-        commit(store, prepared(staged_write(store, "node:A", ["a"])), lambda: "sha256:other")
+        commit(store, replace(prepared(staged_write(store, "node:A", ["a"])), schema_hash="sha256:other"))
     assert leftovers(store) == []
 
 
@@ -204,18 +199,18 @@ def test_a_head_past_its_pin_is_refused_before_anything_is_armed(store: GraphSto
     write = prepared(staged_write(store, "node:A", ["a"]))
     foreign_append(store, "node:A", "foreign")
     with pytest.raises(DriftError, match="past the manifest") as caught:
-        commit(store, write, schema_hash)
+        commit(store, write)
     assert (caught.value.kind, caught.value.exit_code) == ("drift", 5), "to run it again does not help"
     assert leftovers(store) == []
 
 
 def test_a_loss_at_the_second_table_undoes_the_first(store: GraphStore) -> None:
-    commit(store, prepared(staged_write(store, "node:A", ["a"]), staged_write(store, "node:B", ["b"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:A", ["a"]), staged_write(store, "node:B", ["b"])))
     write = prepared(staged_write(store, "node:A", ["a2"]), staged_write(store, "node:B", ["b2"], replace_all=True))
     armed = f"{write.identity.operation_id}.json"
     hooks(store).after_create[armed] = lambda: foreign_append(store, "node:B", "foreign")
     with pytest.raises(ExpectedVersionMismatch) as caught:
-        commit(store, write, schema_hash)
+        commit(store, write)
     assert caught.value.table_key == "node:B"
     assert ids(store, "node:A") == ["a"]
     assert ids(store, "node:B") == ["b"]
@@ -226,11 +221,11 @@ def test_a_loss_at_the_second_table_undoes_the_first(store: GraphStore) -> None:
 
 
 def test_landing_over_a_foreign_commit_is_a_loss_that_keeps_theirs(store: GraphStore) -> None:
-    commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:A", ["a"])))
     write = prepared(staged_write(store, "node:A", ["ours"]))
     hooks(store).after_create[f"{write.identity.operation_id}.json"] = lambda: foreign_append(store, "node:A", "theirs")
     with pytest.raises(ExpectedVersionMismatch):
-        commit(store, write, schema_hash)
+        commit(store, write)
     newest = store.open_dataset("nodes/a").to_table(columns=["id"]).column("id").to_pylist()
     assert sorted(newest) == ["a", "theirs"]
     assert ids(store, "node:A") == ["a"]
@@ -253,7 +248,7 @@ def test_a_writer_that_meets_another_right_after_arming_steps_back_and_waits(sto
         other.release()
 
     hooks(store).after_create[f"{ours.identity.operation_id}.json"] = another_arms
-    commit(store, ours, schema_hash)
+    commit(store, ours)
     assert ids(store, "node:A") == ["ours"]
     own = ours.identity.operation_id
     assert turns == [[f"{own}.json", f"{own}.lease"]], "armed a second time, after the other had left"
@@ -264,24 +259,24 @@ def test_an_interrupted_write_refuses_others_and_is_kept(store: GraphStore) -> N
     dead = prepared(staged_write(store, "node:A", ["dead"]))
     sidecar.arm(store, dead)
     with pytest.raises(RecoveryRequiredError, match=dead.identity.operation_id):
-        commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+        commit(store, prepared(staged_write(store, "node:A", ["a"])))
     assert leftovers(store) == [f"{dead.identity.operation_id}.json"]
 
 
 def test_an_interrupted_write_on_other_tables_does_not_block(store: GraphStore) -> None:
     sidecar.arm(store, prepared(staged_write(store, "node:B", ["dead"])))
-    commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:A", ["a"])))
     assert ids(store, "node:A") == ["a"]
 
 
 def test_an_unreadable_sidecar_is_named_and_kept(store: GraphStore) -> None:
     store.objects.put(f"{RECOVERY}/broken.json", b"{")
     with pytest.raises(RecoveryRequiredError, match=r"broken\.json"):
-        commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+        commit(store, prepared(staged_write(store, "node:A", ["a"])))
     assert leftovers(store) == ["broken.json"]
 
 
 def test_foreign_files_beside_sidecars_do_not_block(store: GraphStore) -> None:
     store.objects.put(f"{RECOVERY}/notes.txt", b"hello")
-    commit(store, prepared(staged_write(store, "node:A", ["a"])), schema_hash)
+    commit(store, prepared(staged_write(store, "node:A", ["a"])))
     assert ids(store, "node:A") == ["a"]

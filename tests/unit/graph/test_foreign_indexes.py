@@ -191,11 +191,11 @@ def test_an_index_that_cannot_be_built_holds_up_no_other(graph: Graph, monkeypat
 def test_what_lance_refuses_in_one_write_is_built_one_by_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     real = graph_index.commit
 
-    def refuse(store: GraphStore, prepared: PreparedCommit, schema_hash: Callable[[], str]) -> object:
+    def refuse(store: GraphStore, prepared: PreparedCommit) -> object:
         segments = [s for write in prepared.writes for s in write.change.segments]
         if any(segment.name == "size_idx" for segment in segments):
             raise StorageError("storage: refused by the test")
-        return real(store, prepared, schema_hash)
+        return real(store, prepared)
 
     monkeypatch.setattr(graph_index, "commit", refuse)
     built = graph.ensure_indices()

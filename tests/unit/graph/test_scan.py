@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.contract import read_catalog
 from spark_omnigraph.graph.history import ReadTarget, resolve
 from spark_omnigraph.graph.scan import branches_table, commits_table, recoveries_table, tables_table, type_at
 from spark_omnigraph.lang.pg import compile_schema
