@@ -27,7 +27,7 @@ def init(job: Job) -> Outcome:
         return Outcome(warnings=warnings)
     graph = Graph.init(config.graph, schema, force=config.force, storage_options=storage)
     job.log.info("created graph %s", config.graph)
-    head = graph.commits(limit=1)[-1]
+    head = graph.commits(limit=1)[0]
     return Outcome(commit=head.id, manifest_version=head.manifest_version, warnings=warnings)
 
 

@@ -32,9 +32,8 @@ def describe(job: Job) -> Outcome:
 
 def commits(job: Job) -> Outcome:
     """History of a branch, newest first."""
-    oldest_first = _open(job).commits(limit=job.config.limit, actor=job.config.filter)
-    found = [_commit(commit) for commit in reversed(oldest_first)]
-    shown = ("created_at", "id", "branch", "manifest_version", "actor")
+    found = [_commit(each) for each in _open(job).commits(limit=job.config.limit, actor=job.config.filter)]
+    shown = ("created_at", "commit", "branch", "manifest_version", "actor")
     say_table(job.log, shown, [[commit[column] for column in shown] for commit in found])
     return Outcome(result=found)
 
@@ -86,7 +85,8 @@ def _write_lines(job: Job, lines: Iterable[str]) -> int:
 
 def _commit(commit: Commit) -> dict[str, str | int | None]:
     return {
-        "id": commit.id,
+        "commit": commit.id,
+        "id": commit.id,  # its name before there was one for all
         "branch": commit.branch or "main",
         "manifest_version": commit.manifest_version,
         "parent": commit.parent,

@@ -292,11 +292,11 @@ class Graph:
         return {**found, "warnings": [str(self.lost)]} if self.lost is not None else found
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
-        """Commits that a branch sees, oldest first; the newest `limit` of them, or those of one actor."""
-        found = list_commits(self.store, branch or self.branch)
+        """Commits that a branch sees, newest first; the newest `limit` of them, or those of one actor."""
+        found = list_commits(self.store, branch or self.branch)[::-1]
         if actor is not None:
             found = [c for c in found if c.actor == actor]
-        return found if limit is None else found[max(len(found) - limit, 0) :]
+        return found if limit is None else found[: max(limit, 0)]
 
     def commit(self, commit_id: str) -> Commit:
         """A commit by id. NotFoundError when no branch has it."""

@@ -83,7 +83,7 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
 
 
 def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
-    """Commits that a branch sees, oldest first."""
+    """Commits that a branch sees, oldest first, as what follows their line needs them; `Graph.commits` turns them."""
     name = parse_branch(branch)
     store.manifest(name)
     return in_order(read_commits(store.location, name))

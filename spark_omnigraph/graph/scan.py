@@ -103,10 +103,10 @@ def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
 
 
 def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
-    """Commits that a branch sees, oldest first."""
+    """Commits that a branch sees, newest first."""
     rows = [
         (c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros)
-        for c in list_commits(store, branch)
+        for c in reversed(list_commits(store, branch))
     ]
     return _table(rows, COMMITS)
 

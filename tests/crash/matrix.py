@@ -163,7 +163,7 @@ def check_after_crash(
     kinds = [recovery.kind for recovery in graph.recoveries()]
     assert kinds == (["RolledForward" if row.finished else "RolledBack"] if row.audited else [])
     commits = graph.commits(branch=writer.branch)
-    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
     assert len({c.id for c in commits}) == len({c.manifest_version for c in commits}) == len(commits)
     graph.load([person("later", 1)], "merge", branch=writer.branch)
     assert state(graph, writer.branch) == expected | {"Person:later=1"}
@@ -240,7 +240,7 @@ def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint)
     (audit,) = again.recoveries()
     assert audit.kind == ("RolledForward" if finished else "RolledBack")
     commits = again.commits()
-    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
     assert [c.id for c in commits].count(audit.commit_id) == 1
 
 

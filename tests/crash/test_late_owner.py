@@ -67,7 +67,7 @@ def check(root: Path, expected: set[str] | frozenset[str], answer: Json, branch:
     assert state(graph, branch) == expected, answer
     commits = graph.commits(branch=branch)
     assert len({c.id for c in commits}) == len(commits)
-    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
     assert len({c.manifest_version for c in commits}) == len(commits)
     operations = [r.operation_id for r in graph.recoveries()]
     assert len(set(operations)) == len(operations)

@@ -56,7 +56,7 @@ def check(root: Path, name: str, outcome: str, faults: Faults) -> None:
     assert_whole(graph)
     commits = graph.commits(branch=writer.branch)
     assert len({c.id for c in commits}) == len(commits), where
-    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], where
+    assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], where
     graph.load([person("later", 1)], "merge", branch=writer.branch)
     assert state(graph, writer.branch) == found | {"Person:later=1"}, where
     assert_whole(graph)
@@ -181,7 +181,7 @@ def recoveries(world: Path, folder: Path, died_at: CrashPoint, when: When, numbe
         assert_whole(graph)
         assert [audit.kind for audit in graph.recoveries()] == ["RolledForward" if done else "RolledBack"], where
         commits = graph.commits()
-        assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], where
+        assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], where
         graph.load([person("later", 1)], "merge")
         assert_whole(graph)
         shutil.rmtree(root)

@@ -72,7 +72,7 @@ class World:
             assert seen == found == old
         assert_whole(graph)
         commits = graph.commits(branch=self.branch)
-        assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+        assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
         self.expected = found
 
 

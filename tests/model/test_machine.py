@@ -120,7 +120,7 @@ class GraphMachine(RuleBasedStateMachine):
             assert_whole(self.graph)
             for branch, state in self.shown.items():
                 commits = self.graph.commits(branch=branch)
-                assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+                assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
                 assert rows(self.graph, branch) == state
         finally:
             shutil.rmtree(self._folder)
@@ -289,7 +289,7 @@ class GraphMachine(RuleBasedStateMachine):
     def _note_recovered(self) -> None:
         """Commits of recoveries show what their branch shows now, if they are its newest."""
         for branch in BRANCHES:
-            newest = self.graph.commits(branch=branch)[-1]
+            newest = self.graph.commits(branch=branch)[0]
             if branch not in self.pending and branch == (newest.branch or "main"):
                 self.commits.setdefault(newest.id, self.shown[branch])
 

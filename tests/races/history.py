@@ -158,7 +158,7 @@ def _loads(graph: Graph, answers: Iterable[Json]) -> _Loads:
 def _check_branch(graph: Graph, branch: str, loads: _Loads, seen: set[str]) -> int:
     """Plays the loads of one branch; how many commits of its own it has."""
     name = None if branch == "main" else branch
-    commits = graph.commits(branch=branch)
+    commits = graph.commits(branch=branch)[::-1]  # a load is played on what those before it left
     assert len({c.id for c in commits}) == len(commits)
     own = [c for c in commits if c.branch == name]
     _check_line(own, commits)

@@ -41,7 +41,7 @@ def loaded(root: Path, node_types: int, edge_types: int) -> tuple[Graph, list[in
     """The graph, the sizes of all executor calls, and how many manifest versions the load published."""
     g = Graph.init(str(root), schema(node_types, edge_types))
     executor = CountingExecutor(LocalExecutor(1))
-    before = g.commits()[-1].manifest_version
+    before = g.commits()[0].manifest_version
     report = g.load(records(node_types, edge_types), options=LoadOptions(executor=executor))
     assert sum(report.nodes_loaded.values()) + sum(report.edges_loaded.values()) == ROWS
     return g, executor.calls, report.manifest_version - before

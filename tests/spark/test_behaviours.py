@@ -81,7 +81,7 @@ def test_a_branch_stands_apart_and_versions_stay(spark: SparkSession, way: Way, 
     way.write(uri, FIRST)
     graph = Graph.open(uri)
     graph.create_branch("dev")
-    before = graph.commits()[-1].manifest_version
+    before = graph.commits()[0].manifest_version
     assert way.write(uri, [person("Eve")], branch="dev") == Ended()
     assert way.write(uri, [person("Bob", age=1)], "merge") == Ended()
     assert way.read(uri, "node:Person", "dev").count() == 3

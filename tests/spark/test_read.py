@@ -227,12 +227,12 @@ def test_counts(spark: SparkSession, graph: str) -> None:
 def test_what_a_graph_knows_about_itself(spark: SparkSession, graph: str) -> None:
     commits = load(spark, graph, table="commits", branch="dev/one").collect()
     assert [(c["branch"], c["actor"]) for c in commits] == [
-        ("main", None),
-        ("main", "a"),
-        ("main", "a"),
         ("dev/one", "dev"),
+        ("main", "a"),
+        ("main", "a"),
+        ("main", None),
     ]
-    assert [c["parent"] for c in commits[1:]] == [c["commit"] for c in commits[:-1]]
+    assert [c["parent"] for c in commits[:-1]] == [c["commit"] for c in commits[1:]]
     assert [tuple(b)[:3] for b in load(spark, graph, table="branches").collect()] == [
         ("main", None, 5),
         ("dev/one", "main", 6),

@@ -90,7 +90,7 @@ def test_all_types_come_back(spark: SparkSession, graph: Graph) -> None:
         "vec": [1.0, 2.0],
     }
     assert {k for k, v in bob.items() if v is not None} == {"id", "name"}
-    assert graph.commits()[-1].actor == "eve"
+    assert graph.commits()[0].actor == "eve"
     read = spark.read.format("omnigraph").option("node", "Person").load(graph.uri)
     save(read, graph, "overwrite", node="Person")
     assert rows(graph, "Person") == [ada, bob]
@@ -236,7 +236,7 @@ def test_rows_go_by_id_and_nodes_take_their_edges_along(spark: SparkSession, gra
     save(frame, graph, node="Person", loadMode="delete", actor="eve")
     assert sorted(str(r["id"]) for r in rows(graph, "Person")) == ["b", "c"]
     assert [(r["from"], r["to"]) for r in rows(graph, "Knows")] == [("b", "c")]
-    assert graph.commits()[-1].actor == "eve"
+    assert graph.commits()[0].actor == "eve"
     with pytest.raises(BadRequestError, match="1 row of the frame to delete has no id"):
         save(spark.createDataFrame([(None,), ("b",)], "id string"), graph, node="Person", loadMode="delete")
     with pytest.raises(BadRequestError, match="needs a string column 'id', which is missing"):
@@ -262,4 +262,4 @@ def test_ids_of_many_types_go_in_one_commit(spark: SparkSession, graph: Graph) -
         "Mail": ["a"],
         "Knows": ["k2"],
     }
-    assert (len(graph.commits()), graph.commits()[-1].actor) == (commits + 1, "eve")
+    assert (len(graph.commits()), graph.commits()[0].actor) == (commits + 1, "eve")

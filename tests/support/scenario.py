@@ -223,8 +223,8 @@ class Scenario:
         commits = self._open.commits(branch=step.fields.get("branch"))
         _equal(step, len(commits), step.expect["count"])
         if "last" in step.expect:
-            newest = _reference_names(commits[-1])
-            newest["has_merged_parent"] = commits[-1].merged_parent is not None
+            newest = _reference_names(commits[0])
+            newest["has_merged_parent"] = commits[0].merged_parent is not None
             _equal(step, {name: newest[name] for name in step.expect["last"]}, step.expect["last"])
 
     def _get_commit(self, step: Step) -> None:

@@ -155,9 +155,9 @@ def test_commits_of_a_branch_know_their_branch_and_parent(graph: Graph) -> None:
     first = graph.load([room("a")])
     graph.create_branch("draft")
     second = graph.load([room("b")], branch="draft", actor="ada")
-    newest = graph.commits(branch="draft")[-1]
+    newest = graph.commits(branch="draft")[0]
     assert (newest.id, newest.branch, newest.parent, newest.actor) == (second.commit, "draft", first.commit, "ada")
-    assert [c.id for c in graph.commits()][-1] == first.commit
+    assert graph.commits()[0].id == first.commit
 
 
 def test_a_left_over_fork_of_another_line_is_not_taken_for_ours(graph: Graph) -> None:

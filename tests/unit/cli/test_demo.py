@@ -58,7 +58,7 @@ def test_loads_the_films_and_refuses_every_mistake(films: Path, tmp_path: Path) 
     graph = Graph.open(tmp_path / "demo" / "graph", mode="r")
     assert figures["counts"] == {key: graph.count(key) for key in figures["counts"]}
     assert graph.count("node:Film") == 3
-    assert graph.commits()[-1].id == figures["commit"]
+    assert graph.commits()[0].id == figures["commit"]
     assert len((tmp_path / "demo" / "bad-rows.jsonl").read_text().splitlines()) == 20
 
 

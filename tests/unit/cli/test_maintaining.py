@@ -77,7 +77,7 @@ def test_commits_of_recoveries_are_shown_by_their_actor(graph: Graph, capsys: py
         kinds = [row["kind"] for row in body["result"]]
         assert kinds == {"Ran": ["RolledForward"], "Ikiru": ["RolledBack"], "Solaris": []}[name]
     code, body, err = run(capsys, "commits", "--graph", graph.uri, "--filter", "actor=omnigraph:recovery")
-    shown = [commit["id"] for commit in body["result"]]
+    shown = [commit["commit"] for commit in body["result"]]
     assert (code, shown) == (0, [audit.commit_id for audit in reversed(graph.recoveries())])
     assert (len(shown), err.count("omnigraph:recovery")) == (2, 2)
     code, body, _ = run(capsys, "commits", "--graph", graph.uri)

@@ -37,8 +37,8 @@ def test_a_mutation_reports_what_it_did(graph: Graph, capsys: pytest.CaptureFixt
     assert code == 0
     assert body["result"] == {"query_name": "add", "affected_nodes": 1, "affected_edges": 0, "actor_id": "ada"}
     assert body["tables"] == {"node:Film": {"inserted": 1, "updated": 0, "deleted": 0}}
-    assert body["commit"] == graph.commits()[-1].id
-    assert body["base_commit"] == graph.commits()[-2].id
+    assert body["commit"] == graph.commits()[0].id
+    assert body["base_commit"] == graph.commits()[1].id
     assert f"commit {body['commit']} on branch main" in err
     assert graph.entity("node:Film", "Heat") == {"id": "Heat", "name": "Heat", "year": 1995}
 

@@ -50,7 +50,7 @@ def test_a_load_on_spark_and_a_refused_one(tmp_path: Path) -> None:
     assert summary["tables"]["edge:Knows"]["inserted"] == 499
     assert graph.count("edge:Knows", branch="dev") == 499
     assert graph.count("edge:Knows") == 0
-    assert graph.commits(branch="dev")[-1].actor == "scheduler"
+    assert graph.commits(branch="dev")[0].actor == "scheduler"
 
     (tmp_path / "in.jsonl").write_text(lines[0].replace('"age": 0', '"age": 200'))
     code, summary, out = submit(tmp_path, "merge.py", "--config", "job.yaml", "--input", "in.jsonl", "--branch", "dev")

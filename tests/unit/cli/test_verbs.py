@@ -51,7 +51,7 @@ class FakeGraph:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         answers = {
             "describe": DESCRIBED,
-            "commits": [OLD, NEW],
+            "commits": [NEW, OLD],
             "export": iter(['{"type":"Film"}', '{"type":"Genre"}']),
             "branches": ["main", "dev"],
             "create_branch": "dev",
@@ -217,11 +217,11 @@ def test_commits_are_shown_newest_first(calls: Calls, capsys: pytest.CaptureFixt
     body, _, err = summary(capsys)
     assert body["result"] == [
         {
-            "id": "c2", "branch": "dev", "manifest_version": 5, "parent": "c1", "merged_parent": None,
+            "commit": "c2", "id": "c2", "branch": "dev", "manifest_version": 5, "parent": "c1", "merged_parent": None,
             "created_at": "2023-11-14T22:13:21.000Z", "actor": None,
         },
         {
-            "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
+            "commit": "c1", "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
             "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl",
         },
     ]  # laid out as a table  # fmt: skip
@@ -296,7 +296,7 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
 def test_diff_shows_the_changes_between_states_of_any_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = Graph.init(tmp_path / "g", "node Lamp { tag: String @key  watt: I32? }")
     graph.load(['{"type": "Lamp", "data": {"tag": "a"}}'])
-    first = graph.commits()[-1]
+    first = graph.commits()[0]
     graph.create_branch("review")
     graph.load(['{"type": "Lamp", "data": {"tag": "b"}}'], branch="review")
     for before in (str(first.manifest_version), first.id, "main"):

@@ -114,7 +114,7 @@ def check(change: Change, finished: bool, audited: bool = True) -> None:
     kinds = [(audit.kind, audit.writer_kind) for audit in graph.recoveries()]
     assert kinds == ([("RolledForward" if finished else "RolledBack", "SchemaApply")] if audited else [])
     commits = graph.commits()
-    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
     graph.load([record("A", "2", note="n"), record("C", "2")] if finished else [record("A", "2"), record("B", "2")])
     assert graph.count(A) == 2
 
@@ -170,7 +170,7 @@ def test_a_recovery_without_pins_that_stops(tmp_path: Path, staged: bool, point:
     assert (tmp_path / "g" / "_schema.pg").read_text() == (new if staged else OLD)
     assert [audit.kind for audit in again.recoveries()] == ["RolledForward" if staged else "RolledBack"]
     commits = again.commits()
-    assert [c.parent for c in commits[1:]] == [c.id for c in commits[:-1]], "one line of commits"
+    assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
     again.load([record("A", "2")])
 
 

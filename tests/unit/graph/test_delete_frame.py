@@ -57,7 +57,7 @@ def test_ids_of_many_types_go_in_one_commit(graph: Graph) -> None:
     assert stored(graph) == {("Person", "b"), ("City", "a"), ("City", "y"), ("Lives", "e2")}
     assert report.deleted == {"edge:Lives": 1, "edge:Twins": 2, "node:City": 1, "node:Person": 1}
     assert report.missing == {"edge:Twins": 0, "node:City": 1, "node:Person": 0}
-    assert (len(graph.commits()), graph.commits()[-1].actor) == (before + 1, "eve")
+    assert (len(graph.commits()), graph.commits()[0].actor) == (before + 1, "eve")
 
 
 def test_a_frame_of_one_type_needs_no_name_in_its_rows(graph: Graph) -> None:

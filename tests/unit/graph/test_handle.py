@@ -40,7 +40,7 @@ def test_a_pinned_handle_shows_one_state_and_no_other(graph: Graph) -> None:
     assert graph.count("node:Lamp", branch="draft") == 3
     assert graph.at(branch="draft").count("node:Lamp") == 3
     version = then.snapshot().version
-    for where in ({"branch": "draft"}, {"version": 1}, {"snapshot": graph.commits()[0].id}, {"as_of": "2030-01-01"}):
+    for where in ({"branch": "draft"}, {"version": 1}, {"snapshot": graph.commits()[-1].id}, {"as_of": "2030-01-01"}):
         with pytest.raises(BadRequestError, match=f"pinned to version {version} of 'main', so '{next(iter(where))}'"):
             then.count("node:Lamp", **where)
     assert then.count("node:Lamp", branch=None, version=None) == 1
@@ -115,7 +115,7 @@ def test_what_is_no_graph_is_called_what_it_is(tmp_path: Path) -> None:
 
 def test_states_that_are_not_there_say_which_are(graph: Graph) -> None:
     graph.load([lamp("b")])
-    newest = graph.commits()[-1]
+    newest = graph.commits()[0]
     with pytest.raises(
         NotFoundError, match=rf"commit 'abc' not found on any branch of .*; the newest .* is {newest.id}"
     ):
@@ -198,3 +198,13 @@ def test_a_table_that_is_not_there_says_which_is(graph: Graph, table: str, messa
         with pytest.raises(NotFoundError) as caught:
             call(table)
         assert message in caught.value.message
+
+
+def test_commits_come_newest_first(graph: Graph) -> None:
+    made = [graph.load([lamp(name)], actor=name).commit for name in ("x", "y")]
+    newest = made[::-1]
+    assert [c.id for c in graph.commits()][:2] == newest
+    assert graph.commits()[-1].parent is None
+    assert [c.id for c in graph.commits(limit=1)] == newest[:1]
+    assert [c.id for c in graph.commits(limit=1, actor="x")] == made[:1]
+    assert graph.commits(limit=0) == []

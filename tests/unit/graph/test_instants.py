@@ -119,7 +119,7 @@ def test_records_entities_and_feeds_use_the_same_text(graph: Graph, tmp_path: Pa
 
 
 def test_commits_have_a_time_in_utc(graph: Graph) -> None:
-    before, commit = graph.commits()
+    commit, before = graph.commits()
     assert commit.created_at.tzinfo is timezone.utc
     assert before.created_at < commit.created_at <= datetime.now(timezone.utc)
     assert graph.at(as_of=commit.created_at).count("node:T") == len(ROWS)

@@ -45,7 +45,7 @@ def assert_readable(graph: Graph) -> None:
     reader = Graph.open(graph.uri, mode="r")
     assert (reader.count("node:A"), len(list(reader.export()))) == (1, reader.count("node:A") + reader.count("node:B"))
     assert reader.entity("node:A", "1") == {"id": "1", "k": "1"}
-    assert reader.commits()[-1].id == graph.commits()[-1].id
+    assert reader.commits()[0].id == graph.commits()[0].id
     assert reader.describe()["manifest_version"] == graph.snapshot().version
 
 

@@ -80,9 +80,9 @@ def test_all_types_in_one_commit(graph: Graph) -> None:
     assert report.nodes_loaded == {"Note": 1, "Person": 2}
     assert report.edges_loaded == {"Knows": 1}
     assert len(graph.commits()) == 2
-    assert graph.commits()[-1].id == report.commit
-    assert graph.commits()[-1].actor == "ada"
-    assert report.base_commit == graph.commits()[0].id
+    assert graph.commits()[0].id == report.commit
+    assert graph.commits()[0].actor == "ada"
+    assert report.base_commit == graph.commits()[-1].id
     assert people(graph) == {"a": 1, "b": None}
 
 
@@ -512,7 +512,7 @@ def test_indexes_are_built_without_a_commit_and_never_hold_up_data(graph: Graph)
     assert sorted(described["nodes"]["Person"]["indexes"]) == ["id_idx", "name_idx"]
     assert sorted(described["edges"]["Knows"]["indexes"]) == ["dst_idx", "id_idx", "src_idx"]
     graph.load([person("c")])
-    assert graph.commits()[-1].parent == graph.commits()[-2].id
+    assert graph.commits()[0].parent == graph.commits()[1].id
     assert graph.entity("node:Person", "c") is not None
 
 

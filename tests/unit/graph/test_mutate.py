@@ -102,7 +102,7 @@ def test_all_statements_become_visible_in_one_commit(graph: Graph) -> None:
         NOTE: ChangedRows(inserted=1),
         PERSON: ChangedRows(inserted=1, updated=1),
     }
-    commit = graph.commits()[-1]
+    commit = graph.commits()[0]
     assert (commit.id, commit.actor, commit.parent) == (result.commit, "ada", result.base_commit)
     assert commit.manifest_version == result.manifest_version == before.version + 1
     pins = {

@@ -89,7 +89,7 @@ def test_files_are_joined_and_no_row_looks_changed(graph: Graph) -> None:
     assert sorted(graph.export()) == rows
     assert physical(graph) == before
     assert graph.commits() == commits
-    assert list(graph.diff({"snapshot": commits[-1].id}).changes) == []
+    assert list(graph.diff({"snapshot": commits[0].id}).changes) == []
     assert opened(graph).get_fragments()[0].num_deletions == 0
     assert_whole(graph)
 

@@ -52,10 +52,10 @@ def test_commits_are_those_a_branch_sees(store: GraphStore) -> None:
     assert commits_table(store, None).column("branch").to_pylist() == ["main"] * 3
     rows = commits_table(store, "dev/one").to_pylist()
     assert [(r["branch"], r["manifest_version"], r["actor"]) for r in rows] == [
-        ("main", 3, None),
-        ("main", 4, "a"),
-        ("main", 5, "a"),
         ("dev/one", 6, "dev"),
+        ("main", 5, "a"),
+        ("main", 4, "a"),
+        ("main", 3, None),
     ]
     with pytest.raises(NotFoundError, match="branch 'nope' not found"):
         commits_table(store, "nope")
@@ -68,7 +68,7 @@ def test_branches_name_their_heads(store: GraphStore) -> None:
         "branch": "dev/one",
         "parent": "main",
         "manifest_version": 6,
-        "head": commits_table(store, "dev/one").column("commit").to_pylist()[-1],
+        "head": commits_table(store, "dev/one").column("commit").to_pylist()[0],
     }
     assert heads["main"]["parent"] is None
 

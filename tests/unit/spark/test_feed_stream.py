@@ -46,7 +46,7 @@ def stream(graph: Graph, **options: str) -> FeedStream:
 
 
 def versions(graph: Graph) -> list[int]:
-    return [commit.manifest_version for commit in graph.commits()]
+    return [commit.manifest_version for commit in reversed(graph.commits())]
 
 
 def watts(reader: FeedStream, start: int, end: int) -> list[int]:
