@@ -1,8 +1,10 @@
-"""Decimal numbers as they were written, judged by their digits instead of by the nearest float."""
+"""Numbers as they were written, judged by their digits instead of by the nearest float, and 32-bit floats."""
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 
 _NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?)0*(\d*))?", re.ASCII)
 _LONGEST = 400
@@ -11,6 +13,7 @@ _LONGEST_EXPONENT = 18
 """Digits of an exponent; a text of so many digits before or after its point fits in no memory."""
 BEYOND: int = 10**_LONGEST
 """Stands for every integer that is so large, with their sign."""
+_FLOAT32 = struct.Struct("<f")
 
 
 class Real(float):
@@ -44,6 +47,32 @@ def integer_of(text: str) -> int | None:
         return None
     whole: int = BEYOND if len(significant) + zeros > _LONGEST else int(significant) * 10**zeros
     return -whole if found[1] == "-" else whole
+
+
+def integral(value: object) -> int | None:
+    """The integer that a JSON number means: integers, and numbers whose fraction is zero. None for anything else.
+
+    A number that was read from text is judged by its digits: the nearest float may have lost its fraction.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Real):
+        return integer_of(value.text)
+    if not isinstance(value, float):
+        return None
+    if math.isinf(value):
+        return BEYOND if value > 0 else -BEYOND
+    return int(value) if value.is_integer() else None
+
+
+def single(value: float) -> float:
+    """The 32-bit float next to a number, infinity above the largest."""
+    try:
+        return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _exponent(sign: str | None, digits: str | None) -> int:

@@ -41,6 +41,15 @@ INTEGER_RANGES: Mapping[Scalar, tuple[int, int]] = {
     Scalar.U64: (0, 2**64 - 1),
 }
 """Smallest and largest value of each integer type."""
+ARROW_NAMES: Mapping[Scalar, str] = {
+    Scalar.I32: "Int32",
+    Scalar.I64: "Int64",
+    Scalar.U32: "UInt32",
+    Scalar.U64: "UInt64",
+    Scalar.F32: "Float32",
+    Scalar.F64: "Float64",
+}
+"""What the types of numbers are called where they are stored."""
 _INTEGER = frozenset(INTEGER_RANGES)
 _NUMERIC = _INTEGER | {Scalar.F32, Scalar.F64}
 

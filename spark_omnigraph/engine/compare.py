@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.numbers import Real, integer_of
+from spark_omnigraph.catalog.numbers import Real, integer_of, single
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
-from spark_omnigraph.predicates.condition import single
 from spark_omnigraph.records.arrow_schema import property_type
 
 Mask = npt.NDArray[np.bool_]

@@ -8,12 +8,12 @@ comparison moves to the nearest value that the column can hold (`i >= 2.7` is `i
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
+from spark_omnigraph.catalog.numbers import single
 from spark_omnigraph.catalog.types import INTEGER_RANGES, Scalar
 from spark_omnigraph.predicates.sql import NO_ROW, boolean, not_null, number, quote_name, quote_text
 
@@ -27,7 +27,6 @@ _WHOLE: Mapping[Scalar, tuple[int, int]] = {
     Scalar.DATE: INTEGER_RANGES[Scalar.I32],
     Scalar.DATETIME: INTEGER_RANGES[Scalar.I64],
 }
-_FLOAT32 = struct.Struct("<f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +127,3 @@ def _nearest(scalar: Scalar, value: Number, upwards: bool) -> int | float:
     except OverflowError:
         wide = math.inf if value > 0 else -math.inf
     return single(wide) if scalar is Scalar.F32 else wide
-
-
-def single(value: float) -> float:
-    """The 32-bit float next to a number, infinity above the largest."""
-    try:
-        return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)

@@ -6,27 +6,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from fractions import Fraction
 from reprlib import repr as shortened
 
-from spark_omnigraph.catalog.numbers import Real
-from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
+from spark_omnigraph.catalog.numbers import integer_of, integral
+from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Condition, Number, on_boolean, on_number, on_text
 from spark_omnigraph.predicates.instants import instant_micros, parse_instant
 from spark_omnigraph.predicates.sql import NO_ROW, boolean, number, quote_name, quote_text
 
-_ARROW_NAMES: Mapping[Scalar, str] = {
-    Scalar.I32: "Int32",
-    Scalar.I64: "Int64",
-    Scalar.U32: "UInt32",
-    Scalar.U64: "UInt64",
-    Scalar.F32: "Float32",
-    Scalar.F64: "Float64",
-}
-_DIGITS = 25
-"""Decimal exponent above which no stored integer can be; a text is not spelled out before it is below."""
 _EPOCH = date(1970, 1, 1)
 
 
@@ -78,8 +67,8 @@ def list_has(column: Column, value: object) -> str:
         if not isinstance(equal.operand, int | float):
             return NO_ROW
         literal = number(scalar, equal.operand)
-        if scalar in _ARROW_NAMES:
-            literal = f"arrow_cast({literal}, '{_ARROW_NAMES[scalar]}')"
+        if scalar in ARROW_NAMES:
+            literal = f"arrow_cast({literal}, '{ARROW_NAMES[scalar]}')"
     return f"array_has({column.sql}, {literal})"
 
 
@@ -91,28 +80,12 @@ def _bool(column: Column, value: object) -> bool:
 
 def _integer(column: Column, value: object) -> int:
     low, high = INTEGER_RANGES[column.type.scalar]
-    whole = _integral(column, value)
-    if whole is None or not low <= whole <= high:
+    whole = integer_of(value.strip()) if isinstance(value, str) else integral(value)
+    if whole is None:
+        raise _mismatch(column, value)
+    if not low <= whole <= high:
         raise BadRequestError(f"{value} is out of range for '{column.name}' of type {column.type.scalar}")
     return whole
-
-
-def _integral(column: Column, value: object) -> int | None:
-    """The integer that a value is, None for one of so many digits that no column holds it."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, float) and not isinstance(value, Real) and value.is_integer():
-        return int(value)
-    if isinstance(value, str | Real):
-        try:
-            exact = Decimal(value.text if isinstance(value, Real) else value)
-        except ArithmeticError:
-            raise _mismatch(column, value) from None
-        if exact.is_finite() and exact.adjusted() > _DIGITS and exact:
-            return None
-        if exact.is_finite() and exact == exact.to_integral_value():
-            return int(exact)
-    raise _mismatch(column, value)
 
 
 def _float(column: Column, value: object) -> float:

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 import math
-import struct
 
 import numpy as np
 
-from spark_omnigraph.catalog.numbers import BEYOND, Real, integer_of
+from spark_omnigraph.catalog.numbers import Real, single
 from spark_omnigraph.catalog.types import Scalar
 
-STORED_NAMES = {
-    Scalar.I32: "Int32",
-    Scalar.I64: "Int64",
-    Scalar.U32: "UInt32",
-    Scalar.U64: "UInt64",
-    Scalar.F32: "Float32",
-    Scalar.F64: "Float64",
-}
 EXACT_INTEGERS = {Scalar.F32: 2**24, Scalar.F64: 2**53}
 """Below this every integer has its own float."""
 FLOAT_INTEGERS = 2**53
-_FLOAT32 = struct.Struct("<f")
-
-
-def integral(value: object) -> int | None:
-    """The integer that a JSON number means: integers, and numbers whose fraction is zero. None for anything else.
-
-    A number that was read from text is judged by its digits: the nearest float may have lost its fraction.
-    """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, Real):
-        return integer_of(value.text)
-    if not isinstance(value, float):
-        return None
-    if math.isinf(value):
-        return BEYOND if value > 0 else -BEYOND
-    return int(value) if value.is_integer() else None
 
 
 def whole_number(value: object) -> int | None:
@@ -58,9 +30,9 @@ def float_value(value: int | float, scalar: Scalar) -> float | None:
             wide = float(value)
         except OverflowError:
             return math.inf
-        stored = _narrow(wide) if scalar is Scalar.F32 else wide
+        stored = single(wide) if scalar is Scalar.F32 else wide
         return stored if math.isinf(stored) or int(stored) == value else None
-    return _narrow(value) if scalar is Scalar.F32 else float(value)
+    return single(value) if scalar is Scalar.F32 else float(value)
 
 
 def float_text(value: float, scalar: Scalar) -> str:
@@ -73,11 +45,3 @@ def float_text(value: float, scalar: Scalar) -> str:
         return "0"
     stored = np.float32(value) if scalar is Scalar.F32 else np.float64(value)
     return str(np.format_float_positional(stored, unique=True, trim="-"))
-
-
-def _narrow(value: float) -> float:
-    try:
-        narrow: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return narrow

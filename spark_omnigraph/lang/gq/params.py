@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, timezone
 
-from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import ParameterError
 from spark_omnigraph.lang.gq.plan import Value
 from spark_omnigraph.lang.gq.report import request_error
@@ -14,12 +14,6 @@ from spark_omnigraph.lang.gq.scope import instant
 from spark_omnigraph.lang.gq.typed import NOW
 from spark_omnigraph.lang.source import clip
 
-_RANGES = {
-    Scalar.I32: (-(2**31), 2**31 - 1),
-    Scalar.I64: (-(2**63), 2**63 - 1),
-    Scalar.U32: (0, 2**32 - 1),
-    Scalar.U64: (0, 2**64 - 1),
-}
 _SIGNIFICAND = {Scalar.F32: 24, Scalar.F64: 53}
 """Bits."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -131,12 +125,12 @@ def _integer(name: str, scalar: Scalar, value: object) -> Value:
         digits = value.removeprefix("-") if signed else value
         if not (digits.isascii() and digits.isdigit()):
             raise _misfit(name, f"expected {kind} string, got '{value}'")
-        value = int(value) if len(digits) <= 20 else _RANGES[scalar][1] + 1
+        value = int(value) if len(digits) <= 20 else INTEGER_RANGES[scalar][1] + 1
     if isinstance(value, float):
         raise _misfit(name, f"expected {kind} number")
     if not isinstance(value, int) or isinstance(value, bool):
         raise _misfit(name, f"expected {kind}, got {_json_type(value)}")
-    low, high = _RANGES[scalar]
+    low, high = INTEGER_RANGES[scalar]
     if not signed and value < 0:
         raise _misfit(name, f"expected {kind} number")
     if not low <= value <= high:
