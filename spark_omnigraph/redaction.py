@@ -25,6 +25,8 @@ _NAMED = re.compile(
 )
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSEEN_OR_BREAK = re.compile(f"[\t\n{_UNSEEN.pattern[1:]}")
+_SHOWN = 120
+"""Characters of an excerpt."""
 _SHORTEST = 6
 """Characters of a value that is looked for as such; a shorter one would be found everywhere."""
 
@@ -59,6 +61,15 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """As `visible`, with line breaks and tabs escaped too: for a value inside a line."""
     return _UNSEEN_OR_BREAK.sub(_escape, text)
+
+
+def excerpt(text: str) -> str:
+    r"""A text that others chose, for a message: in one line, and cut when it is long.
+
+    >>> print(excerpt("a\nb"), excerpt("é\x1b[2J"))
+    a\u000ab é\u001b[2J
+    """
+    return one_line(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -12,12 +12,12 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from spark_omnigraph.errors import DamagedError
+from spark_omnigraph.redaction import excerpt
 
 OBJECT_LIMIT = 16 << 20
 """Bytes of the largest small object; a schema with thousands of types has a tenth of it."""
 PATH_LIMIT = 1024
 """Characters of the longest path of a table."""
-_SHOWN = 120
 _SEGMENT = re.compile(r"[A-Za-z0-9.~=+@-][A-Za-z0-9._~=+@-]*")
 """Folders of tables; those of the graph itself begin with an underscore."""
 _T = TypeVar("_T")
@@ -43,7 +43,7 @@ def decode(content: bytes, kind: type[_T], what: str, way_out: str = "") -> _T:
     except RecursionError as error:
         raise DamagedError(f"{what} cannot be read: it is nested too deeply{_then(way_out)}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DamagedError(f"{what} cannot be read: {visible(str(error))}{_then(way_out)}") from error
+        raise DamagedError(f"{what} cannot be read: {excerpt(str(error))}{_then(way_out)}") from error
 
 
 def too_large(what: str, size: int, limit: int, way_out: str = "") -> DamagedError:
@@ -60,12 +60,12 @@ def refuse_path(path: str) -> str | None:
     (None, "'../victim/nodes/40d76f1f51639ec0' leaves the graph")
     """
     if len(path) > PATH_LIMIT:
-        return f"'{visible(path)}' is longer than {PATH_LIMIT} characters"
+        return f"'{excerpt(path)}' is longer than {PATH_LIMIT} characters"
     segments = path.split("/")
     if path.startswith("/") or ".." in segments:
-        return f"'{visible(path)}' leaves the graph"
+        return f"'{excerpt(path)}' leaves the graph"
     if not all(_SEGMENT.fullmatch(segment) and segment != "." for segment in segments):
-        return f"'{visible(path)}' is no path of a table"
+        return f"'{excerpt(path)}' is no path of a table"
     return None
 
 
@@ -78,17 +78,7 @@ def refuse_branch(branch: str) -> str | None:
     good = len(branch) <= PATH_LIMIT and all(
         segment and segment != "." and ".." not in segment and _is_word(segment) for segment in branch.split("/")
     )
-    return None if good else f"'{visible(branch)}' is no name of a branch"
-
-
-def visible(text: str) -> str:
-    r"""A stored text for a message: cut when it is long, without what a terminal obeys.
-
-    >>> print(visible("a\nb"), visible("é\x1b[2J"))
-    a\nb é\x1b[2J
-    """
-    cut = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in cut)
+    return None if good else f"'{excerpt(branch)}' is no name of a branch"
 
 
 def _is_word(segment: str) -> bool:

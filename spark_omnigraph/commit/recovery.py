@@ -53,6 +53,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.commit_log import (
     RecoveryAudit,
     audit_recovery,
@@ -62,7 +63,6 @@ from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY, branch_path, manifest_file
-from spark_omnigraph.stored import visible
 
 _ROUNDS = 5
 """Times a recovery looks again because the writer it gave up published meanwhile."""
@@ -260,12 +260,12 @@ class _Recovery:
     def _refuse_missing(self, pin: SidecarPin) -> None:
         if not self._exists(pin.location):
             raise RecoveryRequiredError(
-                f"{self._where()} covers '{visible(pin.table_key)}' at '{visible(pin.path)}', but the graph has no "
+                f"{self._where()} covers '{excerpt(pin.table_key)}' at '{excerpt(pin.path)}', but the graph has no "
                 f"dataset {pin.location}; put it back, or move the sidecar away when it belongs to another graph"
             )
 
     def _refuse_stranger(self, pin: SidecarPin, snapshot: Snapshot) -> None:
-        entry, what = snapshot.entries.get(pin.table_key), f"'{visible(pin.table_key)}' at {pin.location}"
+        entry, what = snapshot.entries.get(pin.table_key), f"'{excerpt(pin.table_key)}' at {pin.location}"
         if entry is None:
             why = f"{what}, a table that branch '{snapshot.branch or 'main'}' of the graph does not show"
         elif entry.location != pin.location:

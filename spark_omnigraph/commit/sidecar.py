@@ -18,9 +18,10 @@ import msgspec
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
-from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path, visible
+from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
 
 SIDECAR_VERSION = 2
 _OPERATION_ID = re.compile(r"[0-9A-Za-z._-]{1,128}")
@@ -255,7 +256,7 @@ class _Body(msgspec.Struct):
 def _sidecar(name: str, body: _Body) -> Sidecar:
     operation_id = name if body.operation_id is None else body.operation_id
     if not _OPERATION_ID.fullmatch(operation_id):
-        raise _Refused(f"'{visible(operation_id)}' is no operation_id")
+        raise _Refused(f"'{excerpt(operation_id)}' is no operation_id")
     _require(body.branch, refuse_branch, "branch")
     if len({pin.table_key for pin in body.tables}) < len(body.tables):
         raise _Refused("a table is named twice")
@@ -288,7 +289,7 @@ def _require(value: str | None, refuse: Callable[[str], str | None], member: str
 def _microseconds(started_at: str | int) -> int:
     text = str(started_at)
     if not _STARTED_AT.fullmatch(text):
-        raise _Refused(f"started_at '{visible(text)}' is no number of microseconds")
+        raise _Refused(f"started_at '{excerpt(text)}' is no number of microseconds")
     return int(text)
 
 
@@ -301,15 +302,15 @@ def _pin(body: _PinBody) -> SidecarPin:
         body.confirmed_version,
         body.table_branch,
     )
-    _require(pin.location, refuse_path, f"table_path of '{visible(pin.table_key)}'")
-    _require(pin.branch, refuse_branch, f"table_branch of '{visible(pin.table_key)}'")
+    _require(pin.location, refuse_path, f"table_path of '{excerpt(pin.table_key)}'")
+    _require(pin.branch, refuse_branch, f"table_branch of '{excerpt(pin.table_key)}'")
     return pin
 
 
 def _registration(body: _RegistrationBody) -> Registration:
     path = body.table_path.strip("/")
-    _require(path, refuse_path, f"table_path of '{visible(body.table_key)}'")
-    _require(body.table_branch, refuse_branch, f"table_branch of '{visible(body.table_key)}'")
+    _require(path, refuse_path, f"table_path of '{excerpt(body.table_key)}'")
+    _require(body.table_branch, refuse_branch, f"table_branch of '{excerpt(body.table_key)}'")
     return Registration(body.table_key, path, body.table_branch)
 
 

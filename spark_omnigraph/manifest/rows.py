@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path, visible
+from spark_omnigraph.redaction import excerpt
+from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
 
 SENTINEL_ID = "x:publish"
 """Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
@@ -178,7 +179,7 @@ _T = TypeVar("_T")
 
 
 def _decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
-    return decode(metadata.encode(), kind, f"metadata of manifest row '{visible(row.object_id)}'")
+    return decode(metadata.encode(), kind, f"metadata of manifest row '{excerpt(row.object_id)}'")
 
 
 def _compact(value: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from spark_omnigraph.errors import DamagedError, InternalError, NotFoundError
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
-from spark_omnigraph.stored import visible
+from spark_omnigraph.redaction import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -
 def damaged(row: ManifestRow, where: str) -> DamagedError:
     """What to raise, or to report, of a row that is not acted on."""
     return DamagedError(
-        f"{where} has a row '{visible(row.object_id)}' that is not acted on: {row.fault}. No engine writes such a row; "
+        f"{where} has a row '{excerpt(row.object_id)}' that is not acted on: {row.fault}. No engine writes such a row; "
         "older versions may be read. Put __manifest back from a backup, or restore with Lance the version below "
         "the one that brought the row"
     )

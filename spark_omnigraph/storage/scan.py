@@ -13,9 +13,9 @@ from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
+from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.blobs import EXTERNAL, BlobNulls, Descriptor, is_blob
 from spark_omnigraph.storage.faults import refuse_interrupt, way_out
-from spark_omnigraph.stored import visible
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -186,7 +186,7 @@ def _refuse_local(dataset: LanceDataset, name: str, descriptors: Sequence[Descri
         uri = str(each["blob_uri"]) if each is not None and each["kind"] == EXTERNAL else ""
         if uri and uri.partition(":")[0].lower() not in REMOTE_SCHEMES:
             raise BadRequestError(
-                f"blob column '{name}' of {dataset.uri} refers to '{visible(uri)}', a file of this machine, which "
+                f"blob column '{name}' of {dataset.uri} refers to '{excerpt(uri)}', a file of this machine, which "
                 "is not read: leave the column out (columns), take the reference from export, or load the bytes instead"
             )
 

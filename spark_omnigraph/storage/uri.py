@@ -10,9 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.redaction import has_credentials
+from spark_omnigraph.redaction import excerpt, has_credentials
 from spark_omnigraph.storage.spelling import refuse_key, refuse_root
-from spark_omnigraph.stored import visible
 
 PLACES = "on a local disk (a path, file://) or on S3 and what speaks its protocol (s3://, s3a://)"
 _S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -124,7 +123,7 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
 def _refuse_spelling(root: str, why: str | None) -> None:
     if why is not None:
         raise BadRequestError(
-            f"'{visible(root)}' cannot hold a graph: with {why} in its path, clients of the store would not agree on "
+            f"'{excerpt(root)}' cannot hold a graph: with {why} in its path, clients of the store would not agree on "
             "its place; choose a path without it"
         )
 

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from spark_omnigraph.errors import DamagedError
+from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.uri import locate
-from spark_omnigraph.stored import OBJECT_LIMIT, Count, Instant, decode, refuse_branch, refuse_path, visible
+from spark_omnigraph.stored import OBJECT_LIMIT, Count, Instant, decode, refuse_branch, refuse_path
 
 
 class Shape(msgspec.Struct):
@@ -128,4 +129,4 @@ def test_names_of_branches(branch: str, good: bool) -> None:
 
 @pytest.mark.parametrize("branch", ["", "a/", "/a", "a//b", ".", "a/..", "..", "a..b", "a b", "a\\b", "a%2f", "a\n"])
 def test_other_names_of_branches_are_refused(branch: str) -> None:
-    assert refuse_branch(branch) == f"'{visible(branch)}' is no name of a branch"
+    assert refuse_branch(branch) == f"'{excerpt(branch)}' is no name of a branch"
