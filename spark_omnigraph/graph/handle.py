@@ -119,7 +119,6 @@ class Graph:
                 migrate(manifest)
             recovered = tuple(recover_for_writing(store, Scope.FULL))
         else:
-            store.manifest(None)  # of a format that is known
             lost = find_lost(store, name)
         read_contract(store)
         if lost is not None:

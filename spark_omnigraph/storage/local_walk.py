@@ -1,6 +1,7 @@
-"""Looking through folders on a local disk: a symbolic link is never followed, so nothing outside of the root is met.
+"""Looking through folders on a local disk: links are never walked into, so nothing outside of the root is met.
 
-The root itself may be a link, and so may the folders above it.
+The root itself may be a link, and so may the folders above it. Names that are no text, or have control characters, are
+passed over: no program that wrote to the graph made those, and no client of the store can ask for them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,21 @@ from contextlib import suppress
 
 from spark_omnigraph.errors import StorageError
 
-_UNFINISHED = re.compile(r"#\d+$")
-"""How the name of a file ends that the object store client is still writing."""
+_PIECE = re.compile(r".+#[0-9a-f]{1,32}")
+"""Names under which a put or a swap writes a file before it gives it its own name."""
+
+
+def names_in(folder: str) -> list[str]:
+    """Names of everything but folders directly in a folder, sorted; a link is listed like what it leads to."""
+    return sorted(entry.name for entry in _listed(folder) if not entry.is_dir())
+
+
+def pieces_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Names and facts of what writes that were interrupted, as by a full disk, left unnamed directly in a folder."""
+    if os.path.isdir(folder):
+        yield from (
+            (each.name, each.stat()) for each in _listed(folder) if _PIECE.fullmatch(each.name) and each.is_file()
+        )
 
 
 def walk_files(root: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -21,7 +35,7 @@ def walk_files(root: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
     if any(os.path.islink(each) for each in _ancestors(root, folder)):
         return
     for entry in _entries(root, folder):
-        if entry.is_file(follow_symlinks=False) and not _UNFINISHED.search(entry.name):
+        if entry.is_file(follow_symlinks=False) and not _PIECE.fullmatch(entry.name):
             with suppress(FileNotFoundError):  # it went meanwhile
                 yield os.path.relpath(entry.path, root), entry.stat(follow_symlinks=False)
 
@@ -57,14 +71,11 @@ def _ancestors(root: str, folder: str) -> list[str]:
 
 
 def _entries(root: str, folder: str) -> Iterator[os.DirEntry[str]]:
-    """Everything below a folder but folders. Names that are no text, or have control characters, are left out: no
-    program that wrote to the graph made those.
-    """
+    """Everything below a folder but folders."""
     waiting = [os.path.join(root, folder) if folder else root]
     while waiting:
         try:
-            with os.scandir(waiting.pop()) as found:
-                entries = [entry for entry in found if entry.name.isprintable()]
+            entries = _listed(waiting.pop())
         except (FileNotFoundError, NotADirectoryError):
             continue
         for entry in entries:
@@ -72,3 +83,8 @@ def _entries(root: str, folder: str) -> Iterator[os.DirEntry[str]]:
                 waiting.append(entry.path)
             else:
                 yield entry
+
+
+def _listed(folder: str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        return [entry for entry in found if entry.name.isprintable()]

@@ -16,9 +16,8 @@ from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, 
 from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
-from spark_omnigraph.storage.local_files import names_in, pieces_in
 from spark_omnigraph.storage.local_swap import remove_file, swap_file
-from spark_omnigraph.storage.local_walk import find_links, require_inside, walk_files
+from spark_omnigraph.storage.local_walk import find_links, names_in, pieces_in, require_inside, walk_files
 from spark_omnigraph.storage.uri import Location
 from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
@@ -203,7 +202,7 @@ class Objects:
 
     def _local(self, folder: str) -> Iterator[StoredObject]:
         for path, facts in walk_files(self.location.root, folder):
-            yield StoredObject(path, facts.st_size, datetime.fromtimestamp(facts.st_mtime_ns / 1e9, timezone.utc))
+            yield _local_object(path, facts)
 
     def _require_inside(self, paths: Iterable[str]) -> None:
         if self.location.is_local:
@@ -227,7 +226,7 @@ class Objects:
         if not self.location.is_local:
             return ()
         found = pieces_in(self.location.join(folder) if folder else self.location.root)
-        return tuple(StoredObject(f"{folder}/{name}".lstrip("/"), size, time) for name, size, time in found)
+        return tuple(_local_object(f"{folder}/{name}".lstrip("/"), facts) for name, facts in found)
 
     def remove_piece(self, path: str) -> None:
         """Removes what `pieces` found, whose name no client of a store takes; a missing one is fine."""
@@ -326,6 +325,10 @@ class Objects:
         if _ROLE_SERVER in reason:
             reason = f"no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a role ({reason})"
         return StorageError(f"storage: cannot {verb} {self.location.root}/{path}: {reason}")
+
+
+def _local_object(path: str, facts: os.stat_result) -> StoredObject:
+    return StoredObject(path, facts.st_size, datetime.fromtimestamp(facts.st_mtime_ns / 1e9, timezone.utc))
 
 
 def open_object_store(location: Location, create: bool = False) -> LocalStore | S3Store:
