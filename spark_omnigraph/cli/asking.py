@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli.files import PACKED, whole_file
+from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.querying import query_text
 from spark_omnigraph.cli.reporting import counted
 from spark_omnigraph.cli.result_text import lines_of, write_parquet
@@ -11,6 +11,7 @@ from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.history import Where
+from spark_omnigraph.storage.globs import is_packed
 
 
 def query(job: Job) -> Outcome:
@@ -18,7 +19,7 @@ def query(job: Job) -> Outcome:
     config = job.config
     if config.format == "parquet" and config.output is None:
         raise UsageError("--format parquet writes a file: give its path with --output")
-    if config.format == "parquet" and (config.output or "").lower().endswith(PACKED):
+    if config.format == "parquet" and is_packed(config.output or ""):
         raise UsageError("a Parquet file is packed by itself: give --output a name without .gz")
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, TextIO, cast
 
 from spark_omnigraph.errors import IoError, UsageError
+from spark_omnigraph.storage.globs import is_packed
 
-PACKED = (".gz", ".gzip")
 _LEVEL = 6
 LARGEST_TEXT = 16 << 20
 """Bytes of a file of text that an option names: schemas and queries are far smaller."""
@@ -45,7 +45,7 @@ def whole_file(path: str, storage_options: Mapping[str, str] | None = None) -> I
     """
     with whole_path(path, storage_options) as part, ExitStack() as opened:
         file: IO[bytes] = opened.enter_context(open(part, "wb"))
-        if path.lower().endswith(PACKED):
+        if is_packed(path):
             # Without a name and a time, so that the same rows make the same file.
             file = cast("IO[bytes]", opened.enter_context(gzip.GzipFile("", "wb", _LEVEL, file, 0)))
         yield opened.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))

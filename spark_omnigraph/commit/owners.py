@@ -128,8 +128,10 @@ def lost_leases(store: GraphStore) -> list[str]:
     """Paths of leases without a sidecar that nobody holds any more: their writers died before arming, or after cleaning
     up.
     """
-    armed, now = {lease_path(sidecar.operation_id) for sidecar in pending(store)}, time.time()
-    return [path for path, facts in _leases(store).items() if path not in armed and not facts.is_live(now)]
+    now = time.time()
+    dead = [path for path, facts in _leases(store).items() if not facts.is_live(now)]
+    armed = {lease_path(sidecar.operation_id) for sidecar in pending(store)} if dead else set()
+    return [path for path in dead if path not in armed]
 
 
 def end_lease(store: GraphStore, path: str) -> bool:

@@ -112,8 +112,8 @@ def _one_of(
     whole = [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
     if len(whole) < len(items):
         return None
-    equal = [on_number(name, scalar, "=", item) for item in whole]
-    return one_of(name, (number(scalar, item) for item, each in zip(whole, equal) if not each.is_empty)), True
+    equal = (on_number(name, scalar, "=", item) for item in whole)
+    return one_of(name, (each.literal for each in equal if not each.is_empty)), True
 
 
 def _item(name: str, scalar: Scalar, constant: Constant) -> tuple[str, bool] | None:

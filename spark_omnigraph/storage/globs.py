@@ -1,4 +1,4 @@
-"""Names of input: which of them a folder leaves out, and globs, with one meaning for files and for object keys."""
+"""What names of files say: which a folder leaves out, which are packed, and globs, the same for files and for keys."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def is_unfinished(name: str) -> bool:
     [True, True, True, False]
     """
     return name.endswith(_UNFINISHED)
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file is gzip, by its name: one that is read, and one that is written."""
+    return name.lower().endswith((".gz", ".gzip"))
 
 
 def fixed_folder(glob: str) -> str:

@@ -23,6 +23,7 @@ from spark_omnigraph.records.decode import LineChunk
 from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.foreign import HEAD, looks_like, way_out
+from spark_omnigraph.storage.globs import is_packed
 from spark_omnigraph.storage.object_file import open_object
 
 BLOCK = 8 << 20
@@ -41,7 +42,7 @@ class InputFile:
 
     @property
     def is_compressed(self) -> bool:
-        return self.content is None and self.name.lower().endswith((".gz", ".gzip"))
+        return self.content is None and is_packed(self.name)
 
 
 @dataclass(frozen=True, slots=True)
