@@ -6,14 +6,13 @@ import gzip
 import io
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import IO, TextIO, cast
 
-from spark_omnigraph.errors import IoError, UsageError
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.storage.globs import is_packed
+from spark_omnigraph.storage.whole_file import whole_path
 
 _LEVEL = 6
 LARGEST_TEXT = 16 << 20
@@ -49,40 +48,3 @@ def whole_file(path: str, storage_options: Mapping[str, str] | None = None) -> I
             # Without a name and a time, so that the same rows make the same file.
             file = cast("IO[bytes]", opened.enter_context(gzip.GzipFile("", "wb", _LEVEL, file, 0)))
         yield opened.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
-
-
-@contextmanager
-def whole_path(path: str, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The path of an empty file that takes the place of another one at the end; otherwise as `whole_file`."""
-    if path.startswith("s3://"):
-        with _uploaded(path, storage_options or {}) as part:
-            yield part
-        return
-    target = Path(path)
-    try:
-        if target.exists() and not target.is_file():
-            yield path  # a device or a pipe, which nothing may take the place of
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-        os.close(handle)
-        try:
-            yield part
-            os.chmod(part, 0o644)
-            os.replace(part, target)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise IoError(f"cannot write '{path}': {error.strerror or error}") from error
-
-
-@contextmanager
-def _uploaded(uri: str, storage_options: Mapping[str, str]) -> Iterator[str]:
-    """A file beside the program that becomes an object when it is complete."""
-    from spark_omnigraph.storage.object_file import put_file  # noqa: PLC0415 - the store's client is slow to import
-
-    with tempfile.NamedTemporaryFile(prefix="omnigraph-") as part:
-        yield part.name
-        with open(part.name, "rb") as content:
-            put_file(uri, content, storage_options)

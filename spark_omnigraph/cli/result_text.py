@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow.parquet as pq
 
-from spark_omnigraph.cli.files import whole_path
 from spark_omnigraph.engine.result import Json, QueryResult, json_values
 from spark_omnigraph.redaction import one_line
+from spark_omnigraph.storage.whole_file import whole_path
 
 SHOWN_ROWS = 1000
 """Rows of a table for people; the other formats have all."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import heapq
 import json
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO
 
 import numpy as np
 
@@ -24,8 +21,8 @@ from spark_omnigraph.records.decode import Rejected
 from spark_omnigraph.staging.located import TEXTS, LocatedRows
 from spark_omnigraph.staging.receipt import RangeReceipt
 from spark_omnigraph.storage.lines import InputFile, InputRange
-from spark_omnigraph.storage.object_file import put_file
 from spark_omnigraph.storage.uri import has_scheme, is_inside, locate, plain
+from spark_omnigraph.storage.whole_file import whole_path
 
 SAMPLE = 20
 """Bad rows kept in the error and the summary; the report has all."""
@@ -275,37 +272,9 @@ def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] 
     sample: list[BadRow] = []
     if path is None:
         return list(islice(rows, SAMPLE))
-    path = plain(path)
-    try:
-        if path.startswith("s3://"):
-            with TemporaryFile() as out:
-                _write_lines(rows, out, sample)
-                out.seek(0)
-                put_file(path, out, options or {})
-        else:
-            _write_file(rows, Path(path).absolute(), sample)
-    except OSError as error:
-        raise StorageError(f"storage: the bad-row report {path} cannot be written: {error}") from error
+    with whole_path(plain(path), options) as part, open(part, "wb") as out:
+        for row in rows:
+            if len(sample) < SAMPLE:
+                sample.append(row)
+            out.write(json.dumps(row.to_dict(), ensure_ascii=False).encode() + b"\n")
     return sample
-
-
-def _write_file(rows: Iterable[BadRow], target: Path, sample: list[BadRow]) -> None:
-    if target.exists() and not target.is_file():  # a device or a pipe, which nothing may take the place of
-        with target.open("wb") as out:
-            _write_lines(rows, out, sample)
-        return
-    part = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as out:
-            _write_lines(rows, out, sample)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _write_lines(rows: Iterable[BadRow], out: IO[bytes], sample: list[BadRow]) -> None:
-    for row in rows:
-        if len(sample) < SAMPLE:
-            sample.append(row)
-        out.write(json.dumps(row.to_dict(), ensure_ascii=False).encode() + b"\n")
