@@ -82,6 +82,15 @@ def moment_text(at: datetime) -> str:
     return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
+def second_text(seconds: float) -> str:
+    """So many seconds since the epoch, for a message.
+
+    >>> second_text(1_704_449_472.5)
+    '2024-01-05 10:11:12 UTC'
+    """
+    return f"{datetime.fromtimestamp(max(seconds, 0.0), timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _days(match: re.Match[str]) -> int | None:
     """Days since the epoch of the matched year, month and day; None when no calendar has it."""
     year, month, day = int(match["year"]), int(match["month"]), int(match["day"])

@@ -15,11 +15,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
 
 import msgspec
 
-from spark_omnigraph.commit.lease import read_lease
+from spark_omnigraph.catalog.dates import second_text
+from spark_omnigraph.commit.lease import SKEW, read_lease
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MAKING, RECOVERY
@@ -27,8 +27,6 @@ from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
 """Seconds for which a claim is its owner's alone; the claimed steps take milliseconds."""
-SKEW = 60.0
-"""Seconds by which two machines' clocks may differ."""
 WAIT = 30.0
 RECOVERING, SETTLING = "recover~", "settle~"
 """Beginnings of the claims under which tables are fenced."""
@@ -170,8 +168,7 @@ def _expiry(content: bytes) -> float:
 def _until(content: bytes | None) -> str:
     if content is None:
         return "try again"
-    end = datetime.fromtimestamp(_end(content), timezone.utc)
-    return f"it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
+    return f"it counts as dead from {second_text(_end(content))} on; try again later"
 
 
 def _release(store: GraphStore, path: str, content: bytes) -> None:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
 
+from spark_omnigraph.catalog.dates import second_text
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import STAGE, Lease, lease_path
 from spark_omnigraph.commit.owners import Owners, find_owners, remove_orphans
@@ -65,8 +65,8 @@ def refuse_owners(store: GraphStore, apart_from: str = "") -> None:
         )
     if owners.since is not None:
         raise WriterBusyError(
-            f"somebody is at work on '{store.root}' since {_time(owners.since)}, and a forced init would destroy it: "
-            f"{_way_out(store, owners)}"
+            f"somebody is at work on '{store.root}' since {second_text(owners.since)}, and a forced init would destroy "
+            f"it: {_way_out(store, owners)}"
         )
 
 
@@ -92,7 +92,3 @@ def _way_out(store: GraphStore, owners: Owners) -> str:
         f"wait until it is through. A stage that was begun by a program which is gone for certain may be removed by "
         f"hand: {store.root}/{RECOVERY}/{stages[0]}"
     )
-
-
-def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(max(seconds, 0.0), timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
+from spark_omnigraph.catalog.dates import second_text
 from spark_omnigraph.commit.claim import claimed_since
 from spark_omnigraph.commit.lease import SKEW, TERM, LeaseFacts, lease_facts, lease_path, read_lease
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
@@ -80,8 +81,8 @@ def lease_end(store: GraphStore, sidecar: Sidecar) -> float:
 
 def until(store: GraphStore, sidecar: Sidecar) -> str:
     """Until when to wait for a writer that is alive, in words for a message."""
-    end = datetime.fromtimestamp(lease_end(store, sidecar), timezone.utc)
-    return f"unless it says that it is alive, it counts as dead from {end:%Y-%m-%d %H:%M:%S} UTC on; try again later"
+    end = second_text(lease_end(store, sidecar))
+    return f"unless it says that it is alive, it counts as dead from {end} on; try again later"
 
 
 def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from spark_omnigraph.bad_rows import MISTAKES, BadRow, BadRowSummary, Mistake
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, IoError
 from spark_omnigraph.graph.check import Finding
 from spark_omnigraph.graph.second_pass import Located, SecondPass
 from spark_omnigraph.graph.staged_table import Rows, StagedTable
@@ -149,7 +149,7 @@ class FoundRows:
             sought.setdefault(index, {}).setdefault(table_key, []).append(ordinals[ranges == index])
 
     def of_range(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
-        """Those of one range by line, each once. StorageError when the input changed since it was staged."""
+        """Those of one range by line, each once. IoError when the input changed since it was staged."""
         for _, mistakes in groupby(self._mistakes(index, file, numbers), lambda row: row.line):
             first, *others = mistakes
             further = tuple(Mistake(row.field, row.rule, row.message) for row in others[: MISTAKES - 1])
@@ -235,7 +235,7 @@ def _places(located: LocatedRows, part: _Part, findings: Sequence[Finding]) -> R
     there[there] = located.ordinals[places[there]] == part.ordinals[there]
     if not there.all():
         record, key = int(part.ordinals[~there][0]), findings[part.finding].table_key
-        raise StorageError(f"storage: the input changed while it was loaded (record {record} of '{key}' is gone)")
+        raise IoError(f"storage: the input changed while it was loaded (record {record} of '{key}' is gone)")
     return places
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.exceptions import NotFoundError as ObjectNotFoundError
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
+from spark_omnigraph.errors import BadRequestError, IoError, NotFoundError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.globs import expand, fixed_folder, has_magic, is_hidden, is_unfinished, matches
 from spark_omnigraph.storage.lines import InputFile, file_stamp
@@ -172,7 +172,7 @@ class _Listing:
         if not stat.S_ISREG(facts.st_mode):
             raise _no_file(path)
         if not os.access(path, os.R_OK):
-            raise StorageError(f"storage: cannot read input '{path}': Permission denied")
+            raise IoError(f"storage: cannot read input '{path}': Permission denied")
         if self.is_new(os.path.realpath(path)):
             self.files.append(InputFile(path, facts.st_size, file_stamp(facts)))
 
@@ -199,7 +199,7 @@ def _add_local(listing: _Listing, text: str) -> None:
             if os.path.isdir(path) or listing.is_finished(path, text):
                 listing.folder(path)
     except OSError as error:
-        raise StorageError(f"storage: cannot read input '{error.filename or text}': {error.strerror}") from error
+        raise IoError(f"storage: cannot read input '{error.filename or text}': {error.strerror}") from error
     if not found:
         raise NotFoundError(f"input '{text}' not found: no file, folder or glob match")
 

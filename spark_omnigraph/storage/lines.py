@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.errors import BadRequestError, IoError
 from spark_omnigraph.records.decode import LineChunk
 from spark_omnigraph.records.lines import TextLines
 from spark_omnigraph.storage.faults import reading
@@ -91,7 +91,7 @@ def _line_start(content: bytes, at: int) -> int:
 def read_chunks(range_: InputRange, options: dict[str, str], block: int = BLOCK) -> Iterator[LineChunk]:
     """Lines that start in a range, in order. Offsets are those of the decompressed file.
 
-    Raises StorageError when the file changed since it was listed, or cannot be read.
+    Raises IoError when the file changed since it was listed, or cannot be read.
     """
     file = range_.file
     if range_.text is not None:
@@ -197,7 +197,7 @@ def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
     if file.name.startswith("s3://"):
         return cast(BinaryIO, open_object(file.name, file.stamp, options, buffered=file.is_compressed))
     if file_stamp(os.stat(file.name)) != file.stamp:
-        raise StorageError(f"storage: input {file.name} changed while it was loaded; run the load again")
+        raise IoError(f"storage: input {file.name} changed while it was loaded; run the load again")
     return cast(BinaryIO, open(file.name, "rb", buffering=0))
 
 

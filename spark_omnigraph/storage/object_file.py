@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 import obstore
 from obstore.exceptions import BaseError
 
-from spark_omnigraph.errors import StorageError
+from spark_omnigraph.errors import IoError
 from spark_omnigraph.storage.objects import open_object_store
 from spark_omnigraph.storage.uri import locate
 
@@ -56,13 +56,13 @@ class ObjectFile(io.RawIOBase):
 def open_object(uri: str, stamp: str, options: Mapping[str, str], *, buffered: bool) -> IO[bytes]:
     """The object as a stream; `buffered` for whoever reads in small pieces.
 
-    Raises StorageError when it is another object than the one whose entity tag was `stamp`.
+    Raises IoError when it is another object than the one whose entity tag was `stamp`.
     """
     bucket, key = split_s3(uri)
     store = open_object_store(locate(bucket, options))
     meta = obstore.head(store, key)
     if str(meta["e_tag"]) != stamp:
-        raise StorageError(f"storage: input {uri} changed while it was loaded; run the load again")
+        raise IoError(f"storage: input {uri} changed while it was loaded; run the load again")
     raw = ObjectFile(store, key, int(meta["size"]))
     return io.BufferedReader(raw, _GZIP_BUFFER) if buffered else raw  # type: ignore[return-value]  # RawIOBase is one
 
@@ -74,7 +74,7 @@ def put_file(uri: str, content: IO[bytes], options: Mapping[str, str]) -> None:
         obstore.put(open_object_store(locate(bucket, options)), key, content)
     except (BaseError, OSError, ValueError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise StorageError(f"storage: cannot write {uri}: {lines[0]}") from error
+        raise IoError(f"storage: cannot write {uri}: {lines[0]}") from error
 
 
 def split_s3(uri: str) -> tuple[str, str]:
