@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta, timezone
 
+from spark_omnigraph.catalog.dates import MS_PER_DAY, moment, moment_text
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
@@ -47,7 +47,6 @@ from spark_omnigraph.lang.gq.typed import NOW
 
 _ITEMS = 4
 _CHARACTERS = 80
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _ARROWS = {Direction.OUT: ("-", "->"), Direction.IN: ("<-", "-"), Direction.BOTH: ("-", "-")}
 _WORDS = {Comparator.HAS_ITEM: "contains", Comparator.HAS_TEXT: "contains"}
 
@@ -188,8 +187,8 @@ def _value(value: Value, of: PropType) -> str:
 
 def _instant(value: int, scalar: Scalar) -> str:
     try:
-        at = _EPOCH + (timedelta(days=value) if scalar is Scalar.DATE else timedelta(milliseconds=value))
+        at = moment(value * 1000 * (MS_PER_DAY if scalar is Scalar.DATE else 1))
     except OverflowError:
         return f"{str(scalar).lower()}({value})"
-    text = f"{at:%Y-%m-%d}" if scalar is Scalar.DATE else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    text = at.date().isoformat() if scalar is Scalar.DATE else moment_text(at)
     return f'{str(scalar).lower()}("{text}")'
