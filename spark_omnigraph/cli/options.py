@@ -11,7 +11,7 @@ from enum import Enum
 
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields, bad_row_limit
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields, bad_row_limit, schemes_of
 
 ENV_PREFIX = "OMNIGRAPH_"
 
@@ -176,7 +176,7 @@ UNKNOWN_FIELDS = Option(
 SCHEMES_OF_BLOBS = Option(
     "blob_schemes",
     "schemes of the URIs that a blob may refer to; a reference is stored, not fetched",
-    values.blob_schemes,
+    schemes_of,
     "SCHEME,…",
     default=",".join(REMOTE_SCHEMES),
 )

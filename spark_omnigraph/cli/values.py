@@ -11,7 +11,6 @@ from pathlib import Path
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.times import time_micros
-from spark_omnigraph.records.mode import BLOB_SCHEMES
 from spark_omnigraph.redaction import SECRET_NAME, has_credentials
 from spark_omnigraph.storage.uri import has_scheme, locate, plain
 
@@ -194,15 +193,6 @@ def switch(value: str) -> bool:
     if value.lower() not in known:
         raise ValueError(f"'{shortened(value)}' is neither true nor false")
     return known[value.lower()]
-
-
-def blob_schemes(value: str) -> tuple[str, ...]:
-    """Schemes of URIs, separated by commas."""
-    found = tuple(part.strip().lower() for part in value.split(",") if part.strip())
-    unknown = next((each for each in found if each not in BLOB_SCHEMES), None)
-    if unknown is not None:
-        raise ValueError(f"'{unknown}' is none of {', '.join(BLOB_SCHEMES)}")
-    return found
 
 
 def storage_option(value: str) -> tuple[str, str]:

@@ -68,3 +68,16 @@ def bad_row_limit(text: str) -> int | float:
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"'{text[:40]}' is neither a number of rows nor a share such as 5% or 0.05")
     return share
+
+
+def schemes_of(text: str) -> tuple[str, ...]:
+    """Schemes of URIs that blobs may refer to, from a text with commas. ValueError for one that storage does not know.
+
+    >>> schemes_of("s3, file")
+    ('s3', 'file')
+    """
+    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    unknown = next((each for each in found if each not in BLOB_SCHEMES), None)
+    if unknown is not None:
+        raise ValueError(f"'{unknown[:40]}' is none of {', '.join(BLOB_SCHEMES)}")
+    return found

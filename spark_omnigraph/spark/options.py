@@ -220,7 +220,7 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
 def _json_object(name: str, text: str) -> Mapping[str, object]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(f"option '{name}' is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise BadRequestError(f'option \'{name}\' must be a JSON object, such as {{"name": "Ada"}}')

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyspark import TaskContext
 
@@ -12,7 +13,7 @@ from spark_omnigraph.graph.frame_load import frame_request
 from spark_omnigraph.graph.load import LoadRequest
 from spark_omnigraph.graph.load_options import LoadOptions
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit, schemes_of
 from spark_omnigraph.spark.options import (
     INSTEAD,
     READ_OPTIONS,
@@ -53,6 +54,7 @@ _OF_READS = (
 _INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,10 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
     if "node" in text and "edge" in text:
         raise BadRequestError("options 'node' and 'edge' contradict each other; give one of them")
     options = LoadOptions(
-        max_bad_rows=_bad_rows(text.get("maxBadRows", "0")),
+        max_bad_rows=_parsed("maxBadRows", text.get("maxBadRows", "0"), bad_row_limit),
         bad_rows=text.get("badRowsPath"),
         on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
-        blob_schemes=_schemes(text.get("blobSchemes")),
+        blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
         build_indexes=_one_of("index", text.get("index", "true"), _Flag) == _Flag.TRUE,
     )
     app_id = text.get("txnAppId")
@@ -143,12 +145,8 @@ def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate] | 
     return word
 
 
-def _schemes(text: str | None) -> tuple[str, ...]:
-    return REMOTE_SCHEMES if text is None else tuple(s.strip().lower() for s in text.split(",") if s.strip())
-
-
-def _bad_rows(text: str) -> int | float:
+def _parsed(name: str, text: str, parse: Callable[[str], _T]) -> _T:
     try:
-        return bad_row_limit(text)
+        return parse(text)
     except ValueError as error:
-        raise BadRequestError(f"option 'maxBadRows': {error}") from None
+        raise BadRequestError(f"option '{name}': {error}") from None

@@ -47,6 +47,7 @@ def test_a_write_may_have_a_name_and_a_number() -> None:
         ({"txnAppId": "nightly", "txnVersion": "-1"}, "option 'txnVersion' is '-1'"),
         ({"maxBadRows": "few"}, "option 'maxBadRows': 'few' is neither a number of rows nor a share"),
         ({"loadMode": "delete", "index": "false"}, "option 'index' does not go with loadMode 'delete'"),
+        ({"blobSchemes": "s3, ftp"}, "option 'blobSchemes': 'ftp' is none of abfss, az"),
     ],
 )
 def test_values_that_mean_nothing_are_refused(given: dict[str, str], message: str) -> None:
