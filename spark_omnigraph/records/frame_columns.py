@@ -124,8 +124,11 @@ def _from_decimals(column: pa.Array, scalar: Scalar, target: pa.DataType) -> Con
         return column.cast(target), None
     except pa.ArrowInvalid:
         low, high = INTEGER_RANGES[scalar]
-        good = [v is not None and low <= v <= high and v == v.to_integral_value() for v in column.to_pylist()]
-        return _split(column, pa.array(good), target)
+        values = column.to_pylist()
+        good = [v is not None and low <= v <= high and v == v.to_integral_value() for v in values]
+        # One by one: Arrow's cast refuses numbers near the end of U64 that have many decimal places.
+        kept = [int(v) if fits else None for v, fits in zip(values, good, strict=True)]
+        return pa.array(kept, target), ~np.array(good, dtype=bool) & np.asarray(column.is_valid())
 
 
 def _common_range(scalar: Scalar, kind: pa.DataType) -> tuple[int, int]:

@@ -15,6 +15,8 @@ from spark_omnigraph.catalog.types import EdgeType, EntityType
 from spark_omnigraph.records.json_text import json_text
 
 _ENDS = {"src": "from", "dst": "to"}
+_PER_MILLISECOND = {"ms": 1, "us": 1000, "ns": 1_000_000}
+_MOST_SECONDS = (2**63 - 1) // 1000
 
 
 def record_text(entity: EntityType, rows: pa.Table | pa.RecordBatch, limit: int | None = RAW_LIMIT) -> list[str]:
@@ -40,8 +42,10 @@ def plain_values(column: pa.Array | pa.ChunkedArray) -> list[object]:
         column = column.combine_chunks()
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        items = plain_values(column.values)
-        bounds = column.offsets.to_pylist()
+        # A part of a longer array has the items of all; only its own are looked at.
+        offsets = np.asarray(column.offsets)
+        items = plain_values(column.values.slice(offsets[0], offsets[-1] - offsets[0]))
+        bounds = (offsets - offsets[0]).tolist()
         valid = column.is_valid().to_pylist()
         return [items[a:b] if ok else None for a, b, ok in zip(bounds[:-1], bounds[1:], valid, strict=True)]
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -60,9 +64,16 @@ def _integers(column: pa.Array) -> list[int | None]:
 
 
 def milliseconds(column: pa.Array) -> pa.Array:
-    """A timestamp column as whole milliseconds (date64), fractions cut off towards the past as in texts."""
-    micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.int64()).fill_null(0)
-    return pa.array(np.asarray(micros) // 1000, mask=np.asarray(column.is_null())).view(pa.date64())
+    """A timestamp column as whole milliseconds (date64), fractions cut off towards the past as in texts.
+
+    Seconds that are too many for that become the largest or smallest number of milliseconds, which no year has.
+    """
+    counts = np.asarray(column.view(pa.int64()).fill_null(0))
+    if column.type.unit == "s":
+        millis = np.clip(counts, -_MOST_SECONDS, _MOST_SECONDS) * 1000
+    else:
+        millis = counts // _PER_MILLISECOND[column.type.unit]
+    return pa.array(millis, mask=np.asarray(column.is_null())).view(pa.date64())
 
 
 def _moment(value: int, in_days: bool) -> object:

@@ -15,6 +15,7 @@ from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.decode import DecodedChunk
 from spark_omnigraph.records.frame import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import DecodeOptions
+from spark_omnigraph.records.record_text import plain_values
 
 CATALOG = compile_schema("""
 node Thing {
@@ -53,6 +54,7 @@ def column(chunk: DecodedChunk, name: str) -> list[object]:
     return values
 
 
+TIMES = pa.list_(pa.timestamp("ms"))
 MICROS = [0, 1_999, -1, -1_001]
 
 
@@ -68,6 +70,37 @@ def test_times_are_whole_milliseconds_cut_towards_the_past(zone: str | None) -> 
     items = chunk.tables[0].table.column("times").combine_chunks()
     assert items.values.view(pa.int64()).to_pylist() == [0, 1, -1, -2]
     assert items.type == pa.list_(pa.field("item", pa.date64()))
+
+
+@pytest.mark.parametrize(("unit", "per"), [("s", 0), ("ms", 1), ("us", 1000), ("ns", 1_000_000)])
+def test_times_of_every_unit_are_kept_or_refused(unit: str, per: int) -> None:
+    kind = pa.timestamp(unit)
+    far = [2**62, -(2**62)] if unit in ("s", "ms") else []
+    given = [*far, 0, -1, 86_399, None]
+    chunk = things(ts=pa.array(given, pa.int64()).view(kind), times=pa.array([[g] for g in given]).cast(pa.list_(kind)))
+    assert [(r.line, r.rule) for r in chunk.rejected] == [(100 + i, Rule.OUT_OF_RANGE) for i in range(len(far))]
+    stored = chunk.tables[0].table.column("ts").combine_chunks().view(pa.int64()).to_pylist()
+    assert stored == [*(v // per if per else v * 1000 for v in (0, -1, 86_399)), None]
+    assert [item.as_py() for item in chunk.tables[0].table.column("times")][-1] == [None]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(38, 18), pa.decimal256(76, 40)], ids=str)
+def test_decimals_with_many_places_reach_the_end_of_u64(kind: pa.DataType) -> None:
+    values = [Decimal(2**64 - 1), Decimal(2**64), Decimal("0.5"), Decimal(-1), None, Decimal(7)]
+    chunk = things(u64=pa.array(values, kind))
+    assert [r.line for r in chunk.rejected] == [101, 102, 103]
+    assert column(chunk, "u64") == [2**64 - 1, None, 7]
+
+
+def test_the_text_of_a_row_takes_no_look_at_the_lists_of_others() -> None:
+    rows = pa.record_batch({"name": ["a", "b", "c"], "times": pa.array([[1], None, [2, 3]]).cast(TIMES)})
+    broken = pa.array([b"x", b"\xff", b"y"]).view(pa.string())
+    lists = pa.ListArray.from_arrays([0, 1, 2, 3], broken)
+    assert plain_values(lists.slice(2)) == [["y"]]
+    assert plain_values(rows.column("times").slice(1)) == [
+        None,
+        ["1970-01-01T00:00:00.002Z", "1970-01-01T00:00:00.003Z"],
+    ]
 
 
 @pytest.mark.parametrize(
