@@ -27,3 +27,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
     by_folded = {each.lower(): each for each in known}
     near = get_close_matches(word.lower(), by_folded, n=1)
     return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that has bytes in UTF-8, which one with half of a surrogate pair has not."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

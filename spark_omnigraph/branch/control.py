@@ -23,6 +23,8 @@ def parse_branch(name: str | None) -> str | None:
     """Checked branch name; None for main. BadRequestError says what a name may look like."""
     if name is None:
         return None
+    if not isinstance(name, str):
+        raise BadRequestError(f"a branch is named by a text, not {name!r}")
     text = name.strip()
     if not text:
         raise BadRequestError("branch name cannot be empty")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.commits import TableChange
 from spark_omnigraph.storage.handles import Dataset, PreparedTransaction
+from spark_omnigraph.words import is_text
 
 
 class WriterKind:
@@ -28,6 +30,11 @@ class Identity:
     commit_id: str | None
     actor: str | None
     writer_kind: str
+
+    def __post_init__(self) -> None:
+        """BadRequestError for an actor that could not be read back from what is recorded."""
+        if self.actor is not None and not is_text(self.actor):
+            raise BadRequestError(f"an actor is a text in UTF-8, not {self.actor!r}")
 
 
 @dataclass(frozen=True, slots=True)

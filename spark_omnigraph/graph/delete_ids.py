@@ -86,6 +86,8 @@ def id_array(table: str, ids: Iterable[str]) -> pa.Array:
         raise BadRequestError(f"ids of '{table}' to delete must be a list: write ['{ids}'] for one id")
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return ids
+    if not isinstance(ids, Iterable):
+        raise BadRequestError(f"ids of '{table}' to delete must be a list of texts, not {ids!r}")
     try:
         return pa.array(ids, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:

@@ -15,7 +15,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.rows import rows_in_id_order
-from spark_omnigraph.words import nearest
+from spark_omnigraph.words import is_text, nearest
 
 Row = dict[str, object]
 
@@ -41,9 +41,14 @@ def export_records(
 
 
 def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str, entity_id: str) -> Row | None:
-    """One row by id, with the values that export writes; None when table or row do not exist."""
-    entity, entry = catalog.table(table_key), snapshot.entries.get(table_key)
-    if entity is None or entry is None or not _is_text(entity_id):
+    """One row by id, with the values that export writes; None when there is no such row.
+
+    NotFoundError for a type that the schema lacks, BadRequestError for an id that is no text.
+    """
+    entity, entry = catalog.require(table_key), snapshot.entries.get(table_key)
+    if not isinstance(entity_id, str):
+        raise BadRequestError(f"the id of a '{table_key}' is a text, not {entity_id!r}")
+    if entry is None or not is_text(entity_id):
         return None
     for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), is_text_of("id", [entity_id])):
         for row in _rows(entity, batch):
@@ -51,17 +56,11 @@ def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_k
     return None
 
 
-def _is_text(entity_id: str) -> bool:
-    """Whether an id can be stored: half of a surrogate pair has no bytes in UTF-8."""
-    try:
-        entity_id.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> list[EntityType]:
     names = {entity.name for entity in catalog.tables()}
+    for kind, given in (("types", types), ("tables", tables)):
+        if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+            raise BadRequestError(f"{kind} to export are a list of names such as ['…'], not {given!r}")
     for name in types:
         if name not in names:
             raise NotFoundError(f"unknown export type '{name}'{nearest(name, names)}")

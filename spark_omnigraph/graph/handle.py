@@ -26,7 +26,16 @@ from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete
 from spark_omnigraph.graph.describe import describe_graph
 from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.export import export_records, read_entity
-from spark_omnigraph.graph.history import ReadTarget, State, Where, get_commit, list_commits, resolve, target_of
+from spark_omnigraph.graph.history import (
+    ReadTarget,
+    State,
+    Where,
+    check_where,
+    get_commit,
+    list_commits,
+    resolve,
+    target_of,
+)
 from spark_omnigraph.graph.index import ATTEMPTS, BuiltIndexes, IndexStatus, ensure_indices, index_after, index_status
 from spark_omnigraph.graph.load import LoadRequest, load
 from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
@@ -400,6 +409,7 @@ class Graph:
 
     def _state(self, where: Where) -> Snapshot:
         """A state of the graph, on this handle's branch unless another is named."""
+        check_where(where)
         branch = where.get("branch")
         line = self.branch if branch is None else branch
         return resolve(self.store, ReadTarget(line, where.get("version"), where.get("snapshot"), where.get("as_of")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypedDict
@@ -15,6 +16,7 @@ from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.commit_log import find_commit, read_commits
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.words import is_text, nearest
 
 _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
@@ -35,6 +37,14 @@ State = Where | str | int | datetime
 """One state of a graph; see `target_of` for what a single value names."""
 
 
+_WHERE = tuple(Where.__annotations__)
+_STATE_FORMS = {
+    "version": "a number, as `commits` shows it",
+    "snapshot": "the id of a commit",
+    "as_of": "a datetime or a text in ISO 8601",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
     """What to read: the newest state of a branch, or one of a manifest version, a commit id, or a time.
@@ -48,9 +58,22 @@ class ReadTarget:
     as_of: datetime | str | None = None
 
     def __post_init__(self) -> None:
+        kinds: dict[str, type | tuple[type, ...]] = {"version": int, "snapshot": str, "as_of": (datetime, str)}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+                raise BadRequestError(f"{name} is {_STATE_FORMS[name]}, not {value!r}")
         given = [n for n in ("version", "snapshot", "as_of") if getattr(self, n) is not None]
         if len(given) > 1:
             raise BadRequestError(f"give one of version, snapshot and as_of, not {' and '.join(given)}")
+
+
+def check_where(names: Iterable[str]) -> None:
+    """BadRequestError for a name that names no state, which would be passed over."""
+    for name in names:
+        if name not in _WHERE:
+            hint = nearest(name, _WHERE)
+            raise BadRequestError(f"'{name}' names no state; there are {', '.join(_WHERE)}{hint}")
 
 
 def target_of(state: str | int | datetime) -> ReadTarget:
@@ -91,6 +114,8 @@ def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
 
 def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
     """A commit by id, looked for on this branch first, then on every other."""
+    if not is_text(commit_id):
+        raise BadRequestError(f"the id of a commit is a text, not {commit_id!r}")
     store.manifest(branch)
     others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
     for name in (branch, *others):

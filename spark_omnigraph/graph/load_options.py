@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
@@ -40,14 +40,16 @@ class LoadOptions:
 
     def __post_init__(self) -> None:
         if self.bad_rows is not None:
-            object.__setattr__(self, "bad_rows", os.fspath(self.bad_rows))  # a Path too, whatever its type says
+            object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
         object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
-        object.__setattr__(self, "blob_schemes", tuple(self.blob_schemes))
+        object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
         if unknown is not None:
             raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
         limit = self.max_bad_rows
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise BadRequestError(f"max_bad_rows is a number, a count or a fraction such as 0.05, not {limit!r}")
         if not limit >= 0 or (isinstance(limit, float) and limit > 1):
             raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")
 
@@ -65,6 +67,21 @@ class LoadOptions:
         limit = self.max_bad_rows
         # As written, not as stored: 0.29 of 100 records are 29, which no float says.
         return bad <= (Fraction(str(limit)) * records if isinstance(limit, float) else limit)
+
+
+def _path(value: object) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise BadRequestError(f"bad_rows is the path of a file, not {value!r}")
+    text = os.fspath(value)
+    if "\0" in text:
+        raise BadRequestError(f"bad_rows {text!r} has a zero byte, which no path has")
+    return text
+
+
+def _names(value: object) -> tuple[object, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise BadRequestError(f"blob_schemes is a list such as ['s3', 'gs'], not {value!r}")
+    return tuple(value)
 
 
 def _member(kind: type[OnDuplicate] | type[UnknownFields], value: object, name: str) -> object:

@@ -96,7 +96,7 @@ def _line(place: int, item: object) -> bytes:
 
 def _looks_like_path(item: object) -> bool:
     if isinstance(item, str):
-        text = item.strip()
+        text = item.strip().removeprefix("\ufeff")
         return bool(text) and "\n" not in item and not text.startswith(("{", "//", "["))
     return isinstance(item, os.PathLike)
 
@@ -188,8 +188,7 @@ def _add_local(listing: _Listing, text: str) -> None:
         text = "/dbfs/" + text.removeprefix("dbfs:/").lstrip("/")
     elif has_scheme(text):
         raise BadRequestError(f"input '{text}' has an unsupported scheme: input is read {PLACES}, or from a mount")
-    if "\0" in text:
-        raise BadRequestError(f"input {shortened(text)} has a zero byte, which no path has")
+    _check_path(text)
     try:
         if _exists(text):
             listing.folder(text)
@@ -202,6 +201,15 @@ def _add_local(listing: _Listing, text: str) -> None:
         raise IoError(f"storage: cannot read input '{error.filename or text}': {error.strerror}") from error
     if not found:
         raise NotFoundError(f"input '{text}' not found: no file, folder or glob match")
+
+
+def _check_path(text: str) -> None:
+    if "\0" in text:
+        raise BadRequestError(f"input {shortened(text)} has a zero byte, which no path has")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise BadRequestError(f"input {shortened(text)} holds half of a surrogate pair, which no path has") from None
 
 
 def _exists(path: str) -> bool:

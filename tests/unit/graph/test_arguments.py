@@ -1,0 +1,82 @@
+"""Arguments of another kind than a call takes: each is refused with words of its own, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load_options import LoadOptions
+
+LINE = '{"type":"P","data":{"k":"a"}}'
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    made = Graph.init(tmp_path_factory.mktemp("arguments") / "g", "node P { k: String @key }\nedge E: P -> P")
+    made.load([LINE])
+    return made
+
+
+WRONG: list[tuple[Callable[[Any], object], str]] = [
+    (lambda g: g.load([LINE], "merge", actor=5), "an actor is a text in UTF-8, not 5"),
+    (lambda g: g.load([LINE], "merge", actor="\ud800"), r"an actor is a text in UTF-8, not '\ud800'"),
+    (lambda g: g.load([LINE], "merge", branch=5), "a branch is named by a text, not 5"),
+    (lambda g: g.load("/x/\ud800"), "half of a surrogate pair"),
+    (lambda g: LoadOptions(max_bad_rows="5%"), "max_bad_rows is a number"),  # type: ignore[arg-type]
+    (lambda g: LoadOptions(max_bad_rows=True), "max_bad_rows is a number"),
+    (lambda g: LoadOptions(bad_rows="\0"), "zero byte"),
+    (lambda g: LoadOptions(bad_rows=5), "bad_rows is the path of a file, not 5"),  # type: ignore[arg-type]
+    (lambda g: LoadOptions(blob_schemes="file"), "blob_schemes is a list"),  # type: ignore[arg-type]
+    (lambda g: g.delete("node:P", 5), "must be a list of texts, not 5"),
+    (lambda g: g.delete(None, ["a"]), "a table is named by a text"),
+    (lambda g: g.count(5), "a table is named by a text"),
+    (
+        lambda g: g.count("node:P", brnach="draft"),
+        "'brnach' names no state; there are branch, version, snapshot, as_of",
+    ),
+    (lambda g: g.diff({"zz": 1}), "'zz' names no state"),
+    (lambda g: g.entity("node:P", 5), "the id of a 'node:P' is a text, not 5"),
+    (lambda g: g.at(version="1"), "version is a number, as `commits` shows it, not '1'"),
+    (lambda g: g.at(version=True), "version is a number"),
+    (lambda g: g.at(version=1.5), "version is a number"),
+    (lambda g: g.at(snapshot=5), "snapshot is the id of a commit, not 5"),
+    (lambda g: g.at(as_of=date(2024, 1, 1)), "as_of is a datetime or a text"),
+    (lambda g: g.at(snapshot="\ud800"), "the id of a commit is a text"),
+    (lambda g: g.commit(None), "the id of a commit is a text, not None"),
+    (lambda g: list(g.export(tables="node:P")), "tables to export are a list of names"),
+    (lambda g: list(g.export(types=[5])), "types to export are a list of names"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_an_argument_of_another_kind_is_refused(graph: Graph, call: Callable[[Any], object], words: str) -> None:
+    before = graph.snapshot().version
+    with pytest.raises(BadRequestError) as refused:
+        call(graph)
+    assert words in str(refused.value)
+    assert graph.snapshot().version == before
+
+
+@pytest.mark.parametrize("table", ["P", "node:Q", "edge:P", ""])
+def test_an_entity_of_no_type_is_no_missing_row(graph: Graph, table: str) -> None:
+    with pytest.raises(NotFoundError, match="is not in the schema"):
+        graph.entity(table, "a")
+    assert graph.entity("node:P", "b") is None
+
+
+def test_one_line_after_a_byte_order_mark_is_no_path(graph: Graph) -> None:
+    report = graph.load(["\ufeff" + LINE.replace('"a"', '"after a mark"')])
+    assert report.nodes_loaded == {"P": 1}
+    assert graph.entity("node:P", "after a mark") is not None
+
+
+def test_a_refused_actor_leaves_nothing_behind(graph: Graph) -> None:
+    with pytest.raises(OmnigraphError):
+        graph.load([LINE], "merge", actor="\ud800")
+    assert list((Path(graph.uri) / "__recovery").glob("*")) == []
