@@ -83,9 +83,14 @@ class EnvelopeReader:
         return None if text is None else (entity, text)
 
     def strip(self, text: bytes, is_edge: bool) -> bytes | None:
-        """A text without members that are null; None when only the exact reader can say what it is."""
+        """A text without members that are null; None when only the exact reader can say what it is.
+
+        The member that named the type was cut off before: another of its name, though null, is one too many.
+        """
         envelope = self._open(text)
         if envelope is None or _given(envelope.type) or _given(envelope.edge):
+            return None
+        if envelope.edge if is_edge else envelope.type:
             return None
         return _text(envelope, is_edge)
 

@@ -132,3 +132,19 @@ def test_numbers_of_a_frame_that_are_not_finite_name_their_column() -> None:
     ]
     assert decoded.rejected[0].message == "property 'f': value NaN is not finite, which no record can carry"
     assert json.loads(decoded.rejected[0].raw or "{}")["type"] == "Reed"
+
+
+@paths
+@pytest.mark.parametrize("unknown_fields", UnknownFields)
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ('{"type":"Reed","type":null,"data":{"tag":"x"}}', "type"),
+        ('{"edge":"Tied","edge":null,"from":"a","to":"b"}', "edge"),
+    ],
+)
+def test_a_second_type_is_one_too_many_though_it_is_null(
+    line: str, field: str, unknown_fields: UnknownFields, bulk_minimum: int
+) -> None:
+    decoded = decode([line] * 3, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    assert [(r.field, r.rule) for r in decoded.rejected] == [(field, Rule.INVALID_JSON)] * 3
