@@ -147,4 +147,7 @@ def test_a_second_type_is_one_too_many_though_it_is_null(
     line: str, field: str, unknown_fields: UnknownFields, bulk_minimum: int
 ) -> None:
     decoded = decode([line] * 3, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
-    assert [(r.field, r.rule) for r in decoded.rejected] == [(field, Rule.INVALID_JSON)] * 3
+    twice = f"invalid JSON: member '{field}' is repeated"
+    assert [[m.message for m in r.mistakes] for r in decoded.rejected] == [
+        ["expected 'type' or 'edge' field", twice]
+    ] * 3

@@ -157,32 +157,31 @@ def _once(members: list[Member], known: set[str], ignore: bool) -> bool:
 def _expected(record: Record, ignore: bool) -> dict[str, object] | None:
     """The row that a record must become, None when it must be refused; `id` of an edge aside unless it is given."""
     around = {name: (text, value) for name, text, value in record.around}
-    node, edge = (around.get(name, ("null", None)) for name in ("type", "edge"))
-    if (node[0] != "null" and edge[0] != "null") or (node[0] == "null" and edge[0] == "null"):
+    named = [(name, around[name]) for name in ("type", "edge") if around.get(name, ("null",))[0] != "null"]
+    if len(named) != 1:
         return None
-    named = node if node[0] != "null" else edge
-    kind = "node" if named is node else "edge"
-    table = f"{kind}:{named[1]}"
+    kind = "node" if named[0][0] == "type" else "edge"
+    table = f"{kind}:{named[0][1][1]}"
     if table not in PROPERTIES:
         return None
-    properties = PROPERTIES[table]
-    declared = {"id", *properties}
+    declared = {"id", *PROPERTIES[table]}
     if not _once(record.around, {*ENVELOPE, *declared}, ignore):
         return None
-    for name, (text, _) in around.items():
-        if text != "null" and name in ("from", "to") and kind == "node" and (not ignore or name in declared):
-            return None
-        if name not in ENVELOPE:
-            misspelt = name.lower() in ENVELOPE
-            if not ignore or misspelt or (text != "null" and name in declared):
-                return None
+    if any(_is_lost(name, text, kind, declared, ignore) for name, (text, _) in around.items()):
+        return None
     row: dict[str, object] = {"table": table}
     if kind == "edge":
-        for end, column in (("from", "src"), ("to", "dst")):
-            if not isinstance(around.get(end, ("", None))[1], str):
-                return None
-            row[column] = around[end][1]
+        row |= {"src": around.get("from", ("", None))[1], "dst": around.get("to", ("", None))[1]}
+        if not all(isinstance(row[column], str) for column in ("src", "dst")):
+            return None
     return _with_data(record, row, declared, ignore)
+
+
+def _is_lost(name: str, text: str, kind: str, declared: set[str], ignore: bool) -> bool:
+    """Whether a member beside `data` must be refused lest it be passed over."""
+    if name in ENVELOPE:
+        return text != "null" and name in ("from", "to") and kind == "node" and (not ignore or name in declared)
+    return not ignore or name.lower() in ENVELOPE or (text != "null" and name in declared)
 
 
 def _with_data(record: Record, row: dict[str, object], declared: set[str], ignore: bool) -> dict[str, object] | None:
@@ -222,7 +221,8 @@ def _taken(decoded: DecodedChunk) -> dict[int, dict[str, object]]:
             assert line not in found
             found[line] = {"table": table.table_key, **{n: v for n, v in row.items() if n != "id"}}
     refused = [r.line for r in decoded.rejected]
-    assert len(set(refused)) == len(refused) and not set(refused) & set(found)
+    assert len(set(refused)) == len(refused)
+    assert not set(refused) & set(found)
     assert all(r.message and r.mistakes for r in decoded.rejected)
     return found
 
