@@ -97,6 +97,8 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
 
     RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs.
     """
+    if not isinstance(older_than, timedelta):
+        raise BadRequestError(f"older_than is a timedelta, such as timedelta(days=7), not {older_than!r}")
     if older_than < timedelta(0):
         raise BadRequestError(f"older_than must not be negative, got {older_than}")
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)

@@ -136,10 +136,10 @@ def schema_text(schema: str | os.PathLike[str]) -> str:
     if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
         return schema
     path = Path(plain(schema))
-    if not path.is_file():
-        found = "is a folder" if path.is_dir() else "not found"
-        raise NotFoundError(f"schema file '{path}' {found}")
     try:
+        if not path.is_file():
+            found = "is a folder" if path.is_dir() else "not found"
+            raise NotFoundError(f"schema file '{path}' {found}")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise IoError(f"cannot read the schema file '{path}': {error.strerror}") from error

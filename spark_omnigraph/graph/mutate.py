@@ -32,7 +32,7 @@ from spark_omnigraph.graph.mutation_statements import Statements
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.mutation import TypedInsert, TypedMutation, TypedStatement, check_mutation
 from spark_omnigraph.lang.gq.params import bind_params
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.lang.gq.parser import check_kinds, parse_queries, pick_query
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.commits import TableChange
@@ -87,6 +87,7 @@ def prepare_mutation(
     """Everything that can be refused without looking at a row: the text, the choice of the query, its types, deletes
     beside other statements, its parameters. `now()` is the instant of this call.
     """
+    check_kinds(text, name)
     checked: TypedMutation = check_mutation(contract.catalog, pick_query(parse_queries(text), name))
     values = bind_params(checked.name, checked.params, params, datetime.now(timezone.utc))
     return MutationRequest(checked.name, bind(checked.statements, values), contract)

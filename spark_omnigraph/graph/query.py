@@ -22,7 +22,7 @@ from spark_omnigraph.lang.gq.check import check_read
 from spark_omnigraph.lang.gq.explain import explain
 from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.lang.gq.parser import check_kinds, parse_queries, pick_query
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -56,6 +56,7 @@ class PlanCache:
 
     def get(self, catalog: Catalog, text: str, name: str | None) -> Prepared:
         """The plan of one query of a text, made if it is not here."""
+        check_kinds(text, name)
         key = (catalog.ir_hash, text, name)
         with self._lock:
             if key in self._kept:

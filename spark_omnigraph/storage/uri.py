@@ -49,12 +49,14 @@ class Location:
 def plain(uri: str | os.PathLike[str]) -> str:
     """One spelling for each place: `s3://` for what Hadoop calls `s3a://` or `s3n://`, a path for `file:`.
 
-    Raises BadRequestError for a `file:` URI of another machine. Other texts stay as they are.
+    Raises BadRequestError for a `file:` URI of another machine, and for what is no text. Other texts stay as they are.
 
     >>> plain("s3a://bucket/g"), plain("file:///srv/a%20b"), plain("file:/srv/g"), plain("g")
     ('s3://bucket/g', '/srv/a b', '/srv/g', 'g')
     """
-    text = os.fspath(uri)
+    text = os.fspath(uri) if isinstance(uri, (str, os.PathLike)) else None
+    if not isinstance(text, str):
+        raise BadRequestError(f"a path or URI is a text, not {uri!r}")
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() in _S3_SCHEMES and rest.startswith("//"):
         return f"s3:{rest}"
@@ -107,7 +109,7 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
         if not text[len("s3://") :].strip("/"):
             raise BadRequestError(f"'{text}' names no bucket: write s3://bucket/path")
         _refuse_spelling(text, refuse_key(text[len("s3://") :].rstrip("/")))
-        return Location(text.rstrip("/"), _s3_options(options or {}))
+        return Location(text.rstrip("/"), _s3_options(_texts(options or {})))
     if text.startswith("dbfs:") or text.startswith(_FUSE_MOUNTS):
         raise BadRequestError(
             f"'{text}' cannot hold a graph: this mount has no atomic rename or link, and commits would be lost "
@@ -117,7 +119,19 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
         raise BadRequestError(f"'{text}' has an unsupported scheme: a graph lives {PLACES}")
     root = str(Path(text).absolute()).rstrip("/") or "/"
     _refuse_spelling(root, refuse_root(root))
-    return Location(root, dict(options or {}))
+    return Location(root, _texts(options or {}))
+
+
+def _texts(options: object) -> dict[str, str]:
+    """Storage options, all texts. Values are told to nobody: some are secrets."""
+    if not isinstance(options, Mapping):
+        raise BadRequestError(f"storage options are a dictionary of texts, not a {type(options).__name__}")
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise BadRequestError(
+                f"the storage option {name!r} is a {type(value).__name__}: write names and values as texts"
+            )
+    return dict(options)
 
 
 def _refuse_spelling(root: str, why: str | None) -> None:

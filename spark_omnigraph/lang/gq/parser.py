@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from reprlib import repr as shortened
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import QueryParseError
@@ -76,6 +77,14 @@ def pick_query(file: QueryFile, name: str | None) -> Query:
     if found is None:
         raise request_error(f"query '{name}' not found{nearest(name, names)} (queries: {known})")
     return found
+
+
+def check_kinds(text: object, name: object) -> None:
+    """BadRequestError when a query or its name is no text."""
+    if not isinstance(text, str):
+        raise request_error(f"a query is a text, not {shortened(text)}")
+    if name is not None and not isinstance(name, str):
+        raise request_error(f"the name of a query is a text, not {shortened(name)}")
 
 
 def _check_text(text: str) -> None:

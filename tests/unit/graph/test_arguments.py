@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
+from spark_omnigraph.errors import BadRequestError, IoError, NotFoundError, OmnigraphError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions
 
@@ -23,16 +23,18 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return made
 
 
+graphs: Any = Graph
+options: Any = LoadOptions
 WRONG: list[tuple[Callable[[Any], object], str]] = [
     (lambda g: g.load([LINE], "merge", actor=5), "an actor is a text in UTF-8, not 5"),
     (lambda g: g.load([LINE], "merge", actor="\ud800"), r"an actor is a text in UTF-8, not '\ud800'"),
     (lambda g: g.load([LINE], "merge", branch=5), "a branch is named by a text, not 5"),
     (lambda g: g.load("/x/\ud800"), "half of a surrogate pair"),
-    (lambda g: LoadOptions(max_bad_rows="5%"), "max_bad_rows is a number"),  # type: ignore[arg-type]
-    (lambda g: LoadOptions(max_bad_rows=True), "max_bad_rows is a number"),
-    (lambda g: LoadOptions(bad_rows="\0"), "zero byte"),
-    (lambda g: LoadOptions(bad_rows=5), "bad_rows is the path of a file, not 5"),  # type: ignore[arg-type]
-    (lambda g: LoadOptions(blob_schemes="file"), "blob_schemes is a list"),  # type: ignore[arg-type]
+    (lambda g: options(max_bad_rows="5%"), "max_bad_rows is a number"),
+    (lambda g: options(max_bad_rows=True), "max_bad_rows is a number"),
+    (lambda g: options(bad_rows="\0"), "zero byte"),
+    (lambda g: options(bad_rows=5), "bad_rows is the path of a file, not 5"),
+    (lambda g: options(blob_schemes="file"), "blob_schemes is a list"),
     (lambda g: g.delete("node:P", 5), "must be a list of texts, not 5"),
     (lambda g: g.delete(None, ["a"]), "a table is named by a text"),
     (lambda g: g.count(5), "a table is named by a text"),
@@ -48,6 +50,14 @@ WRONG: list[tuple[Callable[[Any], object], str]] = [
     (lambda g: g.at(snapshot=5), "snapshot is the id of a commit, not 5"),
     (lambda g: g.at(as_of=date(2024, 1, 1)), "as_of is a datetime or a text"),
     (lambda g: g.at(snapshot="\ud800"), "the id of a commit is a text"),
+    (lambda g: g.query(None), "a query is a text, not None"),
+    (lambda g: g.mutate([]), "a query is a text, not []"),
+    (lambda g: g.query("query q() { match { $p: P } return { $p.k } }", 5), "the name of a query is a text, not 5"),
+    (lambda g: g.cleanup("7d"), "older_than is a timedelta"),
+    (lambda g: graphs.open(None), "a path or URI is a text, not None"),
+    (lambda g: graphs.open(g.uri, storage_options="x"), "a dictionary of texts, not a str"),
+    (lambda g: graphs.open(g.uri, storage_options={"key": 1}), "the storage option 'key' is a int"),
+    (lambda g: graphs.init(f"{g.uri}2", None), "a path or URI is a text, not None"),
     (lambda g: g.commit(None), "the id of a commit is a text, not None"),
     (lambda g: list(g.export(tables="node:P")), "tables to export are a list of names"),
     (lambda g: list(g.export(types=[5])), "types to export are a list of names"),
@@ -80,3 +90,8 @@ def test_a_refused_actor_leaves_nothing_behind(graph: Graph) -> None:
     with pytest.raises(OmnigraphError):
         graph.load([LINE], "merge", actor="\ud800")
     assert list((Path(graph.uri) / "__recovery").glob("*")) == []
+
+
+def test_a_schema_that_is_no_path_either_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(IoError, match="cannot read the schema file"):
+        Graph.init(tmp_path / "g", "node " * 9999)
