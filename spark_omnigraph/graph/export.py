@@ -41,14 +41,13 @@ def export_records(
 
 
 def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str, entity_id: str) -> Row | None:
-    """One row by id, with the values that export writes; None when there is no such row.
-
-    NotFoundError for a type that the schema lacks, BadRequestError for an id that is no text.
+    """One row by id, with the values that export writes; None when table or row do not exist. BadRequestError for an id
+    that is no text.
     """
-    entity, entry = catalog.require(table_key), snapshot.entries.get(table_key)
+    entity, entry = catalog.table(table_key), snapshot.entries.get(table_key)
     if not isinstance(entity_id, str):
         raise BadRequestError(f"the id of a '{table_key}' is a text, not {entity_id!r}")
-    if entry is None or not is_text(entity_id):
+    if entity is None or entry is None or not is_text(entity_id):
         return None
     for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), is_text_of("id", [entity_id])):
         for row in _rows(entity, batch):

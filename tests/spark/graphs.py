@@ -7,9 +7,12 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+import pytest
 
 from spark_omnigraph.branch.control import create_branch
+from spark_omnigraph.graph import create
 from spark_omnigraph.graph.create import create_graph
+from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.rows import TableUpdate, version_row
 from spark_omnigraph.storage.commit_log import append_commit, read_commits
@@ -52,6 +55,13 @@ HOUR = 3_600_000_000
 
 def new_graph(root: Path, schema: str = SCHEMA) -> GraphStore:
     return create_graph(root, schema)
+
+
+def graph_of_before(root: Path, schema: str) -> GraphStore:
+    """A graph whose schema was accepted once and is refused in new graphs, as names that differ in case alone are."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(create, "accept_schema", compile_stored_schema)
+        return create_graph(root, schema)
 
 
 def publish(

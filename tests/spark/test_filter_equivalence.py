@@ -15,7 +15,7 @@ from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.plan import plan_read
 from spark_omnigraph.spark.reader import GraphReader
-from tests.spark.graphs import new_graph, publish
+from tests.spark.graphs import graph_of_before, publish
 from tests.spark.predicates import LANCE, SCHEMA, SPARK, Leaf, Tree, conditions, odd_rows, trees
 
 PREDICATES = 150
@@ -35,7 +35,7 @@ class Odd:
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Odd:
     roots = []
     for is_indexed in (False, True):
-        store = new_graph(tmp_path_factory.mktemp("graphs") / "g", SCHEMA)
+        store = graph_of_before(tmp_path_factory.mktemp("graphs") / "g", SCHEMA)
         publish(store, {"node:Odd": odd_rows(60, Random(1))})
         if is_indexed:
             built = Graph.open(store.root).ensure_indices()

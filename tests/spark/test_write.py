@@ -84,7 +84,7 @@ def test_all_types_come_back(spark: SparkSession, graph: Graph) -> None:
         "blob": "base64:MQ==",
         "born": (dt.date(1815, 12, 10) - dt.date(1970, 1, 1)).days,
         "kind": "x",
-        "seen": "2020-01-31T05:00:00.123",
+        "seen": "2020-01-31T05:00:00.123Z",
         "small": 2**32 - 1,
         "tags": ["q", None],
         "vec": [1.0, 2.0],

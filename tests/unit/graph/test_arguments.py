@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_omnigraph.errors import BadRequestError, IoError, NotFoundError, OmnigraphError
+from spark_omnigraph.errors import BadRequestError, IoError, OmnigraphError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load_options import LoadOptions
 
@@ -71,13 +71,6 @@ def test_an_argument_of_another_kind_is_refused(graph: Graph, call: Callable[[An
         call(graph)
     assert words in str(refused.value)
     assert graph.snapshot().version == before
-
-
-@pytest.mark.parametrize("table", ["P", "node:Q", "edge:P", ""])
-def test_an_entity_of_no_type_is_no_missing_row(graph: Graph, table: str) -> None:
-    with pytest.raises(NotFoundError, match="is not in the schema"):
-        graph.entity(table, "a")
-    assert graph.entity("node:P", "b") is None
 
 
 def test_one_line_after_a_byte_order_mark_is_no_path(graph: Graph) -> None:
