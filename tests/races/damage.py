@@ -132,7 +132,7 @@ class Breaker:
 
     def _picture(self, branch: str) -> _Picture:
         graph = Graph.open(self._root, mode="r", branch=branch)
-        ids = tuple(commit.id for commit in graph.commits())
+        ids = _ids(graph)
         pending = any(name.endswith(".json") for name in graph.store.objects.list(RECOVERY))
         now = None if pending else digest(graph.export())
         return _Picture(ids, digest(graph.at(snapshot=ids[-1]).export()), now)
@@ -142,7 +142,7 @@ class Breaker:
         graph = Graph.open(self._root, mode="r", branch=branch)
         if graph.lost is not None:
             return "told that publishes are lost"
-        ids = tuple(commit.id for commit in graph.commits())
+        ids = _ids(graph)
         assert ids[: len(before.commits)] == before.commits, f"commits of {branch} are gone"
         assert digest(graph.at(snapshot=before.commits[-1]).export()) == before.at_last, f"{branch} shows other rows"
         if ids == before.commits and before.now is not None:
@@ -172,6 +172,11 @@ class Breaker:
             raise
         self._log.append({**told, "outcome": "returned", "commit": commit, "at": time.monotonic()})
         return "loaded"
+
+
+def _ids(graph: Graph) -> tuple[str, ...]:
+    """Of the commits of a branch, oldest first."""
+    return tuple(commit.id for commit in graph.commits()[::-1])
 
 
 def _cleaned(root: str) -> tuple[object, ...]:

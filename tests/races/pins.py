@@ -45,7 +45,7 @@ class Pins:
             return self._check(self._pins[int(luck * 997) % len(self._pins)], int(luck * 1009) % 2 == 0)
         graph = Graph.open(root, mode="r")
         commits = graph.commits(branch=branch or "main")
-        commit = commits[-1 - int(luck * 991) % min(len(commits), 3)]
+        commit = commits[int(luck * 991) % min(len(commits), 3)]
         handle = graph.at(branch=branch or "main", snapshot=commit.id)
         self._pins.append(_Pin(root, branch, commit.id, handle, digest(handle.export())))
         return {"outcome": "pinned"}
