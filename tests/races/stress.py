@@ -189,8 +189,8 @@ class Fate:
         number = self._dice.randrange(len(self.hands))
         if self._dice.random() < 0.6:
             number = self._committing(number)
-        if number in self._still:
-            return
+        if number in self._still or self.hands[number].doing == "start":
+            return  # nothing of the graph has been touched yet
         if self._dice.random() < 0.6:
             self._kill(number)
             self.hands[number] = self._born()

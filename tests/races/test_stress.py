@@ -29,7 +29,6 @@ def test_a_history_of_killed_and_of_late_processes(tmp_path: Path) -> None:
     counts, violations = stress.check(str(tmp_path / "g"), tally)
     assert violations == []
     assert counts["main"]["commits"] > 3
-    assert {"frame", "pin", "remake"} <= {answer["verb"] for answer in tally.answers}
     assert tally.damages
 
 
