@@ -311,11 +311,14 @@ def finish(root: str, leases: str = "short") -> Graph:
 
 
 def finish_side(root: str, leases: str = "short") -> Graph:
-    """Like `finish`, for the graph that was made anew; of one whose init died, whoever makes it next takes over."""
+    """Like `finish`, for the graph that was made anew; where an init died half-way, it is made once more. The checker
+    asks whether there was such an init before it lets go of what was acknowledged.
+    """
     try:
-        return finish(side(root), leases)
-    except NotFoundError:
+        Graph.open(side(root), mode="r")
+    except (NotFoundError, StorageError):
         return _patiently(lambda: Graph.init(side(root), SCHEMA, force=True))
+    return finish(side(root), leases)
 
 
 def _patiently(step: Callable[[], Graph]) -> Graph:
@@ -324,8 +327,6 @@ def _patiently(step: Callable[[], Graph]) -> Graph:
     while True:
         try:
             return step()
-        except NotFoundError:
-            raise
         except OmnigraphError:
             if time.monotonic() >= deadline:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
@@ -236,3 +237,13 @@ def test_a_pin_that_shows_something_else_is_found(graph: Graph, monkeypatch: pyt
     assert pins.step(graph.uri, None, 0.1)["outcome"] == "same"
     monkeypatch.setattr("tests.races.pins.digest", lambda lines: "other")
     assert pins.step(graph.uri, None, 0.1)["outcome"] == "bent"
+
+
+def test_a_graph_whose_init_died_is_made_once_more(tmp_path: Path) -> None:
+    """And what was acknowledged before is lost, unless the checker knows of such an init."""
+    answers = side_load(Graph.init(stress.side(str(tmp_path / "g")), SCHEMA), "a", 1.0, 2.0)
+    shutil.rmtree(f"{stress.side(str(tmp_path / 'g'))}/__manifest")
+    graph = stress.finish_side(str(tmp_path / "g"), "shipped")
+    with pytest.raises(AssertionError, match="no init came after it"):
+        check_remade(graph, answers)
+    assert check_remade(graph, answers + told("remake", "i", 3.0, 4.0)[:1])["replaced"] == 1
