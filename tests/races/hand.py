@@ -109,7 +109,9 @@ class Worker:
 
     def _pin(self, tag: str, about: str) -> Json:
         branch = self._dice.choice(BRANCHES)
-        return self._pins.step(self._place(about), branch if about == "main" else None, self._dice.random())
+        answer = self._pins.step(self._place(about), branch if about == "main" else None, self._dice.random())
+        looked = answer.get("root", self._place(about))  # an old pin may be of the other graph
+        return {**answer, "graph": "main" if looked == self._root else "side"}
 
     def _cleanup(self, tag: str, about: str) -> Json:
         report = Graph.open(self._place(about)).cleanup(timedelta(0), confirm=True)
