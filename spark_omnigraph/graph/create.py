@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -49,7 +50,8 @@ from spark_omnigraph.storage.uri import locate, plain
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
-_FOLDERS = (MANIFEST, "nodes", "edges", COMMITS, COMMIT_ACTORS, RECOVERIES)
+_TABLE_FOLDER = re.compile(r"(?:nodes|edges)/[0-9a-f]{16}")
+"""What `table_path` gives; whatever else stands in such a folder is somebody else's."""
 _FIRST_VERSION = 1
 _FIRST_MANIFEST = 3
 
@@ -175,11 +177,19 @@ def _purge(store: GraphStore, hold: Callable[[], None]) -> None:
     for name in _SCHEMA_FILES:
         store.objects.delete(name)
     reach(CrashPoint.MAKING_SCHEMA_GONE)
-    for folder in _FOLDERS:
+    store.objects.purge(MANIFEST, hold)
+    reach(CrashPoint.MAKING_MANIFEST_GONE)
+    for folder in (*_table_folders(store), COMMITS, COMMIT_ACTORS, RECOVERIES):
         store.objects.purge(folder, hold)
-        if folder == MANIFEST:
-            reach(CrashPoint.MAKING_MANIFEST_GONE)
     reach(CrashPoint.MAKING_REMOVED)
     end_stages(store)
     reach(CrashPoint.MAKING_STAGES_ENDED)
     hold()
+
+
+def _table_folders(store: GraphStore) -> list[str]:
+    """Folders of tables, of types too that the manifest does not name any more; links in place of one are some, too."""
+    paths = [path for folder in ("nodes", "edges") for path in store.objects.links(folder)]
+    links = {path for path in paths if "/" not in path}
+    paths += [each.path for folder in ("nodes", "edges") for each in store.objects.walk(folder)]
+    return sorted(links | {found[0] for path in paths if (found := _TABLE_FOLDER.match(path)) is not None})

@@ -150,9 +150,12 @@ class Graph:
         snapshot: str | None = None,
         as_of: datetime | str | None = None,
     ) -> Graph:
-        """A read-only handle pinned to what these name now, by default the newest state."""
+        """A read-only handle pinned to what these name now, by default the newest state. It shows that and nothing
+        else: NotFoundError once the graph or the branch was made anew.
+        """
         found = resolve(self.store, ReadTarget(self.branch if branch is None else branch, version, snapshot, as_of))
-        return replace(self, writable=False, target=ReadTarget(display(found.branch), version=found.version))
+        target = ReadTarget(display(found.branch), version=found.version, mark=found.mark)
+        return replace(self, writable=False, target=target)
 
     def catalog(self) -> Catalog:
         """The accepted schema."""

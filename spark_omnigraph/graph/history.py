@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypedDict
 
@@ -56,6 +56,8 @@ class ReadTarget:
     version: int | None = None
     snapshot: str | None = None
     as_of: datetime | str | None = None
+    mark: str = field(default="", repr=False)
+    """Of a version that was seen: when it has another content now, the graph was made anew, and it is gone."""
 
     def __post_init__(self) -> None:
         kinds: dict[str, type | tuple[type, ...]] = {"version": int, "snapshot": str, "as_of": (datetime, str)}
@@ -102,7 +104,13 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
     if target.as_of is not None:
         commit = _commit_at(store, branch, target.as_of)
         return store.snapshot(commit.branch, commit.manifest_version)
-    return store.snapshot(branch, target.version)
+    found = store.snapshot(branch, target.version)
+    if target.mark and found.mark != target.mark:
+        raise NotFoundError(
+            f"version {found.version} of branch '{display(branch)}' of '{store.root}' is gone: the graph or the branch "
+            "was made anew after this handle was pinned to it"
+        )
+    return found
 
 
 def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spark_omnigraph.errors import DamagedError, InternalError, NotFoundError
@@ -29,6 +29,8 @@ class Snapshot:
     branch: str | None
     version: int
     entries: Mapping[str, TableEntry]
+    mark: str = field(default="", compare=False, repr=False)
+    """Which content the manifest has at that version, where it was read from a store."""
 
     def entry(self, table_key: str) -> TableEntry:
         """The table of a type that is to be written; NotFoundError when the manifest has none."""

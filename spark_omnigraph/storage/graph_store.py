@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import lance
 from lance import LanceDataset
@@ -32,7 +32,7 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_STATE,
     branch_path,
 )
-from spark_omnigraph.storage.manifest_table import ManifestReader, read_rows
+from spark_omnigraph.storage.manifest_table import ManifestReader, content_mark, read_rows
 from spark_omnigraph.storage.objects import Objects
 from spark_omnigraph.storage.stamp import read_format
 from spark_omnigraph.storage.table_reader import ReadCache
@@ -150,7 +150,7 @@ class GraphStore:
     def snapshot_with_rows(self, branch: str | None, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
         dataset, form = self._manifest(branch, version)
         rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
-        return form.reduce(branch, int(dataset.version), rows), rows
+        return replace(form.reduce(branch, int(dataset.version), rows), mark=content_mark(dataset)), rows
 
     def manifest_rows(self, dataset: Dataset) -> list[ManifestRow]:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,12 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
         checked(ManifestRow(object_id, kind, key, place, metadata, version, branch, rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
+
+
+def content_mark(dataset: LanceDataset) -> str:
+    """Says which files a manifest version consists of: another graph, made anew in the same place, has others."""
+    names = (file.path for fragment in dataset.get_fragments() for file in fragment.data_files())
+    return hashlib.blake2b("\n".join(names).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

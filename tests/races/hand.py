@@ -1,6 +1,7 @@
 """One process of the stress test: `python -m tests.races.hand ROOT SEED`. Works until its standard input ends.
 
-It says what it is about to try before it tries, since it may not live to tell.
+It says what it is about to try before it tries, since it may not live to tell. Beside the graph of the run there is a
+second one, ROOT-side, which is made anew by force again and again.
 """
 
 from __future__ import annotations
@@ -10,16 +11,44 @@ import os
 import random
 import sys
 import threading
+import time
+import traceback
+from datetime import timedelta
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
-from tests.races.history import KEYS, edges, parts, rows
+from tests.races.framing import Frame, write_frame, write_stream
+from tests.races.history import KEYS, SCHEMA, edges, parts, rows
+from tests.races.pins import Pins
 from tests.support.cases import Json
 
 BRANCHES = [None, None, None, "left", "right"]
+VERBS = {
+    "load": 12,
+    "mutate": 4,
+    "read": 3,
+    "recover": 1,
+    "branch": 1,
+    "index": 1,
+    "optimize": 1,
+    "cleanup": 1,
+    "frame": 4,
+    "stream": 1,
+    "pin": 4,
+    "remake": 2,
+}
+"""How often each is chosen."""
+SIDE = 0.3
+"""Share of loads, frames, streams and pins that are about the graph which is made anew."""
+
+
+def side(root: str) -> str:
+    """Root of the graph that is made anew."""
+    return f"{root}-side"
 
 
 def say(answer: Json) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")
+    """With the time by a clock that all processes of a machine share."""
+    sys.stdout.write(json.dumps({**answer, "at": time.monotonic()}) + "\n")
     sys.stdout.flush()
 
 
@@ -29,34 +58,79 @@ class Worker:
     def __init__(self, root: str, seed: int) -> None:
         self._root, self._seed, self._number = root, seed, 0
         self._dice = random.Random(seed)
+        self._pins = Pins()
 
     def step(self) -> None:
         self._number += 1
-        verbs = ["load", "mutate", "read", "recover", "branch", "index", "optimize"]
-        verb = self._dice.choices(verbs, [12, 4, 3, 1, 1, 1, 1])[0]
+        verb = self._dice.choices(list(VERBS), list(VERBS.values()))[0]
         tag = f"h{self._seed}-{self._number}"
+        drawn = "side" if self._dice.random() < SIDE else "main"
+        about = drawn if verb in ("load", "frame", "stream", "pin", "cleanup") else "main"
+        about = "side" if verb == "remake" else about
+        say({"verb": verb, "tag": tag, "outcome": "begins"})
         try:
-            answer = getattr(self, f"_{verb}")(tag)
+            answer = getattr(self, f"_{verb}")(tag, about)
         except OmnigraphError as error:
             answer = {"outcome": error.kind, "message": str(error)[:300]}
-        say({"verb": verb, "tag": tag, **answer})
+        except Exception:  # noqa: BLE001 - it is what the run looks for
+            answer = {"outcome": "raw", "message": traceback.format_exc()[-2000:]}
+        say({"verb": verb, "tag": tag, "graph": about, **answer})
 
-    def _load(self, tag: str) -> Json:
+    def _place(self, about: str) -> str:
+        return side(self._root) if about == "side" else self._root
+
+    def _load(self, tag: str, about: str) -> Json:
         lines, mode = self._content(tag)
-        return self._try(tag, lines, mode, self._dice.choice(BRANCHES), None)
+        branch = self._dice.choice(BRANCHES)
+        return self._try(tag, lines, mode, branch if about == "main" else None, None, about)
 
-    def _branch(self, tag: str) -> Json:
+    def _frame(self, tag: str, about: str) -> Json:
+        return self._write("frame", tag, about)
+
+    def _stream(self, tag: str, about: str) -> Json:
+        return self._write("stream", tag, about)
+
+    def _write(self, verb: str, tag: str, about: str) -> Json:
+        """Parts in a frame, by three tasks."""
+        mode, keys = self._dice.choice([("merge", KEYS), ("append", [f"{tag}-{n}" for n in range(4)])])
+        branch = self._dice.choice(BRANCHES)
+        frame = Frame(tag, mode, branch if about == "main" else None, tuple(self._dice.sample(keys, 3)))
+        told = {"mode": mode, "branch": frame.branch, "graph": about, "lines": parts(tag, frame.keys)}
+        say({"verb": verb, "tag": tag, "outcome": "tries", **told})
+        report = (write_frame if verb == "frame" else write_stream)(self._place(about), frame)
+        facts = {"commit": report.commit, "base": report.base_commit, "warnings": list(report.warnings)}
+        return {"outcome": "returned", **facts}
+
+    def _remake(self, tag: str, _about: str) -> Json:
+        """An init with force of the second graph."""
+        say({"verb": "remake", "tag": tag, "graph": "side", "outcome": "tries", "mode": "remake"})
+        Graph.init(side(self._root), SCHEMA, force=True)
+        return {"outcome": "returned"}
+
+    def _pin(self, tag: str, about: str) -> Json:
+        branch = self._dice.choice(BRANCHES)
+        answer = self._pins.step(self._place(about), branch if about == "main" else None, self._dice.random())
+        looked = answer.get("root", self._place(about))  # an old pin may be of the other graph
+        return {**answer, "graph": "main" if looked == self._root else "side"}
+
+    def _cleanup(self, tag: str, about: str) -> Json:
+        report = Graph.open(self._place(about)).cleanup(timedelta(0), confirm=True)
+        return {"outcome": "returned", "removed": len(report.items)}
+
+    def _branch(self, tag: str, _about: str) -> Json:
         """A branch that only this load writes; whoever is killed on the way may leave it half-made."""
-        return self._try(tag, rows(tag, [f"{tag}-a"]), "append", f"b/{tag}", "main")
+        return self._try(tag, rows(tag, [f"{tag}-a"]), "append", f"b/{tag}", "main", "main")
 
-    def _try(self, tag: str, lines: list[str], mode: str, branch: str | None, base: str | None) -> Json:
+    def _try(self, tag: str, lines: list[str], mode: str, branch: str | None, base: str | None, about: str) -> Json:
         options = LoadOptions(build_indexes=self._dice.random() < 0.2)
-        say({"verb": "load", "tag": tag, "outcome": "tries", "lines": lines, "mode": mode, "branch": branch})
-        graph = Graph.open(self._root)
+        told = {"mode": mode, "branch": branch, "graph": about, "lines": lines}
+        say({"verb": "load", "tag": tag, "outcome": "tries", **told})
+        graph = Graph.open(self._place(about))
         report = graph.load(lines, mode, branch=branch, base=base, actor=tag, options=options)
-        return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
+        facts = {"commit": report.commit, "base": report.base_commit, "warnings": list(report.warnings)}
+        return {"outcome": "returned", **facts}
 
-    def _mutate(self, tag: str) -> Json:
+    def _mutate(self, tag: str, _about: str) -> Json:
         """One node is changed, or goes with its edges."""
         key, branch = self._dice.choice(KEYS), self._dice.choice(BRANCHES)
         mode = self._dice.choice(["update", "delete"])
@@ -80,20 +154,20 @@ class Worker:
             return edges(tag, [(keys[0], keys[1]), (keys[1], keys[2])]), "append"
         return rows(tag, KEYS), "overwrite"
 
-    def _read(self, tag: str) -> Json:
+    def _read(self, tag: str, _about: str) -> Json:
         branch = self._dice.choice(BRANCHES) or "main"
         found = list(Graph.open(self._root, mode="r").export(branch=branch))
         return {"outcome": "returned", "rows": len(found)}
 
-    def _recover(self, tag: str) -> Json:
+    def _recover(self, tag: str, _about: str) -> Json:
         return {"outcome": "returned", "recovered": len(Graph.open(self._root).recover())}
 
-    def _optimize(self, tag: str) -> Json:
+    def _optimize(self, tag: str, _about: str) -> Json:
         branch = self._dice.choice(BRANCHES)
         tables = Graph.open(self._root).optimize(branch=branch).tables.values()
         return {"outcome": "returned", "left": sum(table.left is not None for table in tables)}
 
-    def _index(self, tag: str) -> Json:
+    def _index(self, tag: str, _about: str) -> Json:
         return {"outcome": "returned", "built": Graph.open(self._root).ensure_indices()}
 
 

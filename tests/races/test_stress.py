@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import random
+import shutil
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from spark_omnigraph import Graph, StorageError
-from tests.races import hand, stress
+from tests.races import damage, hand, stress
+from tests.races.damage import Breaker
 from tests.races.history import SCHEMA, check_history, first_rows, rows
+from tests.races.pins import Pins
+from tests.races.remade import check_remade
 from tests.support.cases import Json
 
 SEED = 20260131
@@ -21,8 +27,10 @@ def test_a_history_of_killed_and_of_late_processes(tmp_path: Path) -> None:
     assert tally.killed
     assert tally.stopped
     assert {"tries", "returned"} <= {answer["outcome"] for answer in tally.answers}
-    counts = check_history(stress.finish(str(tmp_path / "g")), tally.answers)
-    assert counts["commits"] > 3
+    counts, violations = stress.check(str(tmp_path / "g"), tally)
+    assert violations == []
+    assert counts["main"]["commits"] > 3
+    assert tally.damages
 
 
 def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,20 +39,23 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
     for outcome in (None, StorageError("storage: refused by the test")):
         answers: list[Json] = []
         monkeypatch.setattr(hand, "say", answers.append)
-        monkeypatch.setattr(hand, "Graph", _Stub(outcome))
+        for name in ("Graph", "write_frame", "write_stream"):
+            monkeypatch.setattr(hand, name, _Stub(outcome))
+        monkeypatch.setattr(hand, "Pins", lambda: _Stub(None))
         worker = hand.Worker(str(tmp_path), 11)
-        for _ in range(100):
+        for _ in range(300):
             worker.step()
         heard.append([a for a in answers if a["outcome"] == "tries"])
     assert heard[0] == heard[1]
-    assert {a["mode"] for a in heard[0]} == {"append", "merge", "overwrite", "update", "delete"}
+    assert {a["mode"] for a in heard[0]} == {"append", "merge", "overwrite", "update", "delete", "remake"}
+    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake"}
 
 
 class _Stub:
-    """Stands for the class `Graph`: every call returns it, or raises."""
+    """Stands for the class `Graph` and for writes of frames: every call returns it, or raises."""
 
     recovered: tuple[()] = ()
-    commit, warnings = None, ()
+    commit, base_commit, warnings, items = None, None, (), ()
 
     def __init__(self, error: Exception | None) -> None:
         self._error = error
@@ -54,7 +65,10 @@ class _Stub:
             raise self._error
         return self
 
-    load = open
+    load = init = cleanup = __call__ = open
+
+    def step(self, *arguments: object) -> Json:
+        return {"outcome": "pinned"}
 
     def export(self, **options: object) -> list[str]:
         return []
@@ -71,8 +85,9 @@ class _Stub:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_long_history(tmp_path: Path, seed: int) -> None:
-    tally = stress.run(str(tmp_path / "g"), 120.0, seed, 8)
-    check_history(stress.finish(str(tmp_path / "g")), tally.answers)
+    leases = ("short", "shipped")[seed % 2]
+    tally = stress.run(str(tmp_path / "g"), 120.0, seed, 8, leases)
+    assert stress.check(str(tmp_path / "g"), tally, leases)[1] == []
 
 
 @pytest.fixture
@@ -145,3 +160,90 @@ def test_the_checker_finds_a_commit_that_nobody_made(graph: Graph) -> None:
     load(graph, "a", rows("a", ["k1"]), "merge")
     with pytest.raises(AssertionError, match="nobody made"):
         check_history(graph, [])
+
+
+def told(verb: str, tag: str, begin: float, end: float, **facts: object) -> list[Json]:
+    """What a process says of something that it did to the graph that is made anew."""
+    common = {"verb": verb, "tag": tag, "graph": "side"}
+    return [
+        {**common, "outcome": "tries", "mode": "append", "branch": None, "at": begin, **facts},
+        {**common, "outcome": "returned", "at": end, **facts},
+    ]
+
+
+def side_load(graph: Graph, tag: str, begin: float, end: float) -> list[Json]:
+    lines = rows(tag, [tag])
+    report = graph.load(lines, actor=tag)
+    return told("load", tag, begin, end, lines=lines, commit=report.commit, base=report.base_commit)
+
+
+@pytest.fixture
+def remade(tmp_path: Path) -> tuple[Graph, list[Json]]:
+    """A graph that an init replaced after one load, and that has another one since."""
+    answers = side_load(Graph.init(tmp_path / "s", SCHEMA), "a", 1.0, 2.0)
+    graph = Graph.init(tmp_path / "s", SCHEMA, force=True)
+    return graph, answers + told("remake", "i", 3.0, 4.0) + side_load(graph, "b", 5.0, 6.0)
+
+
+def test_the_checker_accepts_a_load_that_a_later_init_replaced(remade: tuple[Graph, list[Json]]) -> None:
+    counts = check_remade(*remade)
+    assert (counts["acknowledged"], counts["replaced"], counts["inits"], counts["commits"]) == (2, 1, 1, 2)
+
+
+def test_the_checker_finds_a_load_that_no_init_replaced(remade: tuple[Graph, list[Json]]) -> None:
+    graph, answers = remade
+    for end in ({"outcome": "writer_busy"}, {"at": 0.5}):  # refused, and over before the load began
+        wrong = [{**a, **end} if a["tag"] == "i" and a["outcome"] == "returned" else a for a in answers]
+        with pytest.raises(AssertionError, match="no init came after it"):
+            check_remade(graph, wrong)
+
+
+def test_the_checker_finds_a_load_that_outlived_an_init(remade: tuple[Graph, list[Json]]) -> None:
+    graph, answers = remade
+    with pytest.raises(AssertionError, match="still there"):
+        check_remade(graph, answers + told("remake", "j", 7.0, 8.0))
+
+
+def test_the_checker_finds_a_load_that_is_gone_though_its_base_stands(remade: tuple[Graph, list[Json]]) -> None:
+    graph, answers = remade
+    wrong = [{**a, "base": graph.commits()[0].id} if a["tag"] == "a" else a for a in answers]
+    with pytest.raises(AssertionError, match="that it was based on is not"):
+        check_remade(graph, wrong)
+
+
+def test_a_damaged_file_is_told_and_put_back(graph: Graph) -> None:
+    for branch in stress.BRANCHES:
+        graph.create_branch(branch)
+    log: list[Json] = []
+    found = Breaker(graph.uri, random.Random(2), log).strike(3)
+    assert {damage.kind for damage in found} == {"index", "table version", "manifest version"}
+    assert [damage.violations for damage in found] == [[], [], []]
+    assert {damage.outcomes["afterwards main"] for damage in found} == {"right"}
+    assert {answer["outcome"] for answer in log} > {"tries"}
+
+
+def test_the_breaker_finds_rows_that_changed(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    for branch in stress.BRANCHES:
+        graph.create_branch(branch)
+    numbers = count()
+    monkeypatch.setattr(damage, "digest", lambda lines: next(numbers))
+    found = Breaker(graph.uri, random.Random(2), []).strike(1)
+    assert any("shows other rows" in text for text in found[0].violations)
+
+
+def test_a_pin_that_shows_something_else_is_found(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    pins = Pins()
+    assert pins.step(graph.uri, None, 0.1) == {"outcome": "pinned"}
+    assert pins.step(graph.uri, None, 0.1)["outcome"] == "same"
+    monkeypatch.setattr("tests.races.pins.digest", lambda lines: "other")
+    assert pins.step(graph.uri, None, 0.1)["outcome"] == "bent"
+
+
+def test_a_graph_whose_init_died_is_made_once_more(tmp_path: Path) -> None:
+    """And what was acknowledged before is lost, unless the checker knows of such an init."""
+    answers = side_load(Graph.init(stress.side(str(tmp_path / "g")), SCHEMA), "a", 1.0, 2.0)
+    shutil.rmtree(f"{stress.side(str(tmp_path / 'g'))}/__manifest")
+    graph = stress.finish_side(str(tmp_path / "g"), "shipped")
+    with pytest.raises(AssertionError, match="no init came after it"):
+        check_remade(graph, answers)
+    assert check_remade(graph, answers + told("remake", "i", 3.0, 4.0)[:1])["replaced"] == 1

@@ -174,7 +174,7 @@ def test_an_init_that_stood_still_removes_nothing_more(root: Path, monkeypatch: 
 
 @pytest.mark.parametrize("place", ["nodes/link", "nodes", "nodes/{table}", "nodes/{table}/data", "nodes/{table}/tree"])
 def test_links_are_neither_followed_by_a_forced_init_nor_by_clean_up(root: Path, tmp_path: Path, place: str) -> None:
-    """What they lead to is left as it is; a forced init removes the link itself."""
+    """What they lead to is left as it is; a forced init removes a link in the place of something of the graph."""
     table = next((root / "nodes").iterdir()).name
     link, outside = root / place.format(table=table), tmp_path / "outside"
     if link.exists():
@@ -192,7 +192,7 @@ def test_links_are_neither_followed_by_a_forced_init_nor_by_clean_up(root: Path,
     assert names(root) == {"a"}
     Graph.init(root, SCHEMA, force=True).load([person("b")], options=PLAIN)
     assert files(outside) == before
-    assert not link.is_symlink()
+    assert link.is_symlink() == (place == "nodes/link")
     assert names(root) == {"b"}
 
 
@@ -207,3 +207,16 @@ def test_a_root_that_is_a_link_is_cleaned_up_and_made_anew(root: Path, tmp_path:
     Graph.init(linked, SCHEMA, force=True)
     assert linked.is_symlink()
     assert lance.dataset(table).count_rows() == 0
+
+
+@pytest.mark.parametrize("stands", [True, False], ids=["a graph", "no graph"])
+def test_a_forced_init_removes_nothing_that_is_not_of_a_graph(tmp_path: Path, stands: bool) -> None:
+    root = tmp_path / "g"
+    if stands:
+        Graph.init(root, SCHEMA)
+    mine = [root / name for name in ("nodes/films.jsonl", "edges/e.csv", "nodes/2024/a.jsonl", "thesis.txt")]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    Graph.init(root, SCHEMA, force=True)
+    assert [path.read_text() for path in mine] == ["mine"] * 4

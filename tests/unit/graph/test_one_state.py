@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph import Graph, LoadOptions, NotFoundError
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -76,3 +76,19 @@ def test_a_call_shows_one_state(tmp_path: Path, call: str, overtaken: Callable[[
     assert len(taken) == 1, "one snapshot a call"
     assert CALLS[call](graph) != before, "the next call shows what was committed meanwhile"
     assert taken[1] > taken[0]
+
+
+def test_a_pinned_handle_never_shows_the_graph_that_took_its_place(tmp_path: Path) -> None:
+    """Which has a version of that number again."""
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load(lines(1), options=PLAIN)
+    pinned = Graph.open(tmp_path / "g", mode="r").at()
+    graph.load(lines(2), options=PLAIN)
+    assert len(list(pinned.export())) == 3
+    anew = Graph.init(tmp_path / "g", SCHEMA, force=True)
+    anew.load(lines(3), options=PLAIN)
+    anew.load(lines(4), options=PLAIN)
+    for read in (lambda: list(pinned.export()), lambda: pinned.count("Film"), lambda: pinned.query(COUNTS)):
+        with pytest.raises(NotFoundError, match="is gone: the graph or the branch was made anew"):
+            read()
+    assert len(list(Graph.open(tmp_path / "g", mode="r").at().export())) == 6
