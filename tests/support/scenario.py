@@ -203,7 +203,7 @@ class Scenario:
         _equal(step, sorted(self._open.export()), sorted(lines))
 
     def _checkpoint(self, step: Step) -> None:
-        self.marks[step.fields["as"]] = self._open.commits(branch=step.fields.get("branch"))[-1].id
+        self.marks[step.fields["as"]] = self._open.commits(branch=step.fields.get("branch"))[0].id
 
     def _diff(self, step: Step) -> None:
         only = DiffFilter(**step.fields.get("filter", {}))
