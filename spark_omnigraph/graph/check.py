@@ -22,6 +22,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError
 from spark_omnigraph.graph.executor import available_cores
 from spark_omnigraph.graph.staged_table import Rows, RowsToCheck
+from spark_omnigraph.records.keys import id_form
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.keys import any_of, rows_among, scan_columns, scan_where, stored_among
 from spark_omnigraph.storage.staged import TableTarget
@@ -276,9 +277,10 @@ class LoadChecker:
         values = pa.chunked_array(names, pa.string())
         node = probe.node_key.partition(":")[2]
         field = "from" if probe.column == "src" else "to"
+        form = id_form(self._catalog.nodes[node])
 
         def message(i: int) -> str:
-            return f"{probe.column} '{values[i].as_py()}' not found in {node}"
+            return f"{probe.column} '{values[i].as_py()}' not found in {node}{form}"
 
         return Finding(table.table_key, field, Rule.ENDPOINT, np.concatenate(rows), message)
 

@@ -12,7 +12,7 @@ from spark_omnigraph.errors import BadRequestError, InternalError
 from spark_omnigraph.lang.gq.plan import Value
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.json_line import show
-from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
+from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
 from spark_omnigraph.records.values import BadValueError, Reader, value_reader
 
 Row = dict[str, object]
@@ -59,6 +59,7 @@ class RowMaker:
             end = "from" if column == "src" else "to"
             raise BadRequestError(
                 f"insert into {self._entity.name}: {show(_plain(value))} for '{end}' cannot be the id of a {node.name}"
+                f"{id_form(node)}"
             )
         return found
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType
+from spark_omnigraph.catalog.types import Catalog, Check, EdgeType, EntityType, NodeType
 from spark_omnigraph.redaction import HIDDEN
 
 MARK = "pii"
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\w.:+-]*")
 _ENDS = ("from", "to", "src", "dst")
+_IDS = ("id", *_ENDS)
 
 
 def without_personal(summary: BadRowSummary, catalog: Catalog) -> BadRowSummary:
@@ -26,11 +27,14 @@ def without_personal(summary: BadRowSummary, catalog: Catalog) -> BadRowSummary:
 def personal_message(message: str, catalog: Catalog, type_name: str | None, field: str | None = None) -> str:
     """A message about a row of a type, without its values where these may be of a person.
 
-    What is quoted goes unless it is a name of the schema, and numbers where the property itself is marked. A row whose
-    type is unknown is taken for one of a marked type.
+    What is quoted goes unless it is a text of the schema, and numbers where the property itself is marked. A row whose
+    type is unknown is taken for one of a marked type. Ids stay where no key is marked, and names that the schema lacks.
     """
     entities = [entity for entity in catalog.tables() if type_name is None or entity.name == type_name]
     if entities and not any(_is_personal(entity, catalog) for entity in entities):
+        return message
+    is_id = field in _IDS and entities and not any(_has_personal_id(entity, catalog) for entity in entities)
+    if is_id or message.startswith("unknown "):
         return message
     names = _names(catalog)
     text = _QUOTED.sub(lambda found: found[0] if found[0][1:-1] in names else f"'{HIDDEN}'", message)
@@ -80,4 +84,7 @@ def _names(catalog: Catalog) -> set[str]:
 def _of_schema(catalog: Catalog) -> Iterator[str]:
     for entity in catalog.tables():
         yield entity.name
-        yield from (p.name for p in entity.properties)
+        for prop in entity.properties:
+            yield prop.name
+            yield from prop.type.enum_values or ()
+        yield from (c.pattern for c in entity.constraints if isinstance(c, Check))

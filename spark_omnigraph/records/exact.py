@@ -13,7 +13,7 @@ from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.records.envelope import envelope_mistakes
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
-from spark_omnigraph.records.keys import composite_id, end_id, key_columns, key_text
+from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
 from spark_omnigraph.words import nearest
@@ -197,7 +197,7 @@ def _endpoint(value: object, member: str, node: NodeType, key: Sequence[tuple[st
         raise BadRecordError(Rule.MISSING_ENDPOINT, f"edge missing '{member}'", member)
     found = end_id(value, key)
     if found is None:
-        message = f"edge missing '{member}': {show(value)} cannot be the id of a {node.name}"
+        message = f"edge missing '{member}': {show(value)} cannot be the id of a {node.name}{id_form(node)}"
         raise BadRecordError(Rule.MISSING_ENDPOINT, message, member)
     return found
 

@@ -59,6 +59,19 @@ def endpoint_id(value: object, node: NodeType) -> str | None:
     return end_id(value, key_columns(node))
 
 
+def id_form(node: NodeType) -> str:
+    """What a message adds about ids of a node type whose key has several columns; nothing for others.
+
+    >>> from spark_omnigraph.lang.pg import compile_schema
+    >>> id_form(compile_schema("node Order { shop: String  number: I32  @key(shop, number) }").nodes["Order"])
+    '; an id of Order is the array of its key in the order of names, as [number, shop]'
+    """
+    names = ", ".join(name for name, _ in key_columns(node))
+    if "," not in names:
+        return ""
+    return f"; an id of {node.name} is the array of its key in the order of names, as [{names}]"
+
+
 def end_id(value: object, columns: Sequence[tuple[str, Scalar]]) -> str | None:
     """`endpoint_id` for a node type with these key columns."""
     if isinstance(value, str):

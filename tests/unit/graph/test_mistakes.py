@@ -120,3 +120,23 @@ def test_rows_of_frames_are_named_by_their_id() -> None:
     row = BadRow("<partition 1>", 3, 0, "Customer", "age", Rule.RANGE, "too old", "{}", "a@x")
     assert row.place == "<partition 1>:3 (id 'a@x')"
     assert BadRow("in.jsonl", 3, 0, "Customer", "age", Rule.RANGE, "too old", "{}", "a@x").place == "in.jsonl:3"
+
+
+def test_ends_of_a_key_of_several_properties_say_their_form(tmp_path: Path) -> None:
+    schema = """
+node Order { shop: String  number: I32  @key(shop, number) }
+node P { k: String @key }
+edge Placed: P -> Order
+"""
+    graph = Graph.init(tmp_path / "orders", schema)
+    order = '{"type":"Order","data":{"shop":"BER","number":7}}'
+    edges = [
+        '{"edge":"Placed","from":"a","to":' + to + "}" for to in ('["BER", 7]', '"BER|7"', '[7, "BER"]', '["7","BER"]')
+    ]
+    with pytest.raises(BadRowsError) as refused:
+        graph.load(['{"type":"P","data":{"k":"a"}}', order, *edges])
+    form = "; an id of Order is the array of its key in the order of names, as [number, shop]"
+    assert [row.message for row in refused.value.summary.sample] == [
+        f"edge missing 'to': [\"BER\", 7] cannot be the id of a Order{form}",
+        f"dst 'BER|7' not found in Order{form}",
+    ]

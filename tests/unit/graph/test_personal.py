@@ -75,3 +75,29 @@ def test_other_types_are_shown(graph: Graph) -> None:
         graph.load(['{"type":"Plain","data":{"k":"a","n":77}}'])
     assert "77" in str(refused.value)
     assert '"n":77' in refused.value.summary.sample[0].raw
+
+
+def test_what_is_of_no_person_is_shown(tmp_path: Path) -> None:
+    schema = """
+node Client {
+    mail: String @key
+    code: String
+    tier: enum(gold, silver)
+    phone: String? @pii
+    @check(code, "^[A-Z]+$")
+}
+"""
+    graph = Graph.init(tmp_path / "g", schema)
+    good = '{"type":"Client","data":{"mail":"a","code":"X","tier":"gold"}}'
+    graph.load([good])
+    for line, shown in (
+        (good, "Client.id: key_conflict: 'a' exists"),
+        (good.replace('"a"', '"b"').replace('"X"', '"x"'), "does not match pattern '^[A-Z]+$'"),
+        (good.replace('"tier"', '"teir"'), "unknown field 'teir' of Client; did you mean 'tier'?"),
+        (good.replace("Client", "Klient"), "unknown node type 'Klient'; did you mean 'Client'?"),
+        (good.replace('"gold"', '"gould"'), "(expected: gold, silver)"),
+    ):
+        with pytest.raises(BadRowsError) as refused:
+            graph.load([line])
+        first = refused.value.summary.sample[0]
+        assert shown in f"{first.record_type}.{first.field}: {first.rule}: {first.message}"
