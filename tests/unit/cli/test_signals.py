@@ -56,8 +56,10 @@ def send(number: signal.Signals) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
 
-def no_waiting(_seconds: float) -> None:
-    raise AssertionError("the next writer waits")
+def no_waiting(seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    if threading.current_thread() is threading.main_thread():
+        raise AssertionError("the next writer waits")
+    sleep(seconds)  # of other tests' pools
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.value)

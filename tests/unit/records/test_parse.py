@@ -167,4 +167,5 @@ def test_envelopes_are_taken_apart() -> None:
         assert reader.read(line) is None
     assert reader.strip(b'{"data":{},"x":1}', is_edge=False) is None
     assert reader.strip(b'{"data":{},"type":"Reed"}', is_edge=False) is None
-    assert reader.strip(b'{"data":{},"type":null,"from":null}', is_edge=False) == b'{"data":{}}'
+    assert reader.strip(b'{"data":{},"from":null}', is_edge=False) == b'{"data":{}}'
+    assert reader.strip(b'{"data":{},"type":null,"from":null}', is_edge=False) is None, "a second type, and a null one"

@@ -225,7 +225,8 @@ ENVELOPES = [
         True,
         "from",
         Rule.MISSING_ENDPOINT,
-        "edge missing 'from': [\"n\"] cannot be the id of a Lot",
+        "edge missing 'from': [\"n\"] cannot be the id of a Lot; an id of Lot is the array of its key in the order of"
+        " names, as [area, num]",
     ),
     (
         '{"type":"Reed","data":5}',
