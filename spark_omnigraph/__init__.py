@@ -44,16 +44,16 @@ if TYPE_CHECKING:
         UsageError,
         WriterBusyError,
     )
-    from spark_omnigraph.graph.executor import LocalExecutor
     from spark_omnigraph.graph.handle import Graph
-    from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
-    from spark_omnigraph.graph.mutate import MutationResult
-    from spark_omnigraph.graph.mutation_staging import ChangedRows
+    from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
+    from spark_omnigraph.graph.mutate.mutate import MutationResult
+    from spark_omnigraph.graph.mutate.staging import ChangedRows
     from spark_omnigraph.lang.pg import compile_schema
     from spark_omnigraph.manifest.lineage import Commit
     from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
     from spark_omnigraph.spark.executor import SparkExecutor
     from spark_omnigraph.spark.session import local_session
+    from spark_omnigraph.write.executor import LocalExecutor
 
 __version__ = "0.1.0"
 
@@ -92,11 +92,11 @@ _HOMES = {
         "WriterBusyError",
     ),
     "engine.result": ("QueryResult",),
-    "graph.executor": ("LocalExecutor",),
+    "write.executor": ("LocalExecutor",),
     "graph.handle": ("Graph",),
-    "graph.load_options": ("LoadOptions", "LoadReport", "TableCounts"),
-    "graph.mutate": ("MutationResult",),
-    "graph.mutation_staging": ("ChangedRows",),
+    "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
+    "graph.mutate.mutate": ("MutationResult",),
+    "graph.mutate.staging": ("ChangedRows",),
     "lang.pg": ("compile_schema",),
     "manifest.lineage": ("Commit",),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),

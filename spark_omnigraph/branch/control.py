@@ -8,11 +8,11 @@ from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed
 from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
-from spark_omnigraph.storage.commits import create_branch as create_lance_branch
-from spark_omnigraph.storage.commits import drop_branch
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, branch_path
+from spark_omnigraph.storage.tables.commits import create_branch as create_lance_branch
+from spark_omnigraph.storage.tables.commits import drop_branch
 
 MAIN = "main"
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")

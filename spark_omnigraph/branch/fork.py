@@ -9,10 +9,10 @@ from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
-from spark_omnigraph.storage.commits import create_branch, drop_branch
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
+from spark_omnigraph.storage.tables.commits import create_branch, drop_branch
 
 
 def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) -> None:

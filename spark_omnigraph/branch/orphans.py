@@ -12,12 +12,12 @@ from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.owners import find_owners
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import damaged
-from spark_omnigraph.storage.commits import drop_branch
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, SCHEMA_APPLY_LOCK, branch_path
-from spark_omnigraph.storage.objects import StoredObject
+from spark_omnigraph.storage.objects.small import StoredObject
 from spark_omnigraph.storage.residue import lance_branches
+from spark_omnigraph.storage.tables.commits import drop_branch
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.rows import sentinel_facts
-from spark_omnigraph.storage.commit_log import read_commits
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES
+from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.residue import Pins
 
 

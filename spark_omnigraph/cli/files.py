@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, TextIO, cast
 
 from spark_omnigraph.errors import UsageError
-from spark_omnigraph.storage.globs import is_packed
-from spark_omnigraph.storage.whole_file import whole_path
+from spark_omnigraph.storage.input.globs import is_packed
+from spark_omnigraph.storage.objects.whole_file import whole_path
 
 _LEVEL = 6
 LARGEST_TEXT = 16 << 20

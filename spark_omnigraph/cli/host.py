@@ -21,7 +21,7 @@ from spark_omnigraph.spark.session import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_omnigraph.graph.executor import Executor
+    from spark_omnigraph.write.executor import Executor
 
 
 _ONLY_OURS = {"spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true"}
@@ -76,7 +76,7 @@ class Host:
 
 
 def _local_executor(workers: int) -> Executor:
-    from spark_omnigraph.graph.executor import LocalExecutor  # noqa: PLC0415 - its pool is slow to import
+    from spark_omnigraph.write.executor import LocalExecutor  # noqa: PLC0415 - its pool is slow to import
 
     return LocalExecutor(workers)
 

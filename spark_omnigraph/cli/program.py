@@ -14,14 +14,14 @@ from types import FrameType
 from spark_omnigraph import __version__
 from spark_omnigraph.cli.config import resolve, salvage
 from spark_omnigraph.cli.host import surroundings
+from spark_omnigraph.cli.output.ending import Report
+from spark_omnigraph.cli.output.log import logging_to, standard_error
+from spark_omnigraph.cli.output.streams import emit, print_out
+from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, Ending
 from spark_omnigraph.cli.parser import HELP, PROGRAM, build, find_verb, overview, split_arguments
-from spark_omnigraph.cli.report import Report
-from spark_omnigraph.cli.reporting import logging_to, standard_error
+from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
-from spark_omnigraph.cli.streams import emit, print_out
-from spark_omnigraph.cli.summary import INTERRUPTED, REFUSED, TERMINATED, Ending
 from spark_omnigraph.cli.verb import Job, Verb
-from spark_omnigraph.cli.verbs import VERBS
 from spark_omnigraph.errors import OmnigraphError, UsageError
 
 

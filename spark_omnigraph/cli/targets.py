@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Iterable
 
-from spark_omnigraph.storage.globs import has_magic
+from spark_omnigraph.storage.input.globs import has_magic
 from spark_omnigraph.storage.uri import is_inside, plain
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.times import time_micros
+from spark_omnigraph.graph.read.times import time_micros
 from spark_omnigraph.redaction import SECRET_NAME, has_credentials
 from spark_omnigraph.storage.uri import has_scheme, locate, plain
 

@@ -28,7 +28,7 @@ from spark_omnigraph.stored import Instant, decode
 TERM = 60.0
 """Seconds for which a claim is its owner's alone; the claimed steps take milliseconds."""
 WAIT = 30.0
-RECOVERING, SETTLING = "recover~", "settle~"
+RECOVERING, REALIGNING = "recover~", "settle~"
 """Beginnings of the claims under which tables are fenced."""
 _POLL = 0.05
 _PREFIX, _SUFFIX = "x_claim~", ".claim"

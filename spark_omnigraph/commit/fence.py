@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.errors import ConflictError
-from spark_omnigraph.storage.commits import CONTENT_KEY, FENCE_KEY, OPERATION_KEY, bump, read_properties, restore
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.handles import Dataset
+from spark_omnigraph.storage.tables.commits import CONTENT_KEY, FENCE_KEY, OPERATION_KEY, bump, read_properties, restore
+from spark_omnigraph.storage.tables.handles import Dataset
 
 _ATTEMPTS = 20
 

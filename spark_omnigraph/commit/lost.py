@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spark_omnigraph.errors import DriftError, StorageError
-from spark_omnigraph.storage.commit_log import newest_logged
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.handles import Dataset
+from spark_omnigraph.storage.manifest.commit_log import newest_logged
+from spark_omnigraph.storage.tables.handles import Dataset
 
 
 @dataclass(frozen=True, slots=True)

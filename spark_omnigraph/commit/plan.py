@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
-from spark_omnigraph.storage.commits import TableChange
-from spark_omnigraph.storage.handles import Dataset, PreparedTransaction
+from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.tables.handles import Dataset, PreparedTransaction
 from spark_omnigraph.words import is_text
 
 

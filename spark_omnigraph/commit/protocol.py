@@ -33,7 +33,7 @@ from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
-from spark_omnigraph.commit.settle import settle
+from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.errors import (
     ConflictError,
     DriftError,
@@ -46,8 +46,12 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
-from spark_omnigraph.storage.commit_log import append_commit, complete_commit
-from spark_omnigraph.storage.commits import (
+from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.manifest.commit_log import append_commit, complete_commit
+from spark_omnigraph.storage.manifest.stamp import migrate, read_format
+from spark_omnigraph.storage.tables.commits import (
     CONTENT_KEY,
     FENCE_KEY,
     OPERATION_KEY,
@@ -59,10 +63,6 @@ from spark_omnigraph.storage.commits import (
     prepare_change,
     restore,
 )
-from spark_omnigraph.storage.faults import CommitFailed, Outcome
-from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
-from spark_omnigraph.storage.stamp import migrate, read_format
 
 TURNS = 20
 """Times a writer steps back for others that armed at the same moment."""
@@ -284,7 +284,7 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
             raise ExpectedVersionMismatch(write.table_key, expected, head)
         # A writer that published and removed its sidecar since the snapshot was read shows as a moved pin.
         check_expectations(store.snapshot(prepared.branch), {write.table_key: expected})
-        if settle(store, prepared.branch, write.table_key):
+        if realign(store, prepared.branch, write.table_key):
             raise ExpectedVersionMismatch(
                 write.table_key, expected, store.snapshot(prepared.branch).pin(write.table_key)
             )

@@ -31,11 +31,11 @@ from spark_omnigraph.manifest.rows import (
     version_row,
 )
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.storage.commit_log import read_commits
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest_table import publish_rows, read_rows
-from spark_omnigraph.storage.stamp import migrate, read_format
+from spark_omnigraph.storage.manifest.commit_log import read_commits
+from spark_omnigraph.storage.manifest.stamp import migrate, read_format
+from spark_omnigraph.storage.manifest.table import publish_rows, read_rows
 
 ATTEMPTS = 12
 """Publishes tried while only tables that this write neither wrote nor read move underneath."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar as sidecars
-from spark_omnigraph.commit.claim import RECOVERING, SETTLING, abandoned, claimed, recovery_claim
+from spark_omnigraph.commit.claim import REALIGNING, RECOVERING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
@@ -37,8 +37,8 @@ from spark_omnigraph.commit.lease import lease_path
 from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.realign import realign, realign_all
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
-from spark_omnigraph.commit.settle import settle, settle_all
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import (
     ConflictError,
@@ -54,15 +54,15 @@ from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.redaction import excerpt
-from spark_omnigraph.storage.commit_log import (
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import RECOVERY, branch_path, manifest_file
+from spark_omnigraph.storage.manifest.commit_log import (
     RecoveryAudit,
     audit_recovery,
     complete_commit,
 )
-from spark_omnigraph.storage.commits import OPERATION_KEY, read_properties
-from spark_omnigraph.storage.faults import CommitFailed
-from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY, branch_path, manifest_file
+from spark_omnigraph.storage.tables.commits import OPERATION_KEY, read_properties
 
 _ROUNDS = 5
 """Times a recovery looks again because the writer it gave up published meanwhile."""
@@ -169,9 +169,9 @@ def _raise_all(errors: Sequence[OmnigraphError]) -> None:
 
 def _sweep_claims(store: GraphStore) -> None:
     """Claims whose owners died may stand for tables that were fenced and never published, with no sidecar any more."""
-    traces = abandoned(store, (RECOVERING, SETTLING))
+    traces = abandoned(store, (RECOVERING, REALIGNING))
     if traces:
-        settle_all(store)
+        realign_all(store)
     for name in traces:
         with claimed(store, name):
             pass  # taken over and removed
@@ -294,7 +294,7 @@ class _Recovery:
     def _leave(self) -> None:
         """Somebody else brought the write to its end while this process stood still: only our own traces are left."""
         for pin in self._pins:
-            settle(self._store, self._sidecar.branch, pin.table_key)
+            realign(self._store, self._sidecar.branch, pin.table_key)
 
     def _finish(self, snapshot: Snapshot) -> Recovered:
         """Fences all tables, decides on what they then hold, and publishes."""
@@ -415,7 +415,7 @@ class _Recovery:
     def _stale(self, snapshot: Snapshot) -> Recovered:
         """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""
         for pin in self._pins:
-            settle(self._store, self._sidecar.branch, pin.table_key, self._sidecar.operation_id)
+            realign(self._store, self._sidecar.branch, pin.table_key, self._sidecar.operation_id)
         ending = find_ending(self._store, self._sidecar)
         if self._change is not None:
             shown = ending.kind is RecoveryKind.ROLLED_FORWARD and self._change.is_shown(snapshot)

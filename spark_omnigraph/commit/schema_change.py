@@ -24,7 +24,6 @@ from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesErro
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.storage.commits import drop_branch
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
@@ -37,6 +36,7 @@ from spark_omnigraph.storage.layout import (
     branch_path,
     manifest_file,
 )
+from spark_omnigraph.storage.tables.commits import drop_branch
 from spark_omnigraph.stored import decode
 
 STAGED = ".staging"

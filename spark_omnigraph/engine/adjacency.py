@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.engine.kept import Kept
-from spark_omnigraph.engine.sets import Numbers, distinct, is_range, ranges
+from spark_omnigraph.engine.cache import Kept
+from spark_omnigraph.engine.int_arrays import Numbers, distinct, is_range, ranges
 from spark_omnigraph.lang.gq.plan import Direction
-from spark_omnigraph.storage.table_reader import TableReader
+from spark_omnigraph.storage.tables.reader import TableReader
 from spark_omnigraph.validate.key_index import KeyIndex
 
 MEMORY = 1 << 30

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.engine.bindings import Rows
 from spark_omnigraph.engine.compare import constant_array, numbers
 from spark_omnigraph.engine.order import Numbered, Ranks, groups, ranks
-from spark_omnigraph.engine.rows import Rows
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
     IDENTITY,

@@ -15,10 +15,10 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.kept import Kept
+from spark_omnigraph.engine.cache import Kept
+from spark_omnigraph.engine.int_arrays import is_range
 from spark_omnigraph.engine.order import Numbered, value_numbers
-from spark_omnigraph.engine.sets import is_range
-from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.storage.tables.reader import Positions, TableReader
 
 MEMORY = 512 << 20
 """Bytes of all columns together."""

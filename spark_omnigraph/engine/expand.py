@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.engine.adjacency import CACHE, EdgeTables
+from spark_omnigraph.engine.bindings import Bound, Entities, Rows, check_size
 from spark_omnigraph.engine.columns import FEW
+from spark_omnigraph.engine.int_arrays import Numbers, in_sorted, is_range, numbered, ranges, upto
 from spark_omnigraph.engine.lookup import Lookup, positions_of
-from spark_omnigraph.engine.rows import Bound, Entities, Rows, check_size
-from spark_omnigraph.engine.scans import satisfied, select
-from spark_omnigraph.engine.sets import Numbers, in_sorted, is_range, numbered, ranges, upto
+from spark_omnigraph.engine.select import satisfied, select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.engine.rows import Rows, check_size, crossed, joined, stacked
-from spark_omnigraph.engine.scans import holds
-from spark_omnigraph.engine.sets import ranges
+from spark_omnigraph.engine.bindings import Rows, check_size, crossed, joined, stacked
+from spark_omnigraph.engine.int_arrays import ranges
+from spark_omnigraph.engine.select import holds
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Predicate
 
 PAIRS = 1 << 20

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import Steps
-from spark_omnigraph.engine.sets import Numbers
+from spark_omnigraph.engine.int_arrays import Numbers
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.predicates.sql import is_text_of
-from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.storage.tables.reader import Positions, TableReader
 
 BATCH = 5_000
 """Ids of one filter."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.engine.compare import numbers
-from spark_omnigraph.engine.sets import upto
-from spark_omnigraph.storage.table_reader import Positions
+from spark_omnigraph.engine.int_arrays import upto
+from spark_omnigraph.storage.tables.reader import Positions
 
 Ranks = npt.NDArray[np.int64]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.access import way
+from spark_omnigraph.engine.access_path import way
+from spark_omnigraph.engine.bindings import Rows, Scores, scanned
 from spark_omnigraph.engine.columns import FEW
 from spark_omnigraph.engine.order import Key, ordered
-from spark_omnigraph.engine.rows import Rows, Scores, scanned
-from spark_omnigraph.engine.scans import satisfied, select
 from spark_omnigraph.engine.search import distances, query_text, query_vector, search_hits, text_scores
+from spark_omnigraph.engine.select import satisfied, select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import BadRequestError
@@ -29,8 +29,8 @@ from spark_omnigraph.lang.gq.plan import (
     Scan,
     TextMatch,
 )
-from spark_omnigraph.storage.search import Restricted, best_text_rows, nearest_rows
-from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.storage.tables.reader import Positions, TableReader
+from spark_omnigraph.storage.tables.search import Restricted, best_text_rows, nearest_rows
 
 MANY = 10_000
 """Rows from which Lance looks for the best of a scan; of smaller tables all rows are scored here."""

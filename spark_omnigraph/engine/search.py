@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.engine.rows import Scores
+from spark_omnigraph.engine.bindings import Scores
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import BadRequestError, InternalError
 from spark_omnigraph.lang.gq.plan import Bm25, Column, Constant, Operand, TextForm, TextMatch
-from spark_omnigraph.storage.search import Hits, text_hits
-from spark_omnigraph.storage.table_reader import Positions
+from spark_omnigraph.storage.tables.reader import Positions
+from spark_omnigraph.storage.tables.search import Hits, text_hits
 
 _RUN = 1 << 22
 """Vector components whose differences are in memory at one time."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.storage.scan import PinnedTable
-from spark_omnigraph.storage.table_reader import ReadCache
+from spark_omnigraph.storage.tables.reader import ReadCache
+from spark_omnigraph.storage.tables.scan import PinnedTable
 
 
 @dataclass(slots=True)

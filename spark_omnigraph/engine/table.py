@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.engine.columns import COLUMNS, FEW
+from spark_omnigraph.engine.int_arrays import is_range, upto
 from spark_omnigraph.engine.order import Numbered
-from spark_omnigraph.engine.sets import is_range, upto
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.storage.tables.reader import Positions, TableReader
 
 
 @dataclass(frozen=True, slots=True)

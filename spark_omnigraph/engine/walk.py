@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import Neighbours
-from spark_omnigraph.engine.rows import check_size
-from spark_omnigraph.engine.sets import Numbers, distinct, in_sorted, numbered, ranges, upto
+from spark_omnigraph.engine.bindings import check_size
+from spark_omnigraph.engine.int_arrays import Numbers, distinct, in_sorted, numbered, ranges, upto
 from spark_omnigraph.lang.gq.plan import Hops
 
 

@@ -29,8 +29,6 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.storage.commit_log import create_commit_log
-from spark_omnigraph.storage.commits import create_dataset
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
@@ -44,8 +42,10 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_STATE,
     manifest_file,
 )
-from spark_omnigraph.storage.manifest_table import create_manifest
-from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.manifest.commit_log import create_commit_log
+from spark_omnigraph.storage.manifest.table import create_manifest
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.commits import create_dataset
 from spark_omnigraph.storage.uri import locate, plain
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 

@@ -19,14 +19,27 @@ from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_f
 from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
-from spark_omnigraph.graph.changes import Diff, DiffFilter, diff
-from spark_omnigraph.graph.cleanup import OLDER_THAN, CleanupReport, cleanup
+from spark_omnigraph.graph.changes.diff import Diff, DiffFilter, diff
 from spark_omnigraph.graph.create import create_graph
-from spark_omnigraph.graph.delete_ids import DeleteReport, DeleteRequest, delete_ids, id_array
-from spark_omnigraph.graph.describe import describe_graph
-from spark_omnigraph.graph.executor import LocalExecutor
-from spark_omnigraph.graph.export import export_records, read_entity
-from spark_omnigraph.graph.history import (
+from spark_omnigraph.graph.delete.by_id import DeleteReport, DeleteRequest, delete_ids, id_array
+from spark_omnigraph.graph.load.bad_rows import check_report_path
+from spark_omnigraph.graph.load.load import LoadRequest, load
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.graph.maintain.cleanup import OLDER_THAN, CleanupReport, cleanup
+from spark_omnigraph.graph.maintain.index import (
+    ATTEMPTS,
+    BuiltIndexes,
+    IndexStatus,
+    ensure_indices,
+    index_after,
+    index_status,
+)
+from spark_omnigraph.graph.maintain.optimize import OptimizeReport, optimize
+from spark_omnigraph.graph.maintain.repair import RepairReport, repair
+from spark_omnigraph.graph.mutate.mutate import MutationResult, mutate, prepare_mutation
+from spark_omnigraph.graph.read.describe import describe_graph
+from spark_omnigraph.graph.read.export import export_records, read_entity
+from spark_omnigraph.graph.read.history import (
     ReadTarget,
     State,
     Where,
@@ -36,22 +49,16 @@ from spark_omnigraph.graph.history import (
     resolve,
     target_of,
 )
-from spark_omnigraph.graph.index import ATTEMPTS, BuiltIndexes, IndexStatus, ensure_indices, index_after, index_status
-from spark_omnigraph.graph.load import LoadRequest, load
-from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
-from spark_omnigraph.graph.mutate import MutationResult, mutate, prepare_mutation
-from spark_omnigraph.graph.optimize import OptimizeReport, optimize
-from spark_omnigraph.graph.query import bound_plan, explain_query, prepare, run_query
-from spark_omnigraph.graph.repair import RepairReport, repair
-from spark_omnigraph.graph.report import check_report_path
+from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode
-from spark_omnigraph.storage.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.inputs import Source, list_inputs
+from spark_omnigraph.storage.input.found import Source, list_inputs
 from spark_omnigraph.storage.layout import RECOVERY
-from spark_omnigraph.storage.stamp import migrate
+from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
+from spark_omnigraph.storage.manifest.stamp import migrate
+from spark_omnigraph.write.executor import LocalExecutor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.errors import typed_errors
-from spark_omnigraph.spark.options import STORAGE_PREFIX
+from spark_omnigraph.spark.read.options import STORAGE_PREFIX
 from spark_omnigraph.spark.session import storage_options as session_storage_options
 from spark_omnigraph.spark.source import OmnigraphDataSource
 

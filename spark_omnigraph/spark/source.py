@@ -14,14 +14,14 @@ from pyspark.sql.types import StructType
 
 from spark_omnigraph.errors import BadRequestError, OmnigraphError
 from spark_omnigraph.spark.errors import coded
-from spark_omnigraph.spark.feed import FeedPlan, FeedReader, is_feed, plan_feed, plan_feed_frame
-from spark_omnigraph.spark.plan import ReadPlan, plan_read
 from spark_omnigraph.spark.portable import Portable
-from spark_omnigraph.spark.reader import GraphReader
-from spark_omnigraph.spark.refused_stream import RefusedStream
+from spark_omnigraph.spark.read.feed import FeedPlan, FeedReader, is_feed, plan_feed, plan_feed_frame
+from spark_omnigraph.spark.read.plan import ReadPlan, plan_read
+from spark_omnigraph.spark.read.reader import GraphReader
+from spark_omnigraph.spark.read.refused_stream import RefusedStream
 
 try:
-    from spark_omnigraph.spark.feed_stream import FeedStream
+    from spark_omnigraph.spark.read.feed_stream import FeedStream
 except ImportError:  # Spark 4.1: batches and writes work there all the same
     FeedStream = None  # type: ignore[assignment, misc]  # there is no class to stand in
 
@@ -64,14 +64,14 @@ class OmnigraphDataSource(Portable, DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Writer for a frame; options and columns are checked here, before its tasks run."""
-        from spark_omnigraph.spark.writer import plan_write  # noqa: PLC0415 - a third of the imports; reads need none
+        from spark_omnigraph.spark.write.writer import plan_write  # noqa: PLC0415 - a third of the imports; reads need none
 
         with coded():
             return plan_write(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's name
         """Writer of a stream: one commit for each micro-batch, each of them once."""
-        from spark_omnigraph.spark.writer import plan_stream_write  # noqa: PLC0415 - slow too, as above
+        from spark_omnigraph.spark.write.writer import plan_stream_write  # noqa: PLC0415 - slow too, as above
 
         with coded():
             return plan_stream_write(self.options, schema, overwrite)

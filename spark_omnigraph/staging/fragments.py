@@ -16,8 +16,8 @@ from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.located import TEXTS, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext, StagedFragment, packed
-from spark_omnigraph.storage.keys import Matches, find_rows, read_staged
-from spark_omnigraph.storage.staged import TableTarget, stage_rows
+from spark_omnigraph.storage.tables.keys import Matches, find_rows, read_staged
+from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
 
 
 def stage_rest(

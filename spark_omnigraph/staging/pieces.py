@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Mistake
 from spark_omnigraph.catalog.types import Catalog, EdgeType
-from spark_omnigraph.records.decode import (
+from spark_omnigraph.records.frames.decode import FrameDecoder
+from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
+from spark_omnigraph.records.jsonl.decode import (
     DecodedChunk,
     DecodedTable,
     LineChunk,
@@ -23,11 +25,9 @@ from spark_omnigraph.records.decode import (
     partial_table,
     raw_text,
 )
-from spark_omnigraph.records.frame import FrameDecoder
-from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
 from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext
-from spark_omnigraph.storage.lines import InputRange, read_chunks
+from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
 from spark_omnigraph.validate.batch import BatchChecker, RowViolation
 
 

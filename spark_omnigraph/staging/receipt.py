@@ -13,9 +13,9 @@ import numpy.typing as npt
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.snapshot import no_table
-from spark_omnigraph.records.decode import Rejected
+from spark_omnigraph.records.jsonl.decode import Rejected
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
-from spark_omnigraph.storage.staged import StagedFile, TableTarget
+from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 
 REPORT_LIMIT = 1_000_000
 """Bad rows of one range that are reported in full; further ones are counted only."""

@@ -18,16 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Rule
-from spark_omnigraph.records.decode import DecodedTable, Rejected
-from spark_omnigraph.records.frame import FrameDecoder
+from spark_omnigraph.records.frames.decode import FrameDecoder
+from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
 from spark_omnigraph.staging.pieces import Checkers, Piece, frame_pieces, range_pieces, raw_line, table_key_of
 from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
-from spark_omnigraph.storage.keys import Matches, find_rows
-from spark_omnigraph.storage.lines import InputRange, read_chunks
-from spark_omnigraph.storage.staged import TableTarget
+from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
+from spark_omnigraph.storage.tables.keys import Matches, find_rows
+from spark_omnigraph.storage.tables.staged import TableTarget
 
 FLUSH_ROWS = 1_000_000
 FLUSH_BYTES = 128 << 20

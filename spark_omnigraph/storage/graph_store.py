@@ -15,10 +15,7 @@ from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
 from spark_omnigraph.manifest.formats import Format
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
-from spark_omnigraph.storage.commits import compact
 from spark_omnigraph.storage.faults import CommitFailed, reading
-from spark_omnigraph.storage.handles import Dataset
-from spark_omnigraph.storage.index import IndexFiles
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
@@ -32,10 +29,13 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_STATE,
     branch_path,
 )
-from spark_omnigraph.storage.manifest_table import ManifestReader, content_mark, read_rows
-from spark_omnigraph.storage.objects import Objects
-from spark_omnigraph.storage.stamp import read_format
-from spark_omnigraph.storage.table_reader import ReadCache
+from spark_omnigraph.storage.manifest.stamp import read_format
+from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.commits import compact
+from spark_omnigraph.storage.tables.handles import Dataset
+from spark_omnigraph.storage.tables.index import IndexFiles
+from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate
 from spark_omnigraph.words import nearest
 

@@ -18,7 +18,7 @@ from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS, branch_path
-from spark_omnigraph.storage.objects import StoredObject
+from spark_omnigraph.storage.objects.small import StoredObject
 from spark_omnigraph.words import TextEnum
 
 _OWN = "manifest"

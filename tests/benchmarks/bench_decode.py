@@ -15,8 +15,8 @@ from pathlib import Path
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.records.decode import DecodedChunk, LineChunk, RecordDecoder
-from spark_omnigraph.records.lines import TextLines
+from spark_omnigraph.records.jsonl.decode import DecodedChunk, LineChunk, RecordDecoder
+from spark_omnigraph.records.jsonl.lines import TextLines
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.validate.batch import BatchChecker
 from tests.benchmarks.graph_data import SCHEMA, generate

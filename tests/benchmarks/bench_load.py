@@ -21,15 +21,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from pyspark.sql import SparkSession
 
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load import LoadRequest, plan_load
-from spark_omnigraph.graph.load_options import LoadOptions, LoadReport
+from spark_omnigraph.graph.load.load import LoadRequest, plan_load
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.session import local_session
 from spark_omnigraph.staging.stage import stage_range
-from spark_omnigraph.storage.inputs import list_inputs
+from spark_omnigraph.storage.input.found import list_inputs
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from tests.benchmarks.graph_data import SCHEMA, generate
 from tests.support.measure import Contender, phases, race, table, timed
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph import Graph
-from spark_omnigraph.graph.query import bound_plan, prepare, run_query
+from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
 from tests.benchmarks.query_data import CITIES, DIMENSION, PEOPLE, SCHEMA, WORDS, knows, people, write_parquet
 from tests.spark.graphs import new_graph, publish
 

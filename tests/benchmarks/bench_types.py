@@ -13,11 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.session import local_session
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from tests.scale.test_many_types import ROWS, records, schema
 from tests.support.measure import Contender, race, table, timed
 

@@ -22,11 +22,11 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.session import local_session
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from tests.support.graph_files import pins
 from tests.support.measure import Contender, phases, race, table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.storage.index import coverage
+from spark_omnigraph.storage.tables.index import coverage
 from tests.compat.test_old_lance import old_python, under_old_lance
 from tests.format.sample import node
 from tests.support.cases import Json

@@ -13,9 +13,9 @@ import lance
 import pytest
 
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.storage.blobs import column_with_hidden_nulls, hides_nulls
-from spark_omnigraph.storage.rows import rows_in_id_order
-from spark_omnigraph.storage.scan import PinnedTable, Scan, read_batches
+from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls, hides_nulls
+from spark_omnigraph.storage.tables.rows import rows_in_id_order
+from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, read_batches
 from tests.format.sample import edge, node
 from tests.support.cases import Json
 from tests.support.graph_files import Pin, pins

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.spark.executor import SparkExecutor
+from spark_omnigraph.write.executor import Executor
 from tests.support.cases import Case
 from tests.support.differences import PAGE, Difference, page
 from tests.support.scenario import MismatchError, NotBuiltError, Scenario

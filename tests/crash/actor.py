@@ -22,9 +22,11 @@ from typing import IO
 from spark_omnigraph import Graph, OmnigraphError
 from spark_omnigraph.commit import lease
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.settle import settle_all
-from spark_omnigraph.graph import delete_ids, frame_load, load
-from spark_omnigraph.storage import objects
+from spark_omnigraph.commit.realign import realign_all
+from spark_omnigraph.graph.delete import by_id as delete_ids
+from spark_omnigraph.graph.load import frame as frame_load
+from spark_omnigraph.graph.load import load
+from spark_omnigraph.storage.objects import small as objects
 from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
@@ -163,7 +165,7 @@ def _answer(request: Json) -> Json:
         if work == "recover":
             return {"outcome": "returned", "recovered": [r.kind.value for r in Graph.open(root).recovered]}
         if work == "settle":
-            return {"outcome": "returned", "settled": settle_all(Graph.open(root, mode="r").store)}
+            return {"outcome": "returned", "settled": realign_all(Graph.open(root, mode="r").store)}
         graph = Graph.open(root)
         if work == "index":
             return {"outcome": "returned", "built": graph.ensure_indices(), "commit": None}

@@ -18,8 +18,8 @@ from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.process import this_process
-from spark_omnigraph.storage import commit_log
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
+from spark_omnigraph.storage.manifest import commit_log
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,

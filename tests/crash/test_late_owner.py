@@ -14,8 +14,8 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint
-from spark_omnigraph.storage.commit_log import open_log
 from spark_omnigraph.storage.layout import COMMITS
+from spark_omnigraph.storage.manifest.commit_log import open_log
 from tests.crash.actor import Actor
 from tests.crash.matrix import FINISHED_AFTER, RECOVERY_POINTS, VISIBLE_AFTER, give_up
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, assert_whole, knows, make_graph, make_untidy, person, state

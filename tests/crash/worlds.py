@@ -19,10 +19,10 @@ from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
-from spark_omnigraph.graph.delete_ids import DeleteReport
-from spark_omnigraph.graph.frame_load import finish_frame_load, frame_request, plan_frame_load, staged_part
-from spark_omnigraph.graph.mutate import MutationResult
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.graph.delete.by_id import DeleteReport
+from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
+from spark_omnigraph.graph.mutate.mutate import MutationResult
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore

@@ -11,15 +11,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from spark_omnigraph.engine import access
+from spark_omnigraph.engine import access_path as access
 from spark_omnigraph.engine.expand import Strategy
 from spark_omnigraph.engine.result import json_values
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.query import bound_plan, prepare, run_query
-from spark_omnigraph.lang.gq.check import check_read
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
+from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.plan import Plan
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries, pick_query
 from spark_omnigraph.manifest.snapshot import Snapshot
 from tests.differential.questions import Question
 from tests.differential.worlds import NOW, State, World

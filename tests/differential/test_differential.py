@@ -15,7 +15,7 @@ import pytest
 
 from spark_omnigraph.errors import OmnigraphError, QueryTypeError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.query import prepare
+from spark_omnigraph.graph.read.query import prepare
 from spark_omnigraph.lang.pg import compile_schema
 from tests.differential.play import first_mismatch
 from tests.differential.questions import Maker, Question

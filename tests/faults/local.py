@@ -19,7 +19,8 @@ from lance.commit import CommitConflictError
 from lance.dataset import MergeInsertBuilder
 from obstore.exceptions import AlreadyExistsError, GenericError
 
-from spark_omnigraph.storage import commits, objects, staged
+from spark_omnigraph.storage.objects import small as objects
+from spark_omnigraph.storage.tables import commits, staged
 
 
 class When(Enum):

@@ -18,8 +18,8 @@ from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.storage.commits import TableChange
-from spark_omnigraph.storage.staged import TableTarget, stage_rows
+from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
 from tests.crash.worlds import SCHEMA, person
 from tests.faults.proxy import Proxy, running_proxy
 from tests.support.memory_store import memory_server

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from spark_omnigraph.catalog.types import Catalog, Scalar
-from spark_omnigraph.lang.gq.ast import (
+from spark_omnigraph.lang.gq.check.scope import declared_params
+from spark_omnigraph.lang.gq.syntax.ast import (
     AggregateCall,
     AliasReference,
     Bm25Call,
@@ -22,7 +23,6 @@ from spark_omnigraph.lang.gq.ast import (
     RrfCall,
     Variable,
 )
-from spark_omnigraph.lang.gq.scope import declared_params
 from tests.oracle.evaluate import AmbiguousError, Evaluator, Filled, property_type, tokens
 from tests.oracle.values import Stored, sort_rows
 from tests.oracle.walks import Rows

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.types import Catalog, PropType, Scalar
-from spark_omnigraph.lang.gq.ast import (
+from spark_omnigraph.lang.gq.check.scope import instant
+from spark_omnigraph.lang.gq.plan import Comparator, TextForm
+from spark_omnigraph.lang.gq.syntax.ast import (
     Binding,
     Clause,
     Expr,
@@ -26,8 +28,6 @@ from spark_omnigraph.lang.gq.ast import (
     Traversal,
     Variable,
 )
-from spark_omnigraph.lang.gq.plan import Comparator, TextForm
-from spark_omnigraph.lang.gq.scope import instant
 from tests.oracle.values import Stored, holds, single
 from tests.oracle.walks import Row, Rows, reached
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries, pick_query
 from spark_omnigraph.lang.pg import compile_schema
 from tests.oracle.answer import answer
 from tests.oracle.values import Stored, holds, single, sort_rows

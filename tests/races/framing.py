@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from spark_omnigraph import LoadOptions, LoadReport, OmnigraphError
 from spark_omnigraph.commit.lease import STAGE, close_stage, open_stage, staging
-from spark_omnigraph.graph.frame_load import (
+from spark_omnigraph.graph.load.frame import (
     StagedPart,
     finish_frame_load,
     frame_request,
     plan_frame_load,
     staged_part,
 )
-from spark_omnigraph.graph.load import LoadRequest
+from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore

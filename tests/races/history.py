@@ -16,7 +16,7 @@ from spark_omnigraph import Commit, Graph
 from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
 from spark_omnigraph.manifest.snapshot import reduce_rows
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest_table import read_rows
+from spark_omnigraph.storage.manifest.table import read_rows
 from tests.support.cases import Json
 
 SCHEMA = """

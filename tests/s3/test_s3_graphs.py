@@ -22,9 +22,9 @@ from spark_omnigraph.errors import (
     OmnigraphError,
 )
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
-from spark_omnigraph.storage.inputs import list_inputs
-from spark_omnigraph.storage.object_file import put_file
+from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.storage.input.found import list_inputs
+from spark_omnigraph.storage.objects.files import put_file
 from tests.races.loads import SCHEMA, records
 from tests.support.cases import Json
 from tests.support.object_store import BUCKET, S3Server, careless_server

@@ -12,7 +12,7 @@ from lance.fragment import write_fragments
 
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from tests.races.loads import SCHEMA, records
 from tests.support.object_store import S3Server
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph.errors import BadRowsError
-from spark_omnigraph.graph.executor import LocalExecutor
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.write.executor import LocalExecutor
 from tests.support.cases import Json
 from tests.support.graph_files import recovery_files
 

@@ -11,12 +11,12 @@ import pytest
 from pyspark import cloudpickle
 
 from spark_omnigraph import Graph
-from spark_omnigraph.graph.frame_load import frame_request, plan_frame_load, staged_part
-from spark_omnigraph.graph.load_options import LoadOptions
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.graph.load.frame import frame_request, plan_frame_load, staged_part
+from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
-from spark_omnigraph.spark.plan import plan_read
-from spark_omnigraph.spark.reader import GraphReader
+from spark_omnigraph.spark.read.plan import plan_read
+from spark_omnigraph.spark.read.reader import GraphReader
 from spark_omnigraph.staging.stage import stage_frame
 from tests.support.many_fragments import graph_of_fragments
 

@@ -12,10 +12,10 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import tests.support.executors as executors_module
-from spark_omnigraph.graph.executor import Executor, LocalExecutor
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.spark.executor import SparkExecutor
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from tests.support.executors import LosingExecutor, TwiceExecutor
 from tests.support.graph_files import pins, recovery_files
 

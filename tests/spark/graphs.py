@@ -15,10 +15,10 @@ from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.rows import TableUpdate, version_row
-from spark_omnigraph.storage.commit_log import append_commit, read_commits
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import manifest_file
-from spark_omnigraph.storage.manifest_table import publish_rows
+from spark_omnigraph.storage.manifest.commit_log import append_commit, read_commits
+from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.unit.spark.graph_types import stored_things
 
 SCHEMA = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_omnigraph.cli.demo import ask_spark, prepare
-from spark_omnigraph.cli.demo_data import convert, schema_text
+from spark_omnigraph.demo.data import convert, schema_text
+from spark_omnigraph.demo.films import ask_spark, prepare
 from spark_omnigraph.graph.handle import Graph
 from tests.support.film_database import small_database
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes
-from spark_omnigraph.spark.plan import plan_read
-from spark_omnigraph.spark.reader import GraphReader
+from spark_omnigraph.spark.read.plan import plan_read
+from spark_omnigraph.spark.read.reader import GraphReader
 from tests.spark.graphs import graph_of_before, publish
 from tests.spark.predicates import LANCE, SCHEMA, SPARK, Leaf, Tree, conditions, odd_rows, trees
 

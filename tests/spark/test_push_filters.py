@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_omnigraph.spark.reader import GraphReader
+from spark_omnigraph.spark.read.reader import GraphReader
 
 CONF = "spark.sql.python.filterPushdown.enabled"
 

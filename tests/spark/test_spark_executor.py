@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import BadRowsError, InternalError, StorageError, UsageError
-from spark_omnigraph.graph.executor import Executor
 from spark_omnigraph.spark.executor import CHUNK_BYTES, SparkExecutor
+from spark_omnigraph.write.executor import Executor
 
 
 def square(n: int) -> int:

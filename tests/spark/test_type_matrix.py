@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from spark_omnigraph import Graph
 from spark_omnigraph.bad_rows import Rule
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.errors import typed_errors
-from spark_omnigraph.spark.plan import plan_read
-from spark_omnigraph.storage.scan import Scan, read_batches
+from spark_omnigraph.spark.read.plan import plan_read
+from spark_omnigraph.storage.tables.scan import Scan, read_batches
 from tests.spark.type_matrix import (
     ABSENT,
     CASES,

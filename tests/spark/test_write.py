@@ -19,7 +19,7 @@ from spark_omnigraph import Graph
 from spark_omnigraph.errors import BadRequestError, BadRowsError, NotFoundError
 from spark_omnigraph.spark.errors import translate, typed_errors
 from spark_omnigraph.spark.source import OmnigraphDataSource
-from spark_omnigraph.spark.writer import GraphWriter
+from spark_omnigraph.spark.write.writer import GraphWriter
 
 SCHEMA = """
 node Person {

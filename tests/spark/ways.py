@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_omnigraph import Graph
 from spark_omnigraph.cli import main
 from spark_omnigraph.errors import BadRowsError, OmnigraphError
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.errors import typed_errors
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.write.executor import Executor
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, SourceError, StorageError
-from spark_omnigraph.spark.options import READ_OPTIONS, STORAGE_HELP
-from spark_omnigraph.spark.write_options import WRITE_OPTIONS
+from spark_omnigraph.spark.read.options import READ_OPTIONS, STORAGE_HELP
+from spark_omnigraph.spark.write.options import WRITE_OPTIONS
 from tests.spark import type_matrix
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from spark_omnigraph.errors import OmnigraphError
-from spark_omnigraph.graph.changes import DiffFilter
-from spark_omnigraph.graph.executor import Executor
+from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.write.executor import Executor
 from tests.support.cases import Case, Json, Step
 from tests.support.lint import lint_differences
 from tests.support.outcomes import body_problems, error_of, missing_error_class, problems

@@ -10,7 +10,7 @@ import pytest
 
 from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.redaction import excerpt
-from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import locate
 from spark_omnigraph.stored import OBJECT_LIMIT, Count, Instant, decode, refuse_branch, refuse_path
 

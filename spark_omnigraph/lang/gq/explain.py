@@ -7,6 +7,7 @@ import json
 from spark_omnigraph.catalog.dates import MS_PER_DAY, moment, moment_text
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.check.typed import NOW
 from spark_omnigraph.lang.gq.plan import (
     IDENTITY,
     Aggregate,
@@ -43,7 +44,6 @@ from spark_omnigraph.lang.gq.plan import (
     TextMatch,
     Value,
 )
-from spark_omnigraph.lang.gq.typed import NOW
 
 _ITEMS = 4
 _CHARACTERS = 80

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.types import Catalog, NodeType
 from spark_omnigraph.errors import InputError, QueryParseError
-from spark_omnigraph.lang.gq.ast import Query
-from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.check.mutation import TypedUpdate, type_mutation
+from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.lower import lower
-from spark_omnigraph.lang.gq.mutation import TypedUpdate, type_mutation
-from spark_omnigraph.lang.gq.parser import parse_queries
+from spark_omnigraph.lang.gq.syntax.ast import Query
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries
 from spark_omnigraph.words import TextEnum
 
 PARSE_ERROR = "Q000"

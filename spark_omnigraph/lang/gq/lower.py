@@ -11,6 +11,17 @@ from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.check.typed import (
+    ANONYMOUS_PREFIX,
+    Summary,
+    TypedBinding,
+    TypedClause,
+    TypedFilter,
+    TypedItem,
+    TypedNegation,
+    TypedRead,
+    TypedWalk,
+)
 from spark_omnigraph.lang.gq.plan import (
     Aggregate,
     Aggregated,
@@ -39,17 +50,6 @@ from spark_omnigraph.lang.gq.plan import (
     TextMatch,
 )
 from spark_omnigraph.lang.gq.report import request_error
-from spark_omnigraph.lang.gq.typed import (
-    ANONYMOUS_PREFIX,
-    Summary,
-    TypedBinding,
-    TypedClause,
-    TypedFilter,
-    TypedItem,
-    TypedNegation,
-    TypedRead,
-    TypedWalk,
-)
 
 _REVERSED = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
 

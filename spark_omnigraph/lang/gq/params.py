@@ -8,10 +8,10 @@ from datetime import date, datetime, timedelta, timezone
 
 from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import ParameterError
+from spark_omnigraph.lang.gq.check.scope import instant
+from spark_omnigraph.lang.gq.check.typed import NOW
 from spark_omnigraph.lang.gq.plan import Value
 from spark_omnigraph.lang.gq.report import request_error
-from spark_omnigraph.lang.gq.scope import instant
-from spark_omnigraph.lang.gq.typed import NOW
 from spark_omnigraph.lang.source import clip
 
 _SIGNIFICAND = {Scalar.F32: 24, Scalar.F64: 53}

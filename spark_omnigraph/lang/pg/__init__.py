@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.lang.pg.acceptance import check_new
 from spark_omnigraph.lang.pg.ast import CheckConstraint, EdgeDecl, NodeDecl
 from spark_omnigraph.lang.pg.check import check
 from spark_omnigraph.lang.pg.expand import expand
-from spark_omnigraph.lang.pg.house import check_new
 from spark_omnigraph.lang.pg.lower import lower
 from spark_omnigraph.lang.pg.parser import parse
 from spark_omnigraph.lang.pg.report import parse_error

@@ -7,8 +7,8 @@ import pytest
 
 from spark_omnigraph.cli.config import JobConfig, resolve, salvage
 from spark_omnigraph.cli.options import COMMON, Option
+from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
-from spark_omnigraph.cli.verbs import VERBS
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.records.mode import LoadMode
 

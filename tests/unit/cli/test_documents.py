@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from spark_omnigraph.cli.config import resolve
+from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
-from spark_omnigraph.cli.verbs import VERBS
 
 ROOT = Path(__file__).parents[3]
 NOT_IN_A_FILE = {"config"}

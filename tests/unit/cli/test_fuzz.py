@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph.cli.program import run
+from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.verb import Job, Outcome, Verb
-from spark_omnigraph.cli.verbs import VERBS
 from spark_omnigraph.graph.handle import Graph
 
 CODES = {0, 1, 2, 3, 4, 5, 6}

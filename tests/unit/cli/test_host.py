@@ -9,7 +9,7 @@ import pytest
 from spark_omnigraph.cli import host as module
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.host import Host, surroundings
-from spark_omnigraph.graph.executor import LocalExecutor
+from spark_omnigraph.write.executor import LocalExecutor
 
 LOG = logging.getLogger("test")
 GIB = 1024**3

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from spark_omnigraph.cli.parser import build, find_verb, overview, split_arguments
-from spark_omnigraph.cli.verbs import VERBS
+from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.errors import UsageError
 
 

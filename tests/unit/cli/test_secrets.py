@@ -10,7 +10,7 @@ import pytest
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.storage.uri import is_inside
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import pytest
 
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
-from spark_omnigraph.cli import creating, loading, reading
 from spark_omnigraph.cli.program import main
+from spark_omnigraph.cli.verbs import create as creating
+from spark_omnigraph.cli.verbs import load as loading
+from spark_omnigraph.cli.verbs import read as reading
 from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions, LoadReport, TableCounts
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 

@@ -13,13 +13,13 @@ from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, Wr
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, version_row
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.storage.commit_log import create_commit_log
-from spark_omnigraph.storage.commits import TableChange, create_dataset
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY, SCHEMA_SOURCE, SCHEMA_STATE, manifest_file
-from spark_omnigraph.storage.manifest_table import create_manifest
-from spark_omnigraph.storage.objects import Objects
-from spark_omnigraph.storage.staged import TableTarget, stage_rows
+from spark_omnigraph.storage.manifest.commit_log import create_commit_log
+from spark_omnigraph.storage.manifest.table import create_manifest
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.commits import TableChange, create_dataset
+from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
 from spark_omnigraph.storage.uri import locate
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("x", pa.int32())])

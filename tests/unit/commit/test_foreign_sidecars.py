@@ -22,9 +22,9 @@ from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_f
 from spark_omnigraph.errors import InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import tombstone_row
-from spark_omnigraph.storage.commit_log import RecoveryAudit, read_commits, read_recoveries
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest_table import publish_rows
+from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_commits, read_recoveries
+from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.crash.matrix import FIXTURES, RECOVERY_POINTS, crashed
 
 from .builders import SCHEMA, TABLES, heads_equal_pins, leftovers, make_store
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> GraphStore:
     from_pylance(store, A)
     from_pylance(store, B)
     sidecar_of(store, "Mutation", pin(store, A), pin(store, B), operation="00000000000000000000000001")
-    settle(store)
+    realign(store)
     assert heads_equal_pins(store)
     return store
 
@@ -113,7 +113,7 @@ def sidecar_of(
     store.objects.put(f"__recovery/{name or operation}.json", json.dumps(body, indent=2).encode())
 
 
-def settle(store: GraphStore, scope: Scope = Scope.FULL) -> list[Recovered]:
+def realign(store: GraphStore, scope: Scope = Scope.FULL) -> list[Recovered]:
     return recover(store, scope)
 
 
@@ -153,7 +153,7 @@ def test_a_mutation_that_landed_on_all_tables_is_finished(store: GraphStore, pat
     from_pylance(store, A)
     from_pylance(store, B)
     sidecar_of(store, "Mutation", *pins)
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert (done.operation_id, done.kind.value, done.writer_kind) == (OPERATION, "RolledForward", "Mutation")
     outcomes = check(store, "RolledForward", "Mutation")
     shown = {key: store.snapshot(None).pin(key) for key in (A, B)}
@@ -168,7 +168,7 @@ def test_a_mutation_that_landed_on_one_table_is_undone(store: GraphStore) -> Non
     pins = [pin(store, A), pin(store, B)]
     head = from_pylance(store, A)
     sidecar_of(store, "Mutation", *pins)
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert done.kind.value == "RolledBack"
     outcomes = check(store, "RolledBack", "Mutation")
     assert outcomes == [{"table_key": A, "from_version": head, "to_version": pins[0]["expected_version"]}]
@@ -179,7 +179,7 @@ def test_a_delete_names_the_version_that_it_reached(store: GraphStore) -> None:
     store.open_dataset(TABLES[A]).delete("id = 'new'")
     head = store.head_version(TABLES[A], None)
     sidecar_of(store, "Mutation", pin(store, A, post=head))
-    settle(store)
+    realign(store)
     check(store, "RolledForward", "Mutation")
     assert rows(store, A) == 0
 
@@ -191,7 +191,7 @@ def test_a_load_that_built_an_index_after_its_rows_is_undone(store: GraphStore, 
     from_pylance(store, A)
     head = index(store, A)
     sidecar_of(store, "Load", *pins, version=version)
-    settle(store)
+    realign(store)
     outcomes = check(store, "RolledBack", "Load")
     assert outcomes == [{"table_key": A, "from_version": head, "to_version": pins[0]["expected_version"]}]
     assert rows(store, A) == 1
@@ -202,7 +202,7 @@ def test_a_write_that_nothing_proves_published_only_loses_its_sidecar(store: Gra
     """The versions that it meant to publish are published, but a winner of the race would have published the same."""
     shown, commits = store.snapshot(None), read_commits(store.location, None)
     sidecar_of(store, kind, pin(store, A, expected=shown.pin(A) - 1), pin(store, B, expected=shown.pin(B) - 1))
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert (done.kind.value, done.outcomes) == ("RolledBack", ())
     row, outcomes = audit(store)
     assert (row.kind, row.commit_id, outcomes) == ("RolledBack", commits[-1].id, [])
@@ -217,7 +217,7 @@ def test_a_merge_that_lost_a_race_is_never_recorded(store: GraphStore, confirmed
     shown, commits = store.snapshot(None), read_commits(store.location, None)
     lost = pin(store, A, expected=shown.pin(A) - 1, confirmed=confirmed)
     sidecar_of(store, "BranchMerge", lost, version=version, merge_source_commit_id=SOURCE)
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert done.kind.value == "RolledBack"
     assert read_commits(store.location, None) == commits
     assert all(commit.merged_parent is None for commit in read_commits(store.location, None))
@@ -228,10 +228,10 @@ def test_a_merge_that_was_published_and_written_over_is_recorded(store: GraphSto
     confirmed = store.snapshot(None).pin(A)
     from_pylance(store, A, row_id="later")
     sidecar_of(store, "Mutation", pin(store, A), operation="00000000000000000000000002")
-    settle(store)
+    realign(store)
     merged = pin(store, A, expected=confirmed - 1, confirmed=confirmed)
     sidecar_of(store, "BranchMerge", merged, merge_source_commit_id=SOURCE)
-    settle(store)
+    realign(store)
     row, _ = audit(store)
     assert (row.kind, commit_of(store, row).merged_parent) == ("RolledForward", SOURCE)
 
@@ -243,7 +243,7 @@ def test_maintenance_of_any_number_of_commits_is_finished(store: GraphStore, kin
     for _ in range(steps - 1):
         store.open_dataset(TABLES[A]).create_scalar_index("id", "BTREE", replace=True)
     sidecar_of(store, kind, before)
-    settle(store)
+    realign(store)
     (outcome,) = check(store, "RolledForward", kind)
     assert (outcome["from_version"], outcome["to_version"]) == (before["expected_version"], store.snapshot(None).pin(A))
     entry = store.snapshot(None).entries[A]
@@ -256,7 +256,7 @@ def test_maintenance_beside_an_unmoved_table_is_undone(store: GraphStore, kind: 
     pins = [pin(store, A), pin(store, B)]
     head = index(store, A)
     sidecar_of(store, kind, *pins)
-    settle(store)
+    realign(store)
     outcomes = check(store, "RolledBack", kind)
     assert outcomes == [{"table_key": A, "from_version": head, "to_version": pins[0]["expected_version"]}]
     assert store.open_table(store.snapshot(None).entries[A]).describe_indices() == []
@@ -267,7 +267,7 @@ def test_maintenance_planned_on_another_version_is_undone(store: GraphStore, kin
     pins = [pin(store, A, expected=store.snapshot(None).pin(A) - 1)]
     index(store, A)
     sidecar_of(store, kind, *pins)
-    settle(store)
+    realign(store)
     check(store, "RolledBack", kind)
     assert heads_equal_pins(store)
 
@@ -291,7 +291,7 @@ def test_a_merge_that_is_complete_is_finished(
 ) -> None:
     before = store.snapshot(None)
     merge(store, confirmed, version)
-    settle(store)
+    realign(store)
     outcomes = check(store, "RolledForward", "BranchMerge")
     assert outcomes == [
         {"table_key": key, "from_version": before.pin(key), "to_version": store.snapshot(None).pin(key)}
@@ -308,7 +308,7 @@ def test_a_merge_that_is_not_known_to_be_complete_is_undone(
 ) -> None:
     before = store.snapshot(None)
     heads = merge(store, confirmed)
-    settle(store)
+    realign(store)
     outcomes = check(store, "RolledBack", "BranchMerge")
     assert outcomes == [
         {"table_key": key, "from_version": head, "to_version": before.pin(key)}
@@ -342,9 +342,9 @@ def test_a_recovery_that_stops_is_recovered(store: GraphStore, fixture: str, poi
     before = (rows(store, A), rows(store, B))
     finished = leave(store, fixture)
     with stop_at(point):
-        stopped = crashed(lambda: settle(store))
+        stopped = crashed(lambda: realign(store))
     assert stopped or (point is CrashPoint.RECOVERY_RESTORED and finished), "only a write that is undone restores"
-    settle(store)
+    realign(store)
     kind = fixture.partition(",")[0]
     check(store, "RolledForward" if finished else "RolledBack", kind)
     added = {"BranchMerge": 2, "Mutation": 1, "Load": 1}.get(kind, 0) if finished else 0
@@ -358,7 +358,7 @@ def test_a_merge_that_was_published_is_recorded_as_one(store: GraphStore) -> Non
         store, "BranchMerge", pin(store, A, expected=shown.pin(A) - 1, confirmed=shown.pin(A)),
         merge_source_commit_id=SOURCE,
     )  # laid out as a table  # fmt: skip
-    settle(store)
+    realign(store)
     check(store, "RolledForward", "BranchMerge")
     row, _ = audit(store)
     assert commit_of(store, row).merged_parent == SOURCE
@@ -371,7 +371,7 @@ def test_a_write_on_a_branch_is_finished_there(store: GraphStore) -> None:
     from_pylance(store, A, "draft")
     sidecar_of(store, "Mutation", pin(store, A, expected=before, branch="draft"), branch="draft")
     main = store.snapshot(None)
-    settle(store)
+    realign(store)
     (outcome,) = check(store, "RolledForward", "Mutation", "draft")
     entry = store.snapshot("draft").entries[A]
     assert (entry.branch, entry.version) == ("draft", outcome["to_version"])
@@ -382,7 +382,7 @@ def test_a_write_on_a_branch_is_finished_there(store: GraphStore) -> None:
 def test_a_write_on_a_branch_that_is_gone_is_dropped(store: GraphStore, kind: str) -> None:
     before = store.snapshot(None)
     sidecar_of(store, kind, pin(store, A, expected=2, branch=None), branch="gone", merge_source_commit_id=SOURCE)
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert (done.kind.value, done.outcomes) == ("OrphanedBranchDiscarded", ())
     assert check(store, "OrphanedBranchDiscarded", kind) == []
     row, _ = audit(store)
@@ -394,10 +394,10 @@ def test_a_recovery_of_what_was_recovered_adds_no_row(store: GraphStore) -> None
     pins = [pin(store, A)]
     from_pylance(store, A)
     sidecar_of(store, "Mutation", *pins)
-    settle(store)
+    realign(store)
     sidecar_of(store, "Mutation", *pins)  # as if its removal had failed
     commits = len(read_commits(store.location, None))
-    settle(store)
+    realign(store)
     assert check(store, "RolledForward", "Mutation")
     assert (len(read_commits(store.location, None)), rows(store, A)) == (commits, 2)
 
@@ -408,14 +408,14 @@ def test_a_schema_change_is_left_to_a_read_write_open_and_bars_no_reader(store: 
         additional_registrations=[{"table_key": "node:C", "table_path": "nodes/c"}],
         tombstones=[{"table_key": B, "tombstone_version": 9}],
     )  # laid out as a table  # fmt: skip
-    assert settle(store, Scope.FORWARD_ONLY) == []
+    assert realign(store, Scope.FORWARD_ONLY) == []
     assert leftovers(store) == [f"{OPERATION}.json"]
     assert (rows(store, A), rows(store, B)) == (1, 1)
     assert read_commits(store.location, None)
     for key in (A, B, "node:C"):
         assert covering(store, None, frozenset({key})) is not None
     assert covering(store, None, frozenset({"node:D"})) is None
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert done.kind.value == "RolledBack"
     assert check(store, "RolledBack", "SchemaApply") == []
     assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (1, 1, True)
@@ -425,7 +425,7 @@ def test_a_schema_change_is_left_to_a_read_write_open_and_bars_no_reader(store: 
 def test_a_schema_change_that_adds_a_table_outside_the_graph_is_refused(store: GraphStore, path: str) -> None:
     sidecar_of(store, "SchemaApply", additional_registrations=[{"table_key": "node:C", "table_path": path}])
     with pytest.raises(RecoveryRequiredError, match="table_path"):
-        settle(store)
+        realign(store)
     assert leftovers(store) == [f"{OPERATION}.json"]
 
 
@@ -435,8 +435,8 @@ def test_a_table_behind_its_version_is_refused_and_left_by_writers(store: GraphS
     (folder / "latest_version_hint.json").unlink()
     sidecar_of(store, "Mutation", pin(store, A))
     with pytest.raises(RecoveryRequiredError, match="behind its published version"):
-        settle(store)
-    assert settle(store, Scope.FORWARD_ONLY) == []
+        realign(store)
+    assert realign(store, Scope.FORWARD_ONLY) == []
     assert leftovers(store) == [f"{OPERATION}.json"]
 
 
@@ -459,7 +459,7 @@ def test_unreadable_sidecars_are_all_named_once_the_others_are_done(store: Graph
     for name, content in GARBLED.items():
         store.objects.put(f"__recovery/{name}", content)
     with pytest.raises(RecoveryRequiredError) as refused:
-        settle(store)
+        realign(store)
     assert all(f"__recovery/{name}" in refused.value.message for name in GARBLED)
     assert "version 3, newer than 2: upgrade" in refused.value.message
     assert "move it out of __recovery/" in refused.value.message
@@ -473,7 +473,7 @@ def test_files_that_are_no_sidecars_bar_nobody(store: GraphStore) -> None:
     for name in ("README", "01J0000000000000000000000B.json.bak", "01J0000000000000000000000B.json#3", "x.JSON"):
         (Path(store.root) / "__recovery" / name).write_bytes(b"not json")
     store.objects.put("__recovery/old/01J0000000000000000000000B.json", b"not json")
-    assert settle(store) == []
+    assert realign(store) == []
     assert covering(store, None, frozenset({A, B})) is None
 
 
@@ -487,7 +487,7 @@ def test_a_sidecar_under_another_name_counts_like_any_other(store: GraphStore, l
     assert held is not None
     assert (held.name, held.operation_id) == ("copy of a sidecar", OPERATION)
     assert covering(store, None, frozenset({B})) is None
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert done.operation_id == OPERATION
     check(store, "RolledForward" if landed else "RolledBack", "Mutation")
 
@@ -497,7 +497,7 @@ def test_a_sidecar_and_its_copy_are_one_write(store: GraphStore) -> None:
     from_pylance(store, A)
     sidecar_of(store, "Mutation", *pins)
     sidecar_of(store, "Mutation", *pins, name="01J0000000000000000000000A (1)")
-    settle(store)
+    realign(store)
     check(store, "RolledForward", "Mutation")
     assert (rows(store, A), heads_equal_pins(store)) == (2, True)
 
@@ -506,7 +506,7 @@ def test_a_sidecar_of_another_graph_is_named(store: GraphStore) -> None:
     body = {**pin(store, A), "table_key": "node:Z", "table_path": "/other/graph/nodes/0123456789abcdef"}
     sidecar_of(store, "Mutation", body)
     with pytest.raises(RecoveryRequiredError, match=r"'node:Z' at '/other/graph/nodes/0123456789abcdef'.*no dataset"):
-        settle(store)
+        realign(store)
     assert leftovers(store) == [f"{OPERATION}.json"]
 
 
@@ -532,7 +532,7 @@ def test_a_sidecar_of_a_table_that_is_not_shown_there_moves_nothing(store: Graph
     before = heads(store)[0]
     for _ in range(3):
         with pytest.raises(RecoveryRequiredError, match=r"00000000000000000000000002\.json covers .*move it out of"):
-            settle(store)
+            realign(store)
         assert heads(store)[0] == before
     assert (rows(store, B), leftovers(store)) == (2, ["00000000000000000000000002.json"]), "the others are recovered"
     assert recover_for_writing(store, Scope.FULL) == []
@@ -547,7 +547,7 @@ def test_a_sidecar_of_a_type_that_was_dropped_is_removed(store: GraphStore) -> N
     publish_rows(store.manifest(None), [tombstone_row(A, store.snapshot(None).pin(A))])
     sidecar_of(store, "Mutation", before)
     head = heads(store)[0]
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert (done.kind.value, done.outcomes, heads(store)[0]) == ("RolledBack", (), head)
     assert leftovers(store) == []
 
@@ -563,7 +563,7 @@ def test_a_table_that_was_never_forked_was_never_written(store: GraphStore, also
         pins.append(pin(store, B, expected=shown.pin(B), branch="draft"))
     sidecar_of(store, "BranchMerge", *pins, branch="draft", merge_source_commit_id=SOURCE)
     before = heads(store)
-    (done,) = settle(store)
+    (done,) = realign(store)
     assert (done.kind.value, [o.table_key for o in done.outcomes]) == ("RolledBack", [B] if also else [])
     assert (rows(store, A, "draft"), rows(store, B, "draft"), heads(store)) == (1, 1, before)
     assert leftovers(store) == []
@@ -584,7 +584,7 @@ def test_a_bad_sidecar_stops_no_other_and_is_named(store: GraphStore, change: di
     from_pylance(store, B)
     sidecar_of(store, "Mutation", pin(store, B))
     with pytest.raises(RecoveryRequiredError, match=r"__recovery/00000000000000000000000002\.json cannot"):
-        settle(store)
+        realign(store)
     assert (rows(store, B), leftovers(store)) == (2, ["00000000000000000000000002.json"])
 
 
@@ -598,7 +598,7 @@ def test_a_sidecar_that_no_reader_follows_stops_no_other(store: GraphStore, cont
     from_pylance(store, B)
     sidecar_of(store, "Mutation", pin(store, B))
     with pytest.raises(RecoveryRequiredError, match=r"0002\.json cannot be read.*0003\.json is no regular file"):
-        settle(store)
+        realign(store)
     assert rows(store, B) == 2
 
 
@@ -606,7 +606,7 @@ def test_a_table_named_twice_is_refused(store: GraphStore) -> None:
     from_pylance(store, A)
     sidecar_of(store, "Mutation", *[pin(store, A, expected=store.snapshot(None).pin(A))] * 2)
     with pytest.raises(RecoveryRequiredError, match="named twice"):
-        settle(store)
+        realign(store)
 
 
 def test_what_stops_one_recovery_stops_no_other(store: GraphStore) -> None:
@@ -615,7 +615,7 @@ def test_what_stops_one_recovery_stops_no_other(store: GraphStore) -> None:
         from_pylance(store, key)
     (Path(store.root) / TABLES[A] / "_versions").rename(Path(store.root) / TABLES[A] / "_gone")
     with pytest.raises(RecoveryRequiredError, match=r"0002\.json.*no dataset"):
-        settle(store)
+        realign(store)
     assert rows(store, B) == 2
     assert leftovers(store) == ["00000000000000000000000002.json"]
 
@@ -623,7 +623,7 @@ def test_what_stops_one_recovery_stops_no_other(store: GraphStore) -> None:
 def test_an_operation_id_that_is_a_path_is_refused(store: GraphStore) -> None:
     sidecar_of(store, "Mutation", pin(store, A), operation="../../_schema", name="x")
     with pytest.raises(RecoveryRequiredError, match="operation_id"):
-        settle(store)
+        realign(store)
 
 
 def test_a_confirmed_write_is_finished(store: GraphStore) -> None:
@@ -633,7 +633,7 @@ def test_a_confirmed_write_is_finished(store: GraphStore) -> None:
     after = json.loads(store.objects.get(f"__recovery/{OPERATION}.json") or b"")
     assert [p.pop("confirmed_version") for p in after["tables"]] == heads
     assert (after, list(after)) == (before, list(before)), "the rest of the sidecar stays as it was"
-    settle(store)
+    realign(store)
     check(store, "RolledForward", "BranchMerge")
     assert (rows(store, A), rows(store, B)) == (3, 3)
 
@@ -649,7 +649,7 @@ def test_every_table_must_be_confirmed(store: GraphStore, versions: dict[str, in
 
 def test_a_write_that_recovery_took_over_cannot_be_confirmed(store: GraphStore) -> None:
     heads = merge(store, None)
-    settle(store)
+    realign(store)
     with pytest.raises(RecoveryRequiredError, match="taken over"):
         sidecar.confirm(store, OPERATION, dict(zip((A, B), heads, strict=True)))
     assert [name for name in leftovers(store) if name.endswith(".json")] == []

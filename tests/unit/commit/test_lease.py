@@ -28,7 +28,7 @@ from spark_omnigraph.commit.lease import (
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.objects.small import Objects
 
 from .builders import leftovers, make_store, prepared, staged_write
 

@@ -33,9 +33,9 @@ from spark_omnigraph.commit.owners import (
 )
 from spark_omnigraph.commit.process import Process, this_process
 from spark_omnigraph.commit.sidecar import Sidecar
-from spark_omnigraph.graph.repair import refuse_pending
-from spark_omnigraph.storage import local_swap
+from spark_omnigraph.graph.maintain.repair import refuse_pending
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.objects import local_swap
 from tests.unit.commit.builders import make_store, prepared, staged_write
 from tests.unit.commit.test_process import gone
 
@@ -192,7 +192,7 @@ def test_a_lost_lease_that_was_renewed_since_it_was_found_stays(
             put_lease(store, "late", None, NOW)
         return plain(path, expected, wait)
 
-    monkeypatch.setattr("spark_omnigraph.storage.objects.remove_file", renew_first)
+    monkeypatch.setattr("spark_omnigraph.storage.objects.small.remove_file", renew_first)
     assert [end_lease(store, path) for path in (dead, late)] == [True, False]
     assert store.objects.get(dead) is None
     assert store.objects.get(late) is not None

@@ -25,10 +25,10 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.lineage import head, in_order
 from spark_omnigraph.manifest.rows import Transaction, last_transaction, sentinel_facts
-from spark_omnigraph.storage.commit_log import read_commits
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
-from spark_omnigraph.storage.manifest_table import read_rows
+from spark_omnigraph.storage.manifest.commit_log import read_commits
+from spark_omnigraph.storage.manifest.table import read_rows
 
 from .builders import (
     foreign_append,

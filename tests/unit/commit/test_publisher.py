@@ -15,8 +15,8 @@ from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, sentinel_fac
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION_KEY
-from spark_omnigraph.storage.manifest_table import publish_rows
-from spark_omnigraph.storage.stamp import read_format
+from spark_omnigraph.storage.manifest.stamp import read_format
+from spark_omnigraph.storage.manifest.table import publish_rows
 
 from .builders import make_store
 

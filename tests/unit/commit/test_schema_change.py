@@ -20,7 +20,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.schema_change import LOCK_TERM
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK, manifest_file
-from spark_omnigraph.storage.manifest_table import publish_rows
+from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.crash.matrix import RECOVERY_POINTS, SCHEMA_RECOVERED_AT, SCHEMA_STEPS, crashed
 
 OLD = "node A { k: String @key } node B { k: String @key }"

@@ -14,8 +14,8 @@ import pytest
 from spark_omnigraph.engine import columns, table
 from spark_omnigraph.engine.columns import ColumnCache
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.storage.scan import PinnedTable
-from spark_omnigraph.storage.table_reader import Positions, TableReader
+from spark_omnigraph.storage.tables.reader import Positions, TableReader
+from spark_omnigraph.storage.tables.scan import PinnedTable
 
 ROWS = 10_000
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_omnigraph.engine import join, rows
+from spark_omnigraph.engine import bindings as rows
+from spark_omnigraph.engine import join
 from spark_omnigraph.engine.result import Json
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.handle import Graph

@@ -12,17 +12,18 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.engine import adjacency, rows
+from spark_omnigraph.engine import adjacency
+from spark_omnigraph.engine import bindings as rows
 from spark_omnigraph.engine import expand as expanding
 from spark_omnigraph.engine.adjacency import CACHE, AdjacencyCache, Compressed, EdgeTables
+from spark_omnigraph.engine.bindings import crossed, scanned
 from spark_omnigraph.engine.expand import Strategy, connect, expand
-from spark_omnigraph.engine.rows import crossed, scanned
-from spark_omnigraph.engine.scans import select
+from spark_omnigraph.engine.select import select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops, OuterRows
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.storage.scan import PinnedTable
+from spark_omnigraph.storage.tables.scan import PinnedTable
 
 SCHEMA = "node N { k: String @key } node M { k: String @key } edge Same: N -> N edge Other: N -> M"
 Edges = list[tuple[str, str]]

@@ -11,7 +11,7 @@ import pytest
 
 from spark_omnigraph.errors import BadRequestError, IoError, OmnigraphError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 
 LINE = '{"type":"P","data":{"k":"a"}}'
 

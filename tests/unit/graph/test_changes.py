@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.changes import Change, DiffFilter, Image, changed_tables
+from spark_omnigraph.graph.changes.diff import Change, DiffFilter, Image, changed_tables
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.storage.commits import compact
+from spark_omnigraph.storage.tables.commits import compact
 
 SCHEMA = """
 node Lamp { tag: String @key  watt: I32?  marks: [String]?  photo: Blob? }

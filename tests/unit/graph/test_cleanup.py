@@ -29,8 +29,8 @@ from spark_omnigraph.branch import orphans
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW, TERM, close_stage, lease_path, open_stage, read_lease, staging
 from spark_omnigraph.commit.owners import Owners, find_owners
-from spark_omnigraph.graph import cleanup as room
-from spark_omnigraph.graph.cleanup import CleanupReport
+from spark_omnigraph.graph.maintain import cleanup as room
+from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.residue import DatasetFiles
 from tests.support.graph_files import pins

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import BadRequestError, Graph, NotFoundError, TransactionCommittedError
-from spark_omnigraph.graph.delete_frame import FrameIds, check_delete_columns, delete_frame, frame_ids
-from spark_omnigraph.graph.delete_ids import DeleteRequest
+from spark_omnigraph.graph.delete.by_id import DeleteRequest
+from spark_omnigraph.graph.delete.frame import FrameIds, check_delete_columns, delete_frame, frame_ids
 from spark_omnigraph.manifest.rows import Transaction
 
 SCHEMA = """

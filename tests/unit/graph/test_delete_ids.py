@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import BadRequestError, Graph, NotFoundError, TransactionCommittedError
-from spark_omnigraph.graph.delete_ids import DeleteRequest, delete_ids
+from spark_omnigraph.graph.delete.by_id import DeleteRequest, delete_ids
 from spark_omnigraph.manifest.rows import Transaction
 
 SCHEMA = """

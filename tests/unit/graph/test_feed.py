@@ -13,7 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph import Graph, NotFoundError
-from spark_omnigraph.graph.feed import FeedTask, check_start, feed_tasks, first_parents, read_envelopes, read_typed
+from spark_omnigraph.graph.changes.feed import (
+    FeedTask,
+    check_start,
+    feed_tasks,
+    first_parents,
+    read_envelopes,
+    read_typed,
+)
 
 SCHEMA = "node Lamp { tag: String @key  watt: F64?  photo: Blob? }\nedge Near: Lamp -> Lamp"
 

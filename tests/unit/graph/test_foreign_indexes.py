@@ -15,9 +15,9 @@ from lance import LanceDataset, LanceOperation, Transaction
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.graph import index as graph_index
-from spark_omnigraph.storage import index as storage_index
+from spark_omnigraph.graph.maintain import index as graph_index
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables import index as storage_index
 
 SCHEMA = """
 node Doc { slug: String @key  title: String @index  size: I32 @index  v: Vector(2)? @index }

@@ -14,9 +14,9 @@ from spark_omnigraph import BadRequestError, Graph
 from spark_omnigraph.errors import UnsupportedFormatError
 from spark_omnigraph.manifest.formats import FORMATS, format_of
 from spark_omnigraph.spark.errors import CodedError
-from spark_omnigraph.spark.feed import plan_feed
-from spark_omnigraph.spark.feed_stream import FeedStream
-from spark_omnigraph.spark.plan import plan_read
+from spark_omnigraph.spark.read.feed import plan_feed
+from spark_omnigraph.spark.read.feed_stream import FeedStream
+from spark_omnigraph.spark.read.plan import plan_read
 from spark_omnigraph.storage.layout import SCHEMA_VERSION
 from tests.support.graph_files import internal
 from tests.unit.storage.test_stamp import old_graph, record

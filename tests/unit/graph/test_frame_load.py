@@ -18,7 +18,7 @@ from spark_omnigraph import (
     LoadReport,
     TransactionCommittedError,
 )
-from spark_omnigraph.graph.frame_load import (
+from spark_omnigraph.graph.load.frame import (
     StagedPart,
     discard_receipts,
     finish_frame_load,
@@ -26,9 +26,9 @@ from spark_omnigraph.graph.frame_load import (
     plan_frame_load,
     staged_part,
 )
-from spark_omnigraph.graph.load import LoadPlan, LoadRequest
+from spark_omnigraph.graph.load.load import LoadPlan, LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
 

@@ -9,8 +9,8 @@ import lance
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.graph.index import IndexStatus, Progress, ensure_indices
-from spark_omnigraph.storage import index as storage_index
+from spark_omnigraph.graph.maintain.index import IndexStatus, Progress, ensure_indices
+from spark_omnigraph.storage.tables import index as storage_index
 
 SCHEMA = """
 node Doc {

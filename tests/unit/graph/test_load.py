@@ -21,7 +21,7 @@ from spark_omnigraph import (
     TableCounts,
 )
 from spark_omnigraph.bad_rows import BadRow, Rule
-from spark_omnigraph.graph.export import plain_values
+from spark_omnigraph.graph.read.export import plain_values
 from spark_omnigraph.storage.layout import RECOVERY
 
 SCHEMA = """

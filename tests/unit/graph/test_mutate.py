@@ -21,10 +21,10 @@ from spark_omnigraph.errors import (
     QueryTypeError,
     StorageError,
 )
-from spark_omnigraph.graph import check as check_module
-from spark_omnigraph.graph import mutate as mutate_module
-from spark_omnigraph.graph import mutation_staging
-from spark_omnigraph.graph.mutation_staging import ChangedRows
+from spark_omnigraph.graph.mutate import mutate as mutate_module
+from spark_omnigraph.graph.mutate import staging as mutation_staging
+from spark_omnigraph.graph.mutate.staging import ChangedRows
+from spark_omnigraph.write import checker as check_module
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  mail: String? @unique  seen: DateTime?  @range(age, 0..150) }

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import Key, NodeType, Property, PropType, Scalar
-from spark_omnigraph.graph.mutation_where import condition, mask
+from spark_omnigraph.graph.mutate.condition import condition, mask
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Value
 from spark_omnigraph.records.columns import python_column
 

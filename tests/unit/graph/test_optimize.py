@@ -16,9 +16,9 @@ from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError, StorageError
-from spark_omnigraph.graph import optimize as optimize_module
-from spark_omnigraph.graph.index import Progress, ensure_indices
-from spark_omnigraph.graph.optimize import optimize
+from spark_omnigraph.graph.maintain import optimize as optimize_module
+from spark_omnigraph.graph.maintain.index import Progress, ensure_indices
+from spark_omnigraph.graph.maintain.optimize import optimize
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from tests.crash.matrix import expire_leases
 from tests.crash.worlds import assert_whole
@@ -154,7 +154,7 @@ def test_a_table_that_others_move_is_left(graph: Graph) -> None:
         other.load([doc(next(loaded))], options=PLAIN)
         raise ConflictError("lost")
 
-    with patch("spark_omnigraph.graph.optimize._rewrite", plan_and_lose):
+    with patch("spark_omnigraph.graph.maintain.optimize._rewrite", plan_and_lose):
         report = graph.optimize()
     assert report.tables[DOC].left is not None
     assert graph.count(DOC) == 39 + 6
@@ -279,7 +279,7 @@ def test_a_table_with_nulls_that_would_become_empty_blobs_is_left_alone(
     graph = Graph.init(tmp_path / "g", SCHEMA)
     for number in range(2):
         graph.load([doc(number)], options=PLAIN)
-    monkeypatch.setattr("spark_omnigraph.storage.blobs.hides_nulls", lambda *_: True)
+    monkeypatch.setattr("spark_omnigraph.storage.tables.blobs.hides_nulls", lambda *_: True)
     left = graph.optimize().tables[DOC]
     assert (left.files_before, left.files_after) == (2, 2)
     assert left.left is not None

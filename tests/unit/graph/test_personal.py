@@ -10,7 +10,7 @@ import pytest
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRowsError, ConstraintError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load_options import LoadOptions
+from spark_omnigraph.graph.load.options import LoadOptions
 
 SCHEMA = """
 node Person {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_omnigraph.errors import QueryTypeError
-from spark_omnigraph.graph.query import LONGEST, PlanCache, bound_plan, prepare
+from spark_omnigraph.graph.read.query import LONGEST, PlanCache, bound_plan, prepare
 from spark_omnigraph.lang.pg import compile_schema
 
 NARROW = compile_schema("node P { name: String @key }")

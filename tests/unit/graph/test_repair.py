@@ -14,9 +14,9 @@ from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, 
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import TERM, lease_path
 from spark_omnigraph.errors import ExpectedVersionMismatch, InternalError
-from spark_omnigraph.graph import repair as repair_room
-from spark_omnigraph.graph.repair import Verdict
-from spark_omnigraph.storage.commits import FENCE_KEY
+from spark_omnigraph.graph.maintain import repair as repair_room
+from spark_omnigraph.graph.maintain.repair import Verdict
+from spark_omnigraph.storage.tables.commits import FENCE_KEY
 from tests.support.graph_files import commit_rows, pins
 
 SCHEMA = """

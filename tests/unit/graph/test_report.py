@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import BadRowsError, Graph, LoadOptions
-from spark_omnigraph.graph.report import SAMPLE
-from spark_omnigraph.graph.second_pass import ByRange, InputAgain, Located
+from spark_omnigraph.graph.load.bad_rows import SAMPLE
+from spark_omnigraph.graph.load.second_pass import ByRange, InputAgain, Located
 from spark_omnigraph.staging import located
 from spark_omnigraph.staging.located import LocatedRowsBuilder
 
@@ -35,7 +35,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(InputAgain, "locate", counted)
     monkeypatch.setattr(located, "TEXTS", 7)
-    monkeypatch.setattr("spark_omnigraph.graph.report.TEXTS", 7)
+    monkeypatch.setattr("spark_omnigraph.graph.load.bad_rows.TEXTS", 7)
     return counts
 
 

@@ -10,8 +10,8 @@ import pytest
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.history import ReadTarget, resolve
-from spark_omnigraph.graph.scan import branches_table, commits_table, recoveries_table, tables_table, type_at
+from spark_omnigraph.graph.read.history import ReadTarget, resolve
+from spark_omnigraph.graph.read.scan import branches_table, commits_table, recoveries_table, tables_table, type_at
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.storage.graph_store import GraphStore
 from tests.spark.graphs import SCHEMA, branched_graph

@@ -9,7 +9,7 @@ from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.predicates.where import Term
-from spark_omnigraph.storage.scan import PinnedTable, Scan, check_filter, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, check_filter, read_batches
 from tests.unit.spark.graph_types import THING, prop, stored_things, things, utc, write_table
 
 NOW = utc(2020, 1, 1, 5)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import Term, parse_where, where_json, where_sql
-from spark_omnigraph.storage.scan import PinnedTable, Scan, check_filter, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, check_filter, read_batches
 from tests.unit.spark.graph_types import LINK, MOMENTS, THING, prop, stored_things, things, utc, write_table
 
 OPERATORS: dict[str, Callable[[object, object], bool]] = {

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.records.decode import DecodedChunk, LineChunk, RecordDecoder, Rejected
+from spark_omnigraph.records.jsonl.decode import DecodedChunk, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 
 ALL_EXACT = 1 << 60

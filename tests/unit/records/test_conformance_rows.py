@@ -15,7 +15,7 @@ import pytest
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import ConstraintError
-from spark_omnigraph.records.decode import DecodedChunk
+from spark_omnigraph.records.jsonl.decode import DecodedChunk
 from spark_omnigraph.validate.batch import BatchChecker
 from tests.unit.records.builders import ALL_EXACT, catalog, decode, rows
 

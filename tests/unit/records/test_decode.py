@@ -8,8 +8,8 @@ import pytest
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.decode import DecodedTable, LineChunk, RecordDecoder
-from spark_omnigraph.records.lines import TextLines
+from spark_omnigraph.records.jsonl.decode import DecodedTable, LineChunk, RecordDecoder
+from spark_omnigraph.records.jsonl.lines import TextLines
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from tests.unit.records.builders import ALL_EXACT, CATALOG, chunk, decode, edge, node, rows
 

@@ -9,7 +9,7 @@ import pytest
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from tests.unit.records.builders import ALL_EXACT, CATALOG, decode, node, rows
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.records.decode import DecodedChunk, RecordDecoder
-from spark_omnigraph.records.envelope import ENVELOPE
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.jsonl.decode import DecodedChunk, RecordDecoder
+from spark_omnigraph.records.jsonl.envelope import ENVELOPE
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from tests.unit.records.builders import ALL_EXACT, chunk
 

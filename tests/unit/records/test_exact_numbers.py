@@ -10,8 +10,8 @@ import pytest
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.records.decode import DecodedChunk, RecordDecoder
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.jsonl.decode import DecodedChunk, RecordDecoder
 from spark_omnigraph.records.mode import DecodeOptions
 from tests.unit.records.builders import ALL_EXACT, chunk
 

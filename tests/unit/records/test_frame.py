@@ -12,8 +12,8 @@ import pytest
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.pg import compile_schema
-from spark_omnigraph.records.decode import DecodedChunk
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.jsonl.decode import DecodedChunk
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.record_text import plain_values
 

@@ -11,8 +11,8 @@ import pytest
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records import legible as legible_module
-from spark_omnigraph.records.decode import DecodedChunk
-from spark_omnigraph.records.frame import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.jsonl.decode import DecodedChunk
 from spark_omnigraph.records.legible import legible, legible_batch
 from spark_omnigraph.records.mode import DecodeOptions
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from spark_omnigraph.records.line_groups import LineSorter, SortedLines
-from spark_omnigraph.records.lines import TextLines
+from spark_omnigraph.records.jsonl.line_groups import LineSorter, SortedLines
+from spark_omnigraph.records.jsonl.lines import TextLines
 from tests.unit.records.builders import CATALOG
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from spark_omnigraph.catalog.types import EntityType
-from spark_omnigraph.records import parse
-from spark_omnigraph.records.envelope import EnvelopeReader
-from spark_omnigraph.records.parse import TextParser, joined_texts
-from spark_omnigraph.records.plan import EndForm, ReadPlan, plan_reading
-from spark_omnigraph.records.screen import Screen
+from spark_omnigraph.records.jsonl import parse
+from spark_omnigraph.records.jsonl.column_prefilter import Screen
+from spark_omnigraph.records.jsonl.envelope import EnvelopeReader
+from spark_omnigraph.records.jsonl.layout import EndForm, ReadPlan, plan_reading
+from spark_omnigraph.records.jsonl.parse import TextParser, joined_texts
 from tests.unit.records.builders import CATALOG
 
 REED, LOT_EDGE = CATALOG.nodes["Reed"], CATALOG.edges["Placed"]

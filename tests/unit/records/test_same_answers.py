@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph.catalog.types import EntityType, NodeType, Property, Scalar
-from spark_omnigraph.records import parse
-from spark_omnigraph.records.decode import DecodedChunk, RecordDecoder
+from spark_omnigraph.records.jsonl import parse
+from spark_omnigraph.records.jsonl.decode import DecodedChunk, RecordDecoder
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from tests.unit.records.builders import ALL_EXACT, CATALOG, chunk, with_plain_dates
 

@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Cardinality, EdgeType, NodeType, Property, PropType, Scalar
-from spark_omnigraph.storage.scan import PinnedTable
+from spark_omnigraph.storage.tables.scan import PinnedTable
 
 BLOB = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
 BLOB_METADATA = {"ARROW:extension:name": "lance.blob.v2"}

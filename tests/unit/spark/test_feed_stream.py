@@ -14,12 +14,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.delete_frame import FrameIds, delete_frame
-from spark_omnigraph.graph.delete_ids import DeleteRequest
+from spark_omnigraph.graph.delete.by_id import DeleteRequest
+from spark_omnigraph.graph.delete.frame import FrameIds, delete_frame
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.spark.errors import CodedError, translate
-from spark_omnigraph.spark.feed import plan_feed
-from spark_omnigraph.spark.feed_stream import FeedStream
+from spark_omnigraph.spark.read.feed import plan_feed
+from spark_omnigraph.spark.read.feed_stream import FeedStream
 
 SCHEMA = "node Lamp { tag: String @key  watt: I32? }\nedge Near: Lamp -> Lamp"
 QUICK = LoadOptions(build_indexes=False)

@@ -12,9 +12,9 @@ from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.spark.feed import FeedReader, plan_feed_frame
-from spark_omnigraph.spark.plan import plan_read
-from spark_omnigraph.spark.reader import FragmentGroup, GraphReader
+from spark_omnigraph.spark.read.feed import FeedReader, plan_feed_frame
+from spark_omnigraph.spark.read.plan import plan_read
+from spark_omnigraph.spark.read.reader import FragmentGroup, GraphReader
 
 FEW, MANY = 3, 20_000
 QUERY = "query q() { match { $a: Page $a.n >= 0 } return { $a.name, $a.text } }"

@@ -6,7 +6,7 @@ import pytest
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import Term
-from spark_omnigraph.spark.options import MetaTable, ReadOptions, parse_read_options
+from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_read_options
 
 
 def test_everything_a_node_read_can_say() -> None:

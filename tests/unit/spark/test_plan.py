@@ -11,10 +11,10 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from spark_omnigraph.errors import BadRequestError, InputError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.spark.plan import CountTask, ReadPlan, plan_read
-from spark_omnigraph.spark.reader import FragmentGroup, GraphReader
+from spark_omnigraph.spark.read.plan import CountTask, ReadPlan, plan_read
+from spark_omnigraph.spark.read.reader import FragmentGroup, GraphReader
 from spark_omnigraph.spark.types import arrow_target
-from spark_omnigraph.storage.scan import Scan
+from spark_omnigraph.storage.tables.scan import Scan
 from tests.spark.graphs import branched_graph, publish
 from tests.unit.spark.graph_types import stored_things, things, utc
 

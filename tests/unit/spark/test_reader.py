@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_omnigraph.spark.reader import PARTITION_BYTES, PARTITION_ROWS, group_fragments
-from spark_omnigraph.storage.scan import FragmentSize
+from spark_omnigraph.spark.read.reader import PARTITION_BYTES, PARTITION_ROWS, group_fragments
+from spark_omnigraph.storage.tables.scan import FragmentSize
 
 MB = 1 << 20
 

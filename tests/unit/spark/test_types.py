@@ -35,7 +35,7 @@ from spark_omnigraph.spark.types import (
     select_columns,
     to_frame,
 )
-from spark_omnigraph.storage.scan import Scan, read_batches
+from spark_omnigraph.storage.tables.scan import Scan, read_batches
 from tests.unit.spark.graph_types import LINK, THING, date64, millis, stored_things, things, utc, write_table
 
 

@@ -7,7 +7,7 @@ import pytest
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode
-from spark_omnigraph.spark.write_options import parse_write_options
+from spark_omnigraph.spark.write.options import parse_write_options
 
 BASE = {"path": "graph", "node": "Person"}
 

@@ -15,10 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.spark import deleter, writer
 from spark_omnigraph.spark.errors import CodedError
-from spark_omnigraph.spark.write_options import parse_write_options
-from spark_omnigraph.spark.writer import GraphStreamWriter, plan_stream_write, plan_write
+from spark_omnigraph.spark.write import deleter, writer
+from spark_omnigraph.spark.write.options import parse_write_options
+from spark_omnigraph.spark.write.writer import GraphStreamWriter, plan_stream_write, plan_write
 
 SCHEMA = """
 node Mail { address: String @key  size: I32?  body: Blob? }

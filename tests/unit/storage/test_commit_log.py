@@ -9,10 +9,10 @@ import pytest
 from lance import LanceDataset
 
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.storage import commit_log
-from spark_omnigraph.storage.commit_log import RecoveryAudit, audit_recovery, read_recoveries
-from spark_omnigraph.storage.commits import append_strict
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.manifest import commit_log
+from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, audit_recovery, read_recoveries
+from spark_omnigraph.storage.tables.commits import append_strict
 from spark_omnigraph.storage.uri import Location, locate
 
 

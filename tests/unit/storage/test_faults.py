@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.storage import scan
 from spark_omnigraph.storage.faults import committing, reading
+from spark_omnigraph.storage.tables import scan
 
 Guard = Callable[[str], AbstractContextManager[None]]
 

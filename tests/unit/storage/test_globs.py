@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph.storage.globs import expand, fixed_folder, has_magic, is_hidden, matches
+from spark_omnigraph.storage.input.globs import expand, fixed_folder, has_magic, is_hidden, matches
 
 KEYS = (
     "a.jsonl",

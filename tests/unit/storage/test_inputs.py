@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.storage.foreign import looks_like
-from spark_omnigraph.storage.inputs import list_inputs
-from spark_omnigraph.storage.lines import cut, read_chunks
+from spark_omnigraph.storage.input.foreign import looks_like
+from spark_omnigraph.storage.input.found import list_inputs
+from spark_omnigraph.storage.input.ranges import cut, read_chunks
 
 LINE = '{"type": "T", "data": {}}\n'
 

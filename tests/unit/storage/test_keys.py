@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark_omnigraph.storage import keys
-from spark_omnigraph.storage.keys import find_rows, rows_among, rows_with, stored_among
+from spark_omnigraph.storage.tables import keys
+from spark_omnigraph.storage.tables.keys import find_rows, rows_among, rows_with, stored_among
 
 WORDS = [f"{letter}{number:03d}" for letter in "aéz'" for number in range(100)]
 

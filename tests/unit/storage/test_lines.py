@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph.errors import NotFoundError, StorageError
-from spark_omnigraph.storage import lines
-from spark_omnigraph.storage.inputs import list_inputs
-from spark_omnigraph.storage.lines import InputFile, InputRange, cut, read_chunks
+from spark_omnigraph.storage.input import ranges as lines
+from spark_omnigraph.storage.input.found import list_inputs
+from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, read_chunks
 
 
 def lines_of(range_: InputRange, block: int = 1 << 20) -> list[tuple[int, int, bytes]]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.storage import local_swap as room
-from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.objects import local_swap as room
+from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import locate
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from spark_omnigraph.storage.object_file import ObjectFile, split_s3
+from spark_omnigraph.storage.objects.files import ObjectFile, split_s3
 
 
 @given(st.binary(max_size=50), st.lists(st.tuples(st.integers(0, 60), st.integers(-1, 60)), max_size=6))

@@ -11,8 +11,8 @@ from obstore.exceptions import InvalidPathError
 
 from spark_omnigraph import Graph
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.storage import objects as room
-from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.objects import small as room
+from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import locate
 
 

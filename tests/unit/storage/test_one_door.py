@@ -8,7 +8,7 @@ from pathlib import Path
 import spark_omnigraph
 
 PACKAGE = Path(spark_omnigraph.__file__).parent
-DOOR = PACKAGE / "storage" / "commits.py"
+DOOR = PACKAGE / "storage" / "tables" / "commits.py"
 
 COMMITTING = {
     "add_columns",

@@ -14,7 +14,7 @@ from lance.fragment import write_fragments
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.objects import Objects
+from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.residue import DatasetFiles, find_residue
 from spark_omnigraph.storage.uri import locate
 

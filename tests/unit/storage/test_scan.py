@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, StorageError
-from spark_omnigraph.storage import blobs as blobs_module
-from spark_omnigraph.storage import scan as scan_module
-from spark_omnigraph.storage.scan import (
+from spark_omnigraph.storage.tables import blobs as blobs_module
+from spark_omnigraph.storage.tables import scan as scan_module
+from spark_omnigraph.storage.tables.scan import (
     BATCH_BYTES,
     BATCH_ROWS,
     BLOB_RUN_BYTES,

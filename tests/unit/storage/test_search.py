@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from spark_omnigraph import Graph
-from spark_omnigraph.graph.scan import pin
-from spark_omnigraph.storage import search
-from spark_omnigraph.storage.rewritten import rewritten
-from spark_omnigraph.storage.scan import PinnedTable
-from spark_omnigraph.storage.search import Restricted, best_text_rows, nearest_rows, text_hits
-from spark_omnigraph.storage.table_reader import TableReader
+from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.storage.tables import search
+from spark_omnigraph.storage.tables.reader import TableReader
+from spark_omnigraph.storage.tables.rewritten import rewritten
+from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.storage.tables.search import Restricted, best_text_rows, nearest_rows, text_hits
 
 SCHEMA = "node P { k: String @key  t: String? @index  n: I32? @index  e: enum(x, y)? @index  v: Vector(2)? @index }"
 WORDS = ("word3", "word4", "word5", "word7", "beta", "gamma", "delta", "omega", "alpha")

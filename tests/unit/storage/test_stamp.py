@@ -11,9 +11,9 @@ import pytest
 
 from spark_omnigraph import Graph, InternalError
 from spark_omnigraph.errors import UnsupportedFormatError
-from spark_omnigraph.storage import stamp
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
-from spark_omnigraph.storage.stamp import migrate, read_format
+from spark_omnigraph.storage.manifest import stamp
+from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from tests.support.graph_files import internal
 
 STAMP = "omnigraph:internal_schema_version"

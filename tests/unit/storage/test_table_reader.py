@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.storage.scan import PinnedTable
-from spark_omnigraph.storage.search import Restricted, nearest_rows, text_hits
-from spark_omnigraph.storage.table_reader import ReadCache, TableReader
+from spark_omnigraph.storage.tables.reader import ReadCache, TableReader
+from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.storage.tables.search import Restricted, nearest_rows, text_hits
 
 
 def rows(first: int, last: int) -> pa.Table:

@@ -6,10 +6,10 @@ import pytest
 
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import SourceError
-from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.check.mutation import check_mutation
+from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.lower import lower
-from spark_omnigraph.lang.gq.mutation import check_mutation
-from spark_omnigraph.lang.gq.parser import parse_queries
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries
 from spark_omnigraph.lang.pg import compile_schema
 
 POTTERY = compile_schema(

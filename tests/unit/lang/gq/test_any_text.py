@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph.errors import InputError, QueryParseError, SourceError
-from spark_omnigraph.lang.gq.ast import Query
-from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.check.mutation import check_mutation
+from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.explain import explain
 from spark_omnigraph.lang.gq.lint import SchemaSource, lint_queries
 from spark_omnigraph.lang.gq.lower import lower
-from spark_omnigraph.lang.gq.mutation import check_mutation
-from spark_omnigraph.lang.gq.parser import parse_queries
+from spark_omnigraph.lang.gq.syntax.ast import Query
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries
 from spark_omnigraph.lang.pg import compile_schema
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gq"

@@ -10,10 +10,11 @@ from types import ModuleType
 import pytest
 
 from spark_omnigraph.errors import QueryTypeError
-from spark_omnigraph.lang.gq import params, parser
-from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq import params
+from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.lint import SchemaSource, lint_queries
-from spark_omnigraph.lang.gq.parser import parse_queries
+from spark_omnigraph.lang.gq.syntax import parser
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries
 from spark_omnigraph.lang.pg import compile_schema
 
 DOCS = Path(__file__).parents[4] / "docs"

@@ -9,12 +9,12 @@ import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.lang.gq.bind import bind
-from spark_omnigraph.lang.gq.check import check_read
+from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.explain import explain
 from spark_omnigraph.lang.gq.lower import lower, operators
 from spark_omnigraph.lang.gq.params import bind_params
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
 from spark_omnigraph.lang.gq.plan import Column, Constant, Limit, Output, Plan, Project, Scan
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries, pick_query
 from spark_omnigraph.lang.pg import compile_schema
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gq"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spark_omnigraph.errors import QueryTypeError
-from spark_omnigraph.lang.gq.check import check_read
-from spark_omnigraph.lang.gq.parser import parse_queries, pick_query
+from spark_omnigraph.lang.gq.check.read_query import check_read
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries, pick_query
 from spark_omnigraph.lang.pg import compile_schema
 
 CATALOG = compile_schema("node Movie { name: String @key  age: I32? }\nedge ActedWith: Movie -> Movie { since: I32? }")

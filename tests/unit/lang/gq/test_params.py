@@ -10,8 +10,8 @@ import pytest
 from spark_omnigraph.catalog.types import PropType
 from spark_omnigraph.errors import BadRequestError, ParameterError
 from spark_omnigraph.lang.gq.params import bind_params, milliseconds
-from spark_omnigraph.lang.gq.parser import parse_queries
 from spark_omnigraph.lang.gq.plan import Value
+from spark_omnigraph.lang.gq.syntax.parser import parse_queries
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 1_999, tzinfo=timezone.utc)
 NAIVE = datetime(1970, 1, 2, 23, 59)  # noqa: DTZ001 - a caller may give one; it is taken for UTC

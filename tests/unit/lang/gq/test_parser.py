@@ -6,9 +6,9 @@ import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, QueryParseError
-from spark_omnigraph.lang.gq import ast
-from spark_omnigraph.lang.gq.parser import STEPS, TEXT_LIMIT, parse_queries, pick_query
 from spark_omnigraph.lang.gq.plan import AggregateFunction, Comparator, TextForm
+from spark_omnigraph.lang.gq.syntax import ast
+from spark_omnigraph.lang.gq.syntax.parser import STEPS, TEXT_LIMIT, parse_queries, pick_query
 from tests.unit.lang.gq.refusals import refusal
 
 

@@ -1,0 +1,1 @@
+"""What the program writes: rows, log lines, the summary, the exit code."""

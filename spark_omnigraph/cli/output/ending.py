@@ -1,0 +1,103 @@
+"""How a job tells people and the scheduler what became of it: the log's last words, the summary, the exit code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TextIO
+
+from spark_omnigraph.cli.config import JobConfig, replaced_files
+from spark_omnigraph.cli.output.log import is_terminal, log_bad_rows, logging_to, standard_error, told
+from spark_omnigraph.cli.output.streams import silence, write_to
+from spark_omnigraph.cli.output.summary import Ending, as_line, as_sentence, error_body, summary_of, write_summary
+from spark_omnigraph.cli.verb import Verb
+from spark_omnigraph.errors import BadRowsError, IoError, OmnigraphError
+from spark_omnigraph.redaction import SECRET_NAME
+
+
+class Report:
+    """One run of the program from its start to its summary."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.run_id = uuid.uuid4().hex
+        self.config = JobConfig(verb="")
+        self.secrets: list[str] = []
+        self._started = time.monotonic()
+        self._has_rows = False
+        self.hide(environ)
+
+    def begin(self, verb: Verb) -> None:
+        """Says which verb runs."""
+        self.config = JobConfig(verb=verb.name)
+        self._has_rows = verb.has_rows
+
+    def hide(self, options: Mapping[str, str]) -> None:
+        """Keeps the values of options that are named like secrets out of everything that is said from now on."""
+        self.secrets += [value for name, value in options.items() if SECRET_NAME.search(name) and value]
+
+    def end(self, ending: Ending) -> int:
+        """Tells people and the scheduler how the job ended; returns the exit code."""
+        with logging_to(standard_error(), self.config, self.run_id, self.secrets) as log:
+            self._explain(ending, log)
+            seconds = time.monotonic() - self._started
+            ending = self._write_summary(ending, seconds, log)
+            ending = self._flush_rows(ending, log)
+        summary = summary_of(self.config, self.run_id, seconds, ending)
+        self._say_last(summary)
+        return ending.exit_code
+
+    def _explain(self, ending: Ending, log: logging.Logger) -> None:
+        for warning in ending.outcome.warnings if ending.outcome else ():
+            log.warning("%s", warning, extra=told("warning"))
+        error = ending.error
+        if error is None:
+            return
+        if isinstance(error, BadRowsError):
+            log_bad_rows(log, error.summary, self.config.show_rows)
+        ours = isinstance(error, OmnigraphError) and self.config.log_level != "debug"
+        expected = ours or not isinstance(error, Exception)
+        body = error_body(error)
+        facts = told("error", **{key: value for key, value in body.items() if key != "error"})
+        log.error("%s", body["error"], exc_info=None if expected else error, extra=facts)
+
+    def _write_summary(self, ending: Ending, seconds: float, log: logging.Logger) -> Ending:
+        if self.config.summary is None or "summary" in replaced_files(self.config):
+            return ending
+        try:
+            line = as_line(summary_of(self.config, self.run_id, seconds, ending), self.secrets)
+            write_summary(self.config.summary, line)
+        except OmnigraphError as error:
+            log.error("--summary: %s", error.message)
+            return Ending(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
+        return ending
+
+    def _flush_rows(self, ending: Ending, log: logging.Logger) -> Ending:
+        """The job as it ended when its rows have left the process, or could not."""
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError) as error:
+            silence(sys.stdout)
+            if self._has_rows and ending.error is None and self.config.output is None:
+                reason = getattr(error, "strerror", None) or error
+                lost = IoError(f"cannot write to standard output: {reason}")
+                log.error("%s", lost.message)
+                return Ending(lost.exit_code, ending.outcome, lost)
+        return ending
+
+    def _say_last(self, summary: Mapping[str, object]) -> None:
+        """The last line, where no rows stand: one of JSON, or a sentence at a terminal."""
+        stream: TextIO | None = sys.stdout
+        if self._has_rows and self.config.output is None:
+            stream = standard_error()
+        line = as_sentence(summary) if is_terminal(stream) else as_line(summary, self.secrets)
+        try:
+            write_to(stream, line)
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            # Whoever read our output has left (`… | head`); the exit code tells how it ended all the same.
+            silence(stream)

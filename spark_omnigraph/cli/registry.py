@@ -1,0 +1,182 @@
+"""The table of verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from spark_omnigraph.cli import options as o
+from spark_omnigraph.cli.verb import Job, Outcome, Verb
+
+
+def _in(module: str, function: str) -> Callable[[Job], Outcome]:
+    """The function of a module of `verbs`, imported when it runs: help and mistakes need neither Lance nor Arrow."""
+
+    def run(job: Job) -> Outcome:
+        found: Callable[[Job], Outcome] = getattr(import_module(f"spark_omnigraph.cli.verbs.{module}"), function)
+        return found(job)
+
+    return run
+
+
+_ALL = (
+    Verb(
+        "demo",
+        "Makes a graph of films in a folder, loads and queries it, and shows what it finds.",
+        "spark-omnigraph demo",
+        _in("create", "demo"),
+        (o.FOLDER,),
+        o.REPORTING,
+    ),
+    Verb(
+        "init",
+        "Makes a new graph.",
+        "spark-omnigraph init --graph graphs/films --schema films.pg",
+        _in("create", "init"),
+        (o.SCHEMA, o.FORCE),
+        o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "ingest",
+        "Loads JSON lines into a branch, all or nothing; the branch is made when it is missing.",
+        "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
+        _in("load", "ingest"),
+        (o.INPUT, o.MODE, *o.LOADING),
+        o.COMMON,
+    ),
+    Verb(
+        "merge",
+        "Loads JSON lines and replaces the rows whose id is stored: ingest --mode merge.",
+        "spark-omnigraph merge --graph graphs/films --input changes.jsonl --on-duplicate error",
+        _in("load", "ingest"),
+        (o.INPUT, *o.LOADING),
+        o.COMMON,
+        {"mode": "merge"},
+    ),
+    Verb(
+        "overwrite",
+        "Loads JSON lines and replaces all rows of every type in them: ingest --mode overwrite.",
+        "spark-omnigraph overwrite --graph graphs/films --input snapshot/ --branch nightly",
+        _in("load", "ingest"),
+        (o.INPUT, *o.LOADING),
+        o.COMMON,
+        {"mode": "overwrite"},
+    ),
+    Verb(
+        "query",
+        "Runs one read query of a text and shows its rows, or writes them to a file.",
+        "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
+        _in("query", "query"),
+        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, *o.PAST),
+        o.TO_READ,
+        has_rows=True,
+    ),
+    Verb(
+        "mutate",
+        "Runs one mutation of a query text in one commit: inserts, updates, or deletes.",
+        'spark-omnigraph mutate --graph graphs/films --file changes.gq --name retire --params \'{"name": "Heat"}\'',
+        _in("mutate", "mutate"),
+        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS),
+        o.TO_CHANGE,
+    ),
+    Verb(
+        "describe",
+        "Shows the types of a graph with their counts and versions.",
+        "spark-omnigraph describe --graph graphs/films",
+        _in("read", "describe"),
+        o.PAST,
+        o.TO_READ,
+    ),
+    Verb(
+        "commits",
+        "Shows the history of a branch, newest first.",
+        "spark-omnigraph commits --graph graphs/films --filter actor=nightly --limit 20",
+        _in("read", "commits"),
+        (o.FILTER, o.LIMIT),
+        o.TO_READ,
+    ),
+    Verb(
+        "diff",
+        "Shows the net changes from one state of the graph to another, row by row.",
+        "spark-omnigraph diff main review --graph graphs/films --type Film",
+        _in("read", "diff"),
+        (o.BEFORE, o.AFTER, o.TYPES, o.OUTPUT),
+        o.TO_READ,
+        has_rows=True,
+    ),
+    Verb(
+        "export",
+        "Writes the graph as JSON lines that ingest reads again.",
+        "spark-omnigraph export --graph graphs/films --type Film --output films.jsonl",
+        _in("read", "export"),
+        (o.TYPES, o.OUTPUT, *o.PAST),
+        o.TO_READ,
+        has_rows=True,
+    ),
+    Verb(
+        "lint",
+        "Checks a file of queries against a schema and runs none; exit code 3 when one cannot run.",
+        "spark-omnigraph lint films.gq --schema films.pg",
+        _in("lint", "lint"),
+        (o.QUERIES, o.SCHEMA_FILE),
+        (o.SCHEMA_OF_GRAPH, o.STORAGE_OPTION, *o.REPORTING),
+    ),
+    Verb(
+        "branch create",
+        "Makes a branch; it costs the same whatever the size of the graph.",
+        "spark-omnigraph branch create review --from main --graph graphs/films",
+        _in("create", "create_branch"),
+        (o.NAME, o.START),
+        o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "branch list",
+        "Lists the branches of a graph.",
+        "spark-omnigraph branch list --graph graphs/films",
+        _in("read", "list_branches"),
+        (),
+        o.OF_WHOLE,
+    ),
+    Verb(
+        "index",
+        "Builds missing indexes, and extends those that do not cover all rows.",
+        "spark-omnigraph index --graph graphs/films",
+        _in("maintain", "index"),
+        (),
+        o.TO_KEEP,
+    ),
+    Verb(
+        "optimize",
+        "Joins small files of tables and of internal datasets, and makes indexes whole; no row changes.",
+        "spark-omnigraph optimize --graph graphs/films",
+        _in("maintain", "optimize"),
+        (),
+        o.TO_KEEP,
+    ),
+    Verb(
+        "recover",
+        "Finishes or undoes writes whose writer is gone; running writes are left alone.",
+        "spark-omnigraph recover --graph graphs/films --dry-run",
+        _in("maintain", "recover"),
+        (),
+        o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "repair",
+        "Finds tables that another program committed to past the manifest, and publishes what may be published.",
+        "spark-omnigraph repair --graph graphs/films --confirm",
+        _in("maintain", "repair"),
+        (o.CONFIRM, o.UNCHECKED),
+        o.TO_KEEP,
+    ),
+    Verb(
+        "cleanup",
+        "Finds and removes what interrupted work left behind: files that no version names, unused forks, old leases.",
+        "spark-omnigraph cleanup --graph graphs/films --older-than 7d --confirm --report removed.jsonl",
+        _in("maintain", "cleanup"),
+        (o.OLDER_THAN, o.CONFIRM, o.REPORT),
+        o.TO_CHANGE_WHOLE,
+    ),
+)
+VERBS = {verb.name: verb for verb in _ALL}
+"""Verbs by name, in the order that help shows."""

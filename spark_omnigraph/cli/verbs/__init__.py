@@ -1,0 +1,1 @@
+"""The verbs, each a function from a job to its outcome."""

@@ -1,0 +1,50 @@
+"""The verbs that make things: `init`, `branch create`, `demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_omnigraph.cli.files import read_text
+from spark_omnigraph.cli.output.log import counted, speaker
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.demo.films import run_demo
+from spark_omnigraph.graph.create import accept_schema, check_root
+from spark_omnigraph.graph.handle import Graph
+
+
+def init(job: Job) -> Outcome:
+    """A new graph from a schema file."""
+    config = job.config
+    schema = read_text("--schema", config.schema)
+    catalog = accept_schema(schema)
+    nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
+    job.log.info("schema: %s and %s", nodes, edges)
+    warnings = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
+    storage = job.host.storage_options(config)
+    if config.dry_run:
+        check_root(config.graph, config.force, storage)
+        job.log.info("dry run: nothing was written")
+        return Outcome(warnings=warnings)
+    graph = Graph.init(config.graph, schema, force=config.force, storage_options=storage)
+    job.log.info("created graph %s", config.graph)
+    head = graph.commits(limit=1)[0]
+    return Outcome(commit=head.id, manifest_version=head.manifest_version, warnings=warnings)
+
+
+def create_branch(job: Job) -> Outcome:
+    """A branch at the head of another one."""
+    config = job.config
+    graph = Graph.open(config.graph, storage_options=job.host.storage_options(config))
+    if config.dry_run:
+        graph.create_branch(config.name, base=config.base, dry_run=True)
+        job.log.info("dry run: nothing was written")
+    else:
+        graph.create_branch(config.name, base=config.base)
+        job.log.info("created branch %s from %s", config.name, config.base)
+    return Outcome(branch=config.name, result={"base_branch": config.base})
+
+
+def demo(job: Job) -> Outcome:
+    """Makes, loads and queries the demo graph."""
+    folder = None if job.config.folder is None else Path(job.config.folder)
+    return Outcome(result=run_demo(folder, speaker(job.log)))

@@ -1,0 +1,79 @@
+"""The verbs that load JSONL: `ingest`, `merge`, `overwrite`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
+from spark_omnigraph.cli.output.summary import bad_row_figures
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.storage.input.found import list_inputs
+from spark_omnigraph.write.executor import Executor, LocalExecutor
+
+
+def ingest(job: Job) -> Outcome:
+    """Loads the input into a branch, which is created from its base when it is missing."""
+    config = job.config
+    storage = job.host.storage_options(config)
+    inputs = list_inputs(config.input, storage)
+    job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
+    graph = Graph.open(config.graph, storage_options=storage)
+    executor = job.host.executor(config, inputs.size)
+    report = graph.ingest(
+        list(config.input),
+        config.branch,
+        config.base,
+        config.mode,
+        actor=config.actor,
+        options=load_options(job, executor),
+    )
+    _say(job, report)
+    return Outcome(
+        branch=report.branch,
+        base_commit=report.base_commit,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: asdict(counts) for key, counts in report.tables.items()},
+        bad_rows=bad_row_figures(report.bad_rows),
+        phases=report.phases,
+        warnings=report.warnings,
+        result={
+            "mode": report.mode,
+            "base_branch": report.base_branch,
+            "branch_created": report.branch_created,
+            "executor": "local" if executor is None or isinstance(executor, LocalExecutor) else "spark",
+        },
+    )
+
+
+def load_options(job: Job, executor: Executor | None) -> LoadOptions:
+    """Options of the load as the library takes them."""
+    config = job.config
+    return LoadOptions(
+        max_bad_rows=config.max_bad_rows,
+        bad_rows=config.bad_rows,
+        on_duplicate=config.on_duplicate,
+        unknown_fields=config.unknown_fields,
+        blob_schemes=config.blob_schemes,
+        build_indexes=config.index,
+        dry_run=config.dry_run,
+        progress=Progress(job.log),
+        executor=executor,
+    )
+
+
+def _say(job: Job, report: LoadReport) -> None:
+    for key, counts in sorted(report.tables.items()):
+        figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
+        job.log.info("%s: %s", key, figures or "no rows", extra=told("table", type=key, **asdict(counts)))
+    if report.bad_rows.total:
+        log_bad_rows(job.log, report.bad_rows, job.config.show_rows)
+    made = " (new)" if report.branch_created else ""
+    if job.config.dry_run:
+        job.log.info("dry run: nothing was written")
+    elif report.commit is None:
+        job.log.info("nothing to do: branch %s%s is unchanged", report.branch, made)
+    else:
+        job.log.info("commit %s on branch %s%s", report.commit, report.branch, made)

@@ -1,0 +1,198 @@
+"""The verbs that keep a graph whole and fast: `recover`, `repair`, `cleanup`, `index`, `optimize`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.cli.files import whole_file
+from spark_omnigraph.cli.output.log import counted, say_table
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.commit.recovery import Recovered
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+from spark_omnigraph.graph.maintain.index import BuiltIndexes
+from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
+
+
+def recover(job: Job) -> Outcome:
+    """Finishes or undoes interrupted writes."""
+    config = job.config
+    storage = job.host.storage_options(config)
+    if config.dry_run:
+        graph = Graph.open(config.graph, mode="r", storage_options=storage)
+        pending = [{**write, "state": "interrupted"} for write in graph.interrupted()]
+        pending += [{**write, "state": "running"} for write in graph.running()]
+        columns = ("operation", "writer", "branch", "tables", "state", "alive_until")
+        if pending:
+            say_table(job.log, columns, [[_words(row.get(column, "")) for column in columns] for row in pending])
+        else:
+            job.log.info("no write is interrupted or under way")
+        job.log.info("dry run: nothing was recovered")
+        return Outcome(result=pending)
+    graph = Graph.open(config.graph, storage_options=storage)
+    found = [_figures(recovered) for recovered in graph.recovered]
+    headers = ("operation", "writer", "kind", "branch", "manifest_version")
+    if found:
+        say_table(job.log, headers, [list(row.values())[:5] for row in found])
+    else:
+        job.log.info("nothing to recover")
+    for write in graph.running():
+        job.log.info("%s %s counts as running until %s", write["writer"], write["operation"], write["alive_until"])
+    return Outcome(result=found)
+
+
+def _words(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def repair(job: Job) -> Outcome:
+    """Says which tables drifted, and publishes those that may be published."""
+    config = job.config
+    confirm = config.confirm and not config.dry_run
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode="rw" if confirm else "r", branch=config.branch, storage_options=storage)
+    report = graph.repair(confirm=confirm, force=config.force)
+    _say_drift(job, report)
+    if report.drifts and not confirm:
+        job.log.info("dry run: nothing was published")
+    left = [d for d in report.drifts if d.table_key not in report.repaired]
+    warnings = report.warnings + tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
+    return Outcome(
+        branch=config.branch,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        warnings=warnings,
+        result=[_drift(d, d.table_key in report.repaired) for d in report.drifts],
+        dry_run=not confirm,
+    )
+
+
+def _say_drift(job: Job, report: RepairReport) -> None:
+    if not report.drifts:
+        job.log.info("nothing to repair: every table is at its published version")
+        return
+    headers = ("table", "published", "head", "verdict", "operations", "rows", "rows_head")
+    rows = [
+        (d.table_key, d.published, d.head, d.verdict, ", ".join(d.operations), d.rows_published, d.rows_head)
+        for d in report.drifts
+    ]
+    say_table(job.log, headers, rows)
+    for drift in report.drifts:
+        if drift.table_key in report.repaired:
+            job.log.info("%s: repaired", drift.table_key)
+        else:
+            job.log.info("%s: %s", drift.table_key, drift.advice)
+
+
+def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
+    return {
+        "table": drift.table_key,
+        "folder": drift.folder,
+        "published": drift.published,
+        "head": drift.head,
+        "verdict": str(drift.verdict),
+        "operations": list(drift.operations),
+        "rows_published": drift.rows_published,
+        "rows_head": drift.rows_head,
+        "repaired": repaired,
+        "advice": drift.advice,
+    }
+
+
+def cleanup(job: Job) -> Outcome:
+    """Says what interrupted work left behind, and removes it."""
+    config = job.config
+    confirm = config.confirm and not config.dry_run
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode="rw" if confirm else "r", storage_options=storage)
+    report = graph.cleanup(config.older_than, confirm=confirm)
+    if config.report is not None:
+        with whole_file(config.report) as file:
+            for item in report.items:
+                file.write(json.dumps(item.to_dict(), ensure_ascii=False) + "\n")
+    _say_cleanup(job, report, confirm)
+    result = {
+        "before": moment_text(report.before),
+        "objects": len(report.items),
+        "bytes": report.size,
+        "by_reason": {reason: {"objects": n, "bytes": size} for reason, (n, size) in report.by_reason().items()},
+        "younger": report.younger,
+        "kept": [{"what": kept.what, "why": kept.why} for kept in report.kept],
+        "report": config.report,
+    }
+    return Outcome(warnings=report.warnings, result=result, dry_run=not confirm)
+
+
+def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
+    rows = [(reason, count, size) for reason, (count, size) in report.by_reason().items()]
+    if rows:
+        say_table(job.log, ("reason", "objects", "bytes"), rows)
+    else:
+        job.log.info("nothing to clean up")
+    if report.younger:
+        job.log.info("left because they are younger: %s", counted(report.younger, "object"))
+    for kept in report.kept:
+        job.log.info("left: %s: %s", kept.what, kept.why)
+    if not confirm:
+        job.log.info("dry run: nothing was removed")
+
+
+def index(job: Job) -> Outcome:
+    """Builds missing indexes and extends those that do not cover all rows; says what each covers."""
+    config = job.config
+    storage = job.host.storage_options(config)
+    mode = "r" if config.dry_run else "rw"
+    graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
+    built = BuiltIndexes() if config.dry_run else graph.ensure_indices()
+    found = graph.indexes()
+    rows = [(s.table_key, s.column, s.kind, s.rows, s.total, s.progress) for s in found]
+    say_table(job.log, ("table", "column", "kind", "rows", "total", "progress"), rows)
+    if config.dry_run:
+        job.log.info("dry run: nothing was built")
+    elif built:
+        job.log.info("built or extended: %s", ", ".join(built))
+    else:
+        job.log.info("nothing to do")
+    return Outcome(
+        branch=config.branch,
+        manifest_version=graph.snapshot().version,
+        warnings=built.warnings,
+        result={"built": list(built), "indexes": [{**asdict(s), "progress": str(s.progress)} for s in found]},
+    )
+
+
+def optimize(job: Job) -> Outcome:
+    """Compacts tables and internal datasets, and makes indexes whole."""
+    config = job.config
+    mode = "r" if config.dry_run else "rw"
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
+    report = graph.optimize(dry_run=config.dry_run)
+    rows = [(key, t.files_before, t.files_after, t.left or "") for key, t in report.tables.items()]
+    say_table(job.log, ("table", "files_before", "files_after", "left"), rows)
+    if config.dry_run:
+        job.log.info("dry run: nothing was written")
+    left = tuple(f"{key} was left alone: {t.left}" for key, t in report.tables.items() if t.left is not None)
+    return Outcome(
+        branch=report.branch,
+        manifest_version=report.manifest_version,
+        warnings=report.warnings + left,
+        result={
+            "tables": {key: asdict(table) for key, table in report.tables.items()},
+            "indexes": list(report.indexes),
+            "internal": dict(report.internal),
+        },
+    )
+
+
+def _figures(recovered: Recovered) -> dict[str, object]:
+    return {
+        "operation": recovered.operation_id,
+        "writer": recovered.writer_kind,
+        "kind": recovered.kind.value,
+        "branch": recovered.branch or "main",
+        "manifest_version": recovered.manifest_version,
+        "tables": {o.table_key: [o.from_version, o.to_version] for o in recovered.outcomes},
+    }

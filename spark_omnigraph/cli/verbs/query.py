@@ -1,0 +1,61 @@
+"""The verb that answers a question: `query`."""
+
+from __future__ import annotations
+
+from spark_omnigraph.cli.files import whole_file
+from spark_omnigraph.cli.output.log import counted
+from spark_omnigraph.cli.output.result_text import lines_of, write_parquet
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verbs.mutate import query_text
+from spark_omnigraph.engine.result import QueryResult
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.read.history import Where
+from spark_omnigraph.storage.input.globs import is_packed
+
+
+def query(job: Job) -> Outcome:
+    """The rows of a read query."""
+    config = job.config
+    if config.format == "parquet" and config.output is None:
+        raise UsageError("--format parquet writes a file: give its path with --output")
+    if config.format == "parquet" and is_packed(config.output or ""):
+        raise UsageError("a Parquet file is packed by itself: give --output a name without .gz")
+    text = query_text(config)
+    graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
+    if config.explain:
+        return _explained(job, graph, text)
+    past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
+    result = graph.query(text, config.name or None, config.params, **past)
+    _write(job, result)
+    job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
+    return Outcome(
+        branch=result.branch,
+        manifest_version=result.manifest_version,
+        result={
+            "query_name": result.name,
+            "row_count": result.row_count,
+            "columns": result.column_names,
+            "output": config.output,
+        },
+    )
+
+
+def _explained(job: Job, graph: Graph, text: str) -> Outcome:
+    plan = graph.explain(text, job.config.name or None, job.config.params)
+    for line in plan.splitlines():
+        job.emit(line)
+    return Outcome(result={"plan": plan})
+
+
+def _write(job: Job, result: QueryResult) -> None:
+    config = job.config
+    if config.output is None:
+        for line in lines_of(result, config.format):
+            job.emit(line)
+    elif config.format == "parquet":
+        write_parquet(result, config.output, job.host.storage_options(config))
+    else:
+        with whole_file(config.output, job.host.storage_options(config)) as file:
+            for line in lines_of(result, config.format):
+                file.write(line + "\n")

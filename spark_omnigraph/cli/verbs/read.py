@@ -1,0 +1,123 @@
+"""The verbs that read: `describe`, `commits`, `diff`, `export`, `branch list`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.cli.files import whole_file
+from spark_omnigraph.cli.output.log import counted, say_table, speaker
+from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.graph.changes.diff import DiffFilter
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.manifest.lineage import Commit
+
+
+def describe(job: Job) -> Outcome:
+    """Types with their counts, versions and index coverage."""
+    described = _at(job).describe()
+    version = described["manifest_version"]
+    say = speaker(job.log)
+    say(f"{described['graph']}, branch {described['branch']}, manifest version {version}")
+    rows = [_table_row(kind, name, table) for kind in ("nodes", "edges") for name, table in _tables(described, kind)]
+    say_table(job.log, ("type", "rows", "version", "properties", "indexes"), rows)
+    warnings = described.get("warnings", [])
+    return Outcome(
+        manifest_version=version if isinstance(version, int) else None,
+        warnings=tuple(str(each) for each in warnings) if isinstance(warnings, list) else (),
+        result=described,
+    )
+
+
+def commits(job: Job) -> Outcome:
+    """History of a branch, newest first."""
+    found = [_commit(each) for each in _open(job).commits(limit=job.config.limit, actor=job.config.filter)]
+    shown = ("created_at", "commit", "branch", "manifest_version", "actor")
+    say_table(job.log, shown, [[commit[column] for column in shown] for commit in found])
+    return Outcome(result=found)
+
+
+def diff(job: Job) -> Outcome:
+    """Net changes between two states, a JSON object a row."""
+    config = job.config
+    graph = _open(job)
+    only = DiffFilter(type_names=config.types or None)
+    found = graph.diff(config.before, config.after, only=only)
+    _write_lines(job, (json.dumps(change.to_dict(), ensure_ascii=False) for change in found.changes))
+    stats = found.stats()
+    counts = ", ".join(f"{name} {stats[name]:,}" for name in ("inserts", "updates", "deletes"))
+    job.log.info("from manifest version %s to %s: %s", found.from_version, found.to_version, counts)
+    return Outcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
+
+
+def export(job: Job) -> Outcome:
+    """The graph as JSON lines, in the form that `ingest` reads."""
+    config = job.config
+    count = _write_lines(job, _at(job).export(types=list(config.types) or None))
+    job.log.info("exported %s", counted(count, "record"))
+    return Outcome(result={"records": count, "output": config.output})
+
+
+def list_branches(job: Job) -> Outcome:
+    """Names of the branches."""
+    names = _open(job).branches()
+    say = speaker(job.log)
+    for name in names:
+        say(name)
+    return Outcome(result=names)
+
+
+def _write_lines(job: Job, lines: Iterable[str]) -> int:
+    """Lines to the output that the job names; how many there were."""
+    count = 0
+    if job.config.output is None:
+        for line in lines:
+            job.emit(line)
+            count += 1
+        return count
+    with whole_file(job.config.output, job.host.storage_options(job.config)) as file:
+        for line in lines:
+            file.write(line + "\n")
+            count += 1
+    return count
+
+
+def _commit(commit: Commit) -> dict[str, str | int | None]:
+    return {
+        "commit": commit.id,
+        "id": commit.id,  # its name before there was one for all
+        "branch": commit.branch or "main",
+        "manifest_version": commit.manifest_version,
+        "parent": commit.parent,
+        "merged_parent": commit.merged_parent,
+        "created_at": moment_text(commit.created_at),
+        "actor": commit.actor,
+    }
+
+
+def _tables(described: Mapping[str, object], kind: str) -> list[tuple[str, Mapping[str, object]]]:
+    tables = described[kind]
+    assert isinstance(tables, Mapping)
+    return list(tables.items())
+
+
+def _table_row(kind: str, name: str, table: Mapping[str, object]) -> tuple[object, ...]:
+    properties, indexes = table["properties"], table.get("indexes", {})
+    assert isinstance(properties, Mapping)
+    assert isinstance(indexes, Mapping)
+    return f"{kind[:-1]}:{name}", table.get("rows"), table.get("version"), len(properties), len(indexes)
+
+
+def _at(job: Job) -> Graph:
+    """The graph at the state of the past that the job names, or as it is now."""
+    config = job.config
+    graph = _open(job)
+    if (config.version, config.snapshot, config.as_of) == (None, None, None):
+        return graph
+    return graph.at(version=config.version, snapshot=config.snapshot, as_of=config.as_of)
+
+
+def _open(job: Job) -> Graph:
+    config = job.config
+    return Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))

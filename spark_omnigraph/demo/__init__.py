@@ -1,0 +1,1 @@
+"""The demo: a graph of films, made, loaded and asked."""

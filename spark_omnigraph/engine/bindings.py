@@ -1,0 +1,184 @@
+"""Rows between operators: for each variable, which row of its table; columns are read when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.engine.int_arrays import is_range, numbered, upto
+from spark_omnigraph.engine.order import Numbered, value_numbers
+from spark_omnigraph.engine.table import Table
+from spark_omnigraph.errors import QueryEngineError
+from spark_omnigraph.lang.gq.plan import IDENTITY, Ranking, TextMatch
+from spark_omnigraph.storage.tables.reader import Positions
+
+Scores = npt.NDArray[np.float64]
+"""NaN where a row has no score."""
+
+TAG = "#"
+"""Begins the names of tags: which outer row a row of an anti-join belongs to."""
+
+
+MOST = 1 << 28
+"""Rows of one step that are refused: each variable takes eight bytes a row."""
+
+
+def check_size(count: int, what: str) -> None:
+    """QueryEngineError when a step would make more rows than fit."""
+    if count > MOST:
+        raise QueryEngineError(
+            f"{what} gives {count:,} rows, and at most {MOST:,} fit: narrow the pattern, or walk less far"
+        )
+
+
+@dataclass(slots=True)
+class Entities:
+    """Different rows of one table; columns that were read are kept."""
+
+    table: Table
+    positions: Positions
+    read: dict[str, pa.Array] = field(default_factory=dict)
+
+    def load(self, names: Iterable[str]) -> None:
+        """Reads these columns together, those that are not there yet."""
+        missing = sorted({self._stored(name) for name in names} - self.read.keys())
+        if missing:
+            self.read.update(zip(missing, self.table.columns(self.positions, missing), strict=True))
+
+    def column(self, name: str) -> pa.Array:
+        """A column, one value for each of the rows."""
+        self.load([name])
+        return self.read[self._stored(name)]
+
+    def _stored(self, name: str) -> str:
+        """The column that holds the values: those of a text that alone is the key are the ids."""
+        return IDENTITY if name == self.table.text_key else name
+
+    def numbers(self, name: str) -> Numbered:
+        """Numbers for the values of a column, one for each of the rows."""
+        known = self.table.numbers(self.positions, self._stored(name))
+        return known if known is not None else value_numbers(self.column(name))
+
+    def take(self, chosen: Positions) -> Entities:
+        """Some of the rows, with the columns that were read."""
+        at = pa.array(chosen)
+        return Entities(self.table, self.positions[chosen], {n: c.take(at) for n, c in self.read.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A variable's values: `index` names one of the entities for each row."""
+
+    entities: Entities
+    index: Positions
+
+    def column(self, name: str) -> pa.Array:
+        """One value a row."""
+        column = self.entities.column(name)
+        return column if is_range(self.index, len(column)) else column.take(pa.array(self.index))
+
+    def numbers(self, name: str) -> Numbered:
+        """Numbers for the values of a column, one a row."""
+        found = self.entities.numbers(name)
+        return found if is_range(self.index, len(found.numbers)) else found.at(self.index)
+
+    def narrowed(self) -> Bound:
+        """The same values; entities that no row names are forgotten, so that nobody reads their columns."""
+        if len(self.index) >= len(self.entities.positions):
+            return self
+        used, index = numbered(self.index, len(self.entities.positions))
+        return Bound(self.entities.take(used), index)
+
+    def at(self, chosen: Positions) -> Positions:
+        """Which entities some of the rows name."""
+        first_of_all = len(chosen) >= len(self.index) and is_range(self.index, len(self.index))
+        return chosen if first_of_all else self.index[chosen]
+
+    def positions(self) -> Positions:
+        """Position in the table, one a row."""
+        return self.entities.positions[self.index]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`count` rows: a value for each variable, tags, and scores by what gave them."""
+
+    count: int
+    bound: Mapping[str, Bound]
+    tags: Mapping[str, Positions] = field(default_factory=dict)
+    scored: Mapping[Ranking | TextMatch, Scores] = field(default_factory=dict)
+
+    def column(self, variable: str, name: str) -> pa.Array:
+        """A column of a variable, one value a row."""
+        return self.bound[variable].column(name)
+
+    def load(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Reads columns of several variables, those of one variable together."""
+        names: dict[str, set[str]] = {}
+        for variable, name in wanted:
+            names.setdefault(variable, set()).add(name)
+        for variable, columns in names.items():
+            self.bound[variable].entities.load(columns)
+
+    def take(self, chosen: Positions) -> Rows:
+        """Rows by number; they may repeat."""
+        bound = {v: Bound(b.entities, b.at(chosen)) for v, b in self.bound.items()}
+        tags = {name: tag[chosen] for name, tag in self.tags.items()}
+        return Rows(len(chosen), bound, tags, {by: found[chosen] for by, found in self.scored.items()})
+
+    def keep(self, mask: np.ndarray) -> Rows:
+        """Rows for which the mask is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def narrowed(self) -> Rows:
+        """The same rows, of each variable only the entities that they name."""
+        bound = {}
+        for variable, found in self.bound.items():
+            bound[variable] = found.narrowed()
+        return Rows(self.count, bound, self.tags, self.scored)
+
+    def with_variable(self, variable: str, bound: Bound) -> Rows:
+        """The same rows with one more variable."""
+        return Rows(self.count, {**self.bound, variable: bound}, self.tags, self.scored)
+
+    def with_scores(self, by: Ranking, scores: Scores) -> Rows:
+        """The same rows with the scores that a ranking gave them."""
+        return Rows(self.count, self.bound, self.tags, {**self.scored, by: scores})
+
+    def with_tag(self, name: str, tag: Positions) -> Rows:
+        """The same rows with one more tag."""
+        return Rows(self.count, self.bound, {**self.tags, name: tag}, self.scored)
+
+
+def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Rows:
+    """One variable, a row for each position; with the ids of the rows where they are known."""
+    entities = Entities(table, positions, {} if ids is None else {IDENTITY: ids})
+    return Rows(len(positions), {variable: Bound(entities, upto(len(positions)))})
+
+
+def crossed(left: Rows, right: Rows) -> Rows:
+    """Every pair, left-major."""
+    a = left.take(np.repeat(np.arange(left.count), right.count))
+    b = right.take(np.tile(np.arange(right.count), left.count))
+    return joined(a, b)
+
+
+def stacked(parts: Sequence[Rows]) -> Rows:
+    """Rows below each other; all parts have the same variables, with the same entities, and the same tags."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    bound = {
+        v: Bound(b.entities, np.concatenate([part.bound[v].index for part in parts])) for v, b in first.bound.items()
+    }
+    tags = {name: np.concatenate([part.tags[name] for part in parts]) for name in first.tags}
+    return Rows(sum(part.count for part in parts), bound, tags)
+
+
+def joined(left: Rows, right: Rows) -> Rows:
+    """Rows side by side; a variable of both is the right one's."""
+    return Rows(left.count, {**left.bound, **right.bound}, {**left.tags, **right.tags})

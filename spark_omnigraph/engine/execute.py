@@ -1,0 +1,161 @@
+"""Runs a bound plan on one snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from spark_omnigraph.engine.aggregate import aggregate
+from spark_omnigraph.engine.bindings import TAG, Rows, scanned
+from spark_omnigraph.engine.compare import constant_array
+from spark_omnigraph.engine.expand import Strategy, connect, expand
+from spark_omnigraph.engine.join import all_pairs, filtered, filtered_pairs
+from spark_omnigraph.engine.order import Key, ordered
+from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_scan, scores
+from spark_omnigraph.engine.select import known_ids, select
+from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.plan import (
+    Aggregate,
+    AntiJoin,
+    Column,
+    Connect,
+    Constant,
+    Cross,
+    Expand,
+    Expression,
+    Filter,
+    Limit,
+    Operator,
+    OuterRows,
+    Plan,
+    Project,
+    Rank,
+    Scan,
+    Score,
+    Sort,
+    SortKey,
+    SortResult,
+)
+from spark_omnigraph.records.arrow_schema import shown_type
+
+
+def run_plan(plan: Plan, source: EngineSource, strategy: Strategy = Strategy.BY_COST) -> pa.Table:
+    """The rows of a plan whose parameters are bound. Columns have the plan's names, which may repeat, and the
+    types in which values leave (`shown_type`).
+    """
+    columns = _Run(source, strategy).result(plan.root)
+    arrays = [array.cast(shown_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
+    schema = pa.schema([pa.field(c.name, a.type) for c, a in zip(plan.columns, arrays, strict=True)])
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+@dataclass(slots=True)
+class _Run:
+    source: EngineSource
+    strategy: Strategy
+
+    def result(self, root: Operator) -> list[pa.Array]:
+        if isinstance(root, Limit):
+            return [column.slice(0, root.count) for column in self.result(root.input)]
+        if isinstance(root, SortResult):
+            return _sorted_result(root, self.result(root.input))
+        if isinstance(root, Aggregate):
+            return aggregate(root, self.rows(root.input, None))
+        if isinstance(root, Project):
+            return self.project(root)
+        raise InternalError(f"a plan cannot begin with {type(root).__name__}")
+
+    def project(self, operator: Project) -> list[pa.Array]:
+        rows = self.rows(operator.input, None).narrowed()
+        values = [column.value for column in operator.columns]
+        rows.load((value.variable, value.name) for value in values if isinstance(value, Column))
+        return [self.value(value, rows) for value in values]
+
+    def value(self, expression: Expression, rows: Rows) -> pa.Array:
+        if isinstance(expression, Column):
+            return rows.column(expression.variable, expression.name)
+        if isinstance(expression, Constant):
+            return constant_array(expression.value, expression.type, rows.count)
+        if isinstance(expression, Score):
+            found = scores(expression.of, rows)
+            return pa.array(found, pa.float64(), mask=np.isnan(found))
+        raise InternalError(f"parameter '{expression.name}' is not bound to a value")
+
+    def rows(self, operator: Operator, outer: Rows | None) -> Rows:
+        """The rows of an operator; `outer` are those that `OuterRows` stands for."""
+        if isinstance(operator, Scan):
+            table = self.source.table(f"node:{operator.node_type}")
+            positions = select(table, operator.predicates)
+            return scanned(operator.variable, table, positions, known_ids(table, operator.predicates, len(positions)))
+        if isinstance(operator, OuterRows):
+            if outer is None:
+                raise InternalError("outer rows outside an anti-join")
+            return outer
+        if isinstance(operator, Cross):
+            return all_pairs(self.rows(operator.left, outer), self.rows(operator.right, outer))
+        if isinstance(operator, Expand):
+            return expand(operator, self.rows(operator.input, outer), self.source, self.strategy)
+        if isinstance(operator, Connect):
+            return connect(operator, self.rows(operator.input, outer), self.source, self.strategy)
+        if isinstance(operator, Filter):
+            return self.filtered(operator, outer)
+        if isinstance(operator, AntiJoin):
+            return self.without(operator, outer)
+        return self.ordered_rows(operator, outer)
+
+    def filtered(self, operator: Filter, outer: Rows | None) -> Rows:
+        pairs = operator.input
+        if isinstance(pairs, Cross):
+            return filtered_pairs(self.rows(pairs.left, outer), self.rows(pairs.right, outer), operator.predicates)
+        return filtered(self.rows(pairs, outer), operator.predicates)
+
+    def ordered_rows(self, operator: Operator, outer: Rows | None) -> Rows:
+        if isinstance(operator, Sort):
+            return self.sorted_rows(operator, outer, None)
+        if isinstance(operator, Limit):
+            if isinstance(operator.input, Sort):
+                return self.sorted_rows(operator.input, outer, operator.count)
+            rows = self.rows(operator.input, outer)
+            return rows.take(np.arange(min(operator.count, rows.count)))
+        if isinstance(operator, Rank):
+            found = ranked_scan(operator, self.source)
+            rows = found if found is not None else self.rows(operator.input, outer)
+            return rank(operator, rows, self.sort_keys(operator.ties, rows))
+        raise InternalError(f"{type(operator).__name__} yields no rows of variables")
+
+    def sorted_rows(self, operator: Sort, outer: Rows | None, limit: int | None) -> Rows:
+        rows = self.rows(operator.input, outer)
+        return rows.take(ordered(self.sort_keys(operator.keys, rows), rows.count, limit))
+
+    def sort_keys(self, keys: tuple[SortKey, ...], rows: Rows) -> list[Key]:
+        """The keys, then the ids of all variables in order of their names."""
+        return [*(self.sort_key(key, rows) for key in keys), *by_identity(rows)]
+
+    def sort_key(self, key: SortKey, rows: Rows) -> Key:
+        if isinstance(key.by, Column):
+            return column_key(rows, key.by.variable, key.by.name, key.descending)
+        return Key.of(self.value(key.by, rows), key.descending)
+
+    def without(self, operator: AntiJoin, outer: Rows | None) -> Rows:
+        rows = self.rows(operator.input, outer)
+        if not rows.count:
+            return rows
+        tag = f"{TAG}{len(rows.tags)}"
+        inner = self.rows(operator.inner, rows.with_tag(tag, np.arange(rows.count)))
+        kept = np.ones(rows.count, dtype=bool)
+        if tag in inner.tags:
+            kept[inner.tags[tag]] = False
+        elif inner.count:
+            kept[:] = False
+        return rows.keep(kept)
+
+
+def _sorted_result(operator: SortResult, columns: list[pa.Array]) -> list[pa.Array]:
+    places = [key.place for key in operator.keys]
+    rest = [place for place in range(len(columns)) if place not in places]
+    keys = [Key.of(columns[k.place], k.descending) for k in operator.keys] + [Key.of(columns[p]) for p in rest]
+    order = pa.array(ordered(keys, len(columns[0]) if columns else 0))
+    return [column.take(order) for column in columns]

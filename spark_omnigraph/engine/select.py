@@ -1,0 +1,84 @@
+"""Rows of one table that satisfy predicates: what Lance can decide first, the rest in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from spark_omnigraph.engine import access_path as access
+from spark_omnigraph.engine.compare import Mask, compare
+from spark_omnigraph.engine.search import matching, text_mask
+from spark_omnigraph.engine.table import Table
+from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Comparator, Comparison, Constant, Predicate, TextMatch
+from spark_omnigraph.predicates.sql import NO_ROW
+from spark_omnigraph.storage.tables.reader import Positions
+
+
+def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
+    """Positions of the rows that satisfy every predicate, ascending."""
+    wanted = tuple(predicates)
+    reader = table.reader
+    if reader is None:
+        return table.every()
+    way = access.way(table, wanted)
+    if way.pushed.where == NO_ROW:
+        return np.empty(0, dtype=np.int64)
+    if not way.in_memory:
+        found = table.every() if way.pushed.where is None else reader.find(way.pushed.where, way.by_index)
+        return _keep(table, found, way.pushed.rest)
+    comparisons = [p for p in wanted if isinstance(p, Comparison)]
+    searches = [p for p in wanted if isinstance(p, TextMatch)]
+    # Of many rows few match a search.
+    found = matching(table, searches.pop(0)) if searches else table.every()
+    for comparison in comparisons:
+        found = _keep(table, found, [comparison])
+    return _keep(table, found, searches)
+
+
+def _keep(table: Table, positions: Positions, predicates: Sequence[Predicate]) -> Positions:
+    return positions[satisfied(table, positions, predicates)] if predicates else positions
+
+
+def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.Array | None:
+    """The ids of the rows that satisfy predicates, where one of these names the only id there can be."""
+    for predicate in predicates:
+        if not isinstance(predicate, Comparison) or predicate.comparator is not Comparator.EQUAL:
+            continue
+        sides = predicate.left, predicate.right
+        names = [side.name for side in sides if isinstance(side, Column)]
+        values = [side.value for side in sides if isinstance(side, Constant) and isinstance(side.value, str)]
+        if values and names and names[0] in (IDENTITY, table.text_key):
+            return pa.array(values * count, pa.string())
+    return None
+
+
+def satisfied(table: Table, positions: Positions, predicates: Iterable[Predicate]) -> Mask:
+    """Which of these rows satisfy every predicate."""
+    mask = np.ones(len(positions), dtype=bool)
+    read: dict[str, pa.Array] = {}
+
+    def values(column: Column) -> pa.Array:
+        if column.name not in read:
+            [read[column.name]] = table.columns(positions, [column.name])
+        return read[column.name]
+
+    for predicate in predicates:
+        if not len(positions):
+            break
+        mask &= holds(predicate, len(positions), values, lambda _: (table, positions))
+    return mask
+
+
+def holds(
+    predicate: Predicate,
+    count: int,
+    values: Callable[[Column], pa.Array],
+    place: Callable[[Column], tuple[Table, Positions]],
+) -> np.ndarray:
+    """For which of `count` rows a predicate is true; `place` says which rows of which table a column's values are."""
+    if isinstance(predicate, Comparison):
+        return compare(predicate, count, values)
+    table, positions = place(predicate.column)
+    return text_mask(table, predicate, positions)

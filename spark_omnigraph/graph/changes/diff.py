@@ -1,0 +1,213 @@
+"""What changed between two states of a graph: as a list of changes, and row by row with values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
+from spark_omnigraph.storage.tables.scan import PinnedTable, column_names
+from spark_omnigraph.words import TextEnum, nearest
+
+
+class Operation(TextEnum):
+    """What happened to a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class Image(TextEnum):
+    """Which state of a changed row is shown: Delta's words of a change feed."""
+
+    INSERT = "insert"
+    UPDATE_BEFORE = "update_preimage"
+    UPDATE_AFTER = "update_postimage"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row that differs. `manifest_version` is that of the state it was last changed in, as far as this is known:
+    the later of the two that were compared. `src` and `dst` are those of edges.
+    """
+
+    table_key: str
+    id: str
+    op: Operation
+    manifest_version: int
+    src: str | None = None
+    dst: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.table_key.partition(":")[0]
+
+    @property
+    def type_name(self) -> str:
+        return self.table_key.partition(":")[2]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values; `endpoints` for edges only."""
+        facts: dict[str, object] = {
+            "table_key": self.table_key,
+            "kind": self.kind,
+            "type_name": self.type_name,
+            "id": self.id,
+            "op": str(self.op),
+            "manifest_version": self.manifest_version,
+        }
+        if self.src is not None:
+            facts["endpoints"] = {"src": self.src, "dst": self.dst}
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """The net difference of two states: rows that came and went between them leave no trace."""
+
+    from_version: int
+    to_version: int
+    branch: str | None
+    changes: tuple[Change, ...]
+
+    def stats(self) -> dict[str, object]:
+        """Numbers of inserts, updates and deletes, and the names of the types they belong to."""
+        counts = Counter(change.op for change in self.changes)
+        return {
+            "inserts": counts[Operation.INSERT],
+            "updates": counts[Operation.UPDATE],
+            "deletes": counts[Operation.DELETE],
+            "types_affected": sorted({change.type_name for change in self.changes}),
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        return {
+            "from_version": self.from_version,
+            "to_version": self.to_version,
+            "branch": self.branch,
+            "changes": [change.to_dict() for change in self.changes],
+            "stats": self.stats(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DiffFilter:
+    """Which changes are wanted; None is all."""
+
+    kinds: Collection[str] | None = None
+    type_names: Collection[str] | None = None
+    ops: Collection[str] | None = None
+
+    def __post_init__(self) -> None:
+        _check("kind", self.kinds, ("node", "edge"))
+        _check("operation", self.ops, tuple(str(op) for op in Operation))
+
+    def wants_table(self, table_key: str) -> bool:
+        kind, _, name = table_key.partition(":")
+        return (self.kinds is None or kind in self.kinds) and (self.type_names is None or name in self.type_names)
+
+    def wants(self, op: Operation) -> bool:
+        return self.ops is None or str(op) in self.ops
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A table that differs between two states. Picklable: whoever reads the rows opens the two versions himself."""
+
+    entity: EntityType
+    before: PinnedTable | None
+    after: PinnedTable | None
+    same_line: bool
+    """Both versions are of one line and in order, so that row versions say what was written between them."""
+
+    def rows(self) -> RowChanges:
+        return row_changes(self.before, self.after, self.same_line)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.entity.columns
+
+    def images(self, columns: tuple[str, ...]) -> Iterator[tuple[Image, pa.RecordBatch]]:
+        """Changed rows with their values: inserted, updated (before, then after), deleted."""
+        rows = self.rows()
+        parts = (
+            (Image.INSERT, self.after, rows.inserted),
+            (Image.UPDATE_BEFORE, self.before, rows.replaced),
+            (Image.UPDATE_AFTER, self.after, rows.updated),
+            (Image.DELETE, self.before, rows.deleted),
+        )
+        for image, table, wanted in parts:
+            if table is not None and len(wanted):
+                for batch in read_rows(table, wanted, columns):
+                    yield image, batch
+
+
+def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot) -> list[TableChange]:
+    """Tables whose pins differ between two snapshots, in key order; some may turn out to have the same rows."""
+    found = []
+    for entity in sorted(catalog.tables(), key=lambda e: e.table_key):
+        old, new = before.entries.get(entity.table_key), after.entries.get(entity.table_key)
+        if _place(old) == _place(new):
+            continue
+        same_line = old is not None and new is not None and old.branch == new.branch and old.version < new.version
+        pins = [None if e is None or not e.row_count else pin(store, e) for e in (old, new)]
+        if pins != [None, None]:
+            found.append(_with_stored_columns(TableChange(entity, pins[0], pins[1], same_line)))
+    return found
+
+
+def diff(
+    store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot, wanted: DiffFilter | None = None
+) -> Diff:
+    """The net changes from one snapshot to another, tables in key order, within one inserts, updates, deletes."""
+    chosen = wanted or DiffFilter()
+    _check("type", chosen.type_names, tuple(entity.name for entity in catalog.tables()))
+    changes: list[Change] = []
+    for table in changed_tables(store, catalog, before, after):
+        if chosen.wants_table(table.entity.table_key):
+            changes.extend(_listed(table, chosen, after.version))
+    return Diff(before.version, after.version, after.branch, tuple(changes))
+
+
+def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[Change]:
+    rows = table.rows()
+    columns = table.entity.identity
+    parts = (
+        (Operation.INSERT, table.after, rows.inserted),
+        (Operation.UPDATE, table.after, rows.updated),
+        (Operation.DELETE, table.before, rows.deleted),
+    )
+    for op, source, ids in parts:
+        if source is None or not len(ids) or not wanted.wants(op):
+            continue
+        for batch in read_rows(source, ids, columns):
+            for row in batch.to_pylist():
+                yield Change(table.entity.table_key, row["id"], op, version, row.get("src"), row.get("dst"))
+
+
+def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:
+    return None if entry is None else (entry.location, entry.branch, entry.version)
+
+
+def _with_stored_columns(table: TableChange) -> TableChange:
+    """The type with the properties that every version involved stores."""
+    stored = [set(column_names(pinned)) for pinned in (table.before, table.after) if pinned is not None]
+    properties = tuple(p for p in table.entity.properties if all(p.name in names for names in stored))
+    return replace(table, entity=replace(table.entity, properties=properties))
+
+
+def _check(what: str, given: Collection[str] | None, known: tuple[str, ...]) -> None:
+    for one in given or ():
+        if one not in known:
+            raise BadRequestError(f"unknown {what} '{one}'{nearest(one, known)} (known: {', '.join(known)})")

@@ -1,0 +1,1 @@
+"""Deletes by id, and what follows from a delete."""

@@ -1,0 +1,174 @@
+"""Deleting by id: rows of any types in one commit, and with nodes the edges that touch them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.commit.contract import Contract, read_contract
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.owners import await_turn
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.commit.publisher import check_transaction
+from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
+from spark_omnigraph.graph.delete.cascade import Deletion
+from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.legible import legible, shown_bytes
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.commits import TableChange
+
+REPLANS = 5
+"""Attempts while other writers move the tables: which rows are meant does not depend on what they did."""
+
+Ids = Mapping[str, pa.Array]
+"""Ids to delete by table key, texts in any layout of Arrow; repeats count once."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """What the caller asked for; `branch` None is main."""
+
+    ids: Ids
+    branch: str | None = None
+    actor: str | None = None
+    transaction: Transaction | None = None
+    stages: tuple[str, ...] = ()
+    """Under which rows are masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReport:
+    """What a deletion did. `deleted` counts rows by table key, edges that lost an end included; `missing` ids were not
+    stored. `commit` is None when nothing was to be deleted.
+    """
+
+    branch: str
+    commit: str | None
+    manifest_version: int
+    deleted: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
+    """Deletes rows by id in one commit. Ids that are not stored are counted, not refused.
+
+    BadRequestError for a null id and for ids that are no texts, NotFoundError for a type or branch that does not exist,
+    ConflictError after bounded attempts, TransactionCommittedError for a named write that was committed before.
+    """
+    request = replace(request, ids={key: _texts(key, ids) for key, ids in request.ids.items()})
+    store.require_branch(request.branch, "; create it first")
+    attempt = 1
+    while True:
+        try:
+            with staging(store) as stage:
+                return _attempt(store, replace(request, stages=(stage,)))
+        except ExpectedVersionMismatch as moved:
+            if attempt == REPLANS:
+                raise
+            attempt += 1
+            await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
+
+
+def id_array(table: str, ids: Iterable[str]) -> pa.Array:
+    """Ids to delete as a column. BadRequestError for what is no list of texts."""
+    if isinstance(ids, str):
+        raise BadRequestError(f"ids of '{table}' to delete must be a list: write ['{ids}'] for one id")
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        return ids
+    if not isinstance(ids, Iterable):
+        raise BadRequestError(f"ids of '{table}' to delete must be a list of texts, not {ids!r}")
+    try:
+        return pa.array(ids, pa.string())
+    except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise BadRequestError(f"ids of '{table}' to delete must be texts: {error}") from error
+
+
+def _texts(key: str, ids: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Distinct ids as plain strings, whichever layout of text they came in."""
+    parts = ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]
+    first, plain = 0, []
+    for part in parts:
+        plain.append(_plain_texts(key, part, first))
+        first += len(part)
+    return pc.unique(pa.chunked_array(plain, pa.string()))
+
+
+def _plain_texts(key: str, ids: pa.Array, first: int) -> pa.Array:
+    kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if not (is_text or pa.types.is_null(kind)):
+        raise BadRequestError(f"ids of '{key}' to delete must be texts, not {kind}")
+    ids, illegible = legible(ids)
+    if illegible is not None and illegible.any():
+        row = int(np.flatnonzero(illegible)[0])
+        raise BadRequestError(
+            f"an id of '{key}' to delete, row {first + row + 1}, is no UTF-8 text: '{shown_bytes(ids[row].as_py())}'"
+        )
+    if pa.types.is_dictionary(ids.type):
+        # Arrow decodes no dictionary of string views.
+        ids = ids.dictionary.cast(pa.string()).take(ids.indices)
+    texts = ids.cast(pa.string())
+    if texts.null_count:
+        raise BadRequestError(f"{texts.null_count} ids of '{key}' to delete are null; filter them out first")
+    return texts
+
+
+def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
+    contract = read_contract(store)
+    snapshot, rows = store.snapshot_with_rows(request.branch)
+    if request.transaction is not None:
+        check_transaction(rows, request.transaction)
+    deletion = Deletion(store, contract.catalog, snapshot)
+    missing = {}
+    for key, ids in sorted(request.ids.items()):
+        entity = contract.catalog.require(key)
+        before = len(deletion.changes().get(key, ()))
+        deletion.ids(entity, ids)
+        missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
+    changes = deletion.changes()
+    reach(CrashPoint.CHECKED)
+    acts = bool(changes) or request.transaction is not None
+    published = _commit(store, request, contract, snapshot, deletion) if acts else None
+    return DeleteReport(
+        branch=display(request.branch),
+        commit=published.commit_id if published is not None else None,
+        manifest_version=published.manifest_version if published is not None else snapshot.version,
+        deleted={key: len(gone) for key, gone in changes.items()},
+        missing=missing,
+        warnings=published.warnings if published is not None else (),
+    )
+
+
+def _commit(
+    store: GraphStore, request: DeleteRequest, contract: Contract, snapshot: Snapshot, deletion: Deletion
+) -> Published:
+    changes = deletion.changes()
+    if any(snapshot.entry(key).branch != snapshot.branch for key in changes):
+        fork_tables(store, snapshot, changes)
+        reach(CrashPoint.FORKED)
+    writes = tuple(
+        TableWrite(
+            snapshot.entry(key),
+            snapshot.branch,
+            TableChange(removed=gone),
+            snapshot.entry(key).row_count - len(gone),
+        )
+        for key, gone in changes.items()
+    )
+    reads = {key: snapshot.pin(key) for key in sorted(deletion.looked_at - changes.keys())}
+    identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.MUTATION)
+    prepared = PreparedCommit(
+        identity, request.branch, contract.schema_hash, writes, reads, request.transaction, request.stages
+    )
+    return commit(store, prepared)

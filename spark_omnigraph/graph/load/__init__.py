@@ -1,0 +1,1 @@
+"""Loads of files and of frames."""

@@ -1,0 +1,280 @@
+"""Bad rows of all tasks and checks → one report in input order, with exact file and line, and counts per rule."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from pathlib import Path
+
+import numpy as np
+
+from spark_omnigraph.bad_rows import MISTAKES, BadRow, BadRowSummary, Mistake
+from spark_omnigraph.errors import BadRequestError, IoError
+from spark_omnigraph.graph.load.second_pass import Located, SecondPass
+from spark_omnigraph.records.jsonl.decode import Rejected
+from spark_omnigraph.staging.located import TEXTS, LocatedRows
+from spark_omnigraph.staging.receipt import RangeReceipt
+from spark_omnigraph.storage.input.ranges import InputFile, InputRange
+from spark_omnigraph.storage.objects.whole_file import whole_path
+from spark_omnigraph.storage.uri import has_scheme, is_inside, locate, plain
+from spark_omnigraph.write.checker import Finding
+from spark_omnigraph.write.staged_table import Rows, StagedTable
+
+SAMPLE = 20
+"""Bad rows kept in the error and the summary; the report has all."""
+
+
+class LineNumbers:
+    """1-based line numbers of a file from 0-based ones in a range: the lines of earlier ranges come first."""
+
+    def __init__(self, ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt]) -> None:
+        lines = {r.index: r.lines for r in receipts}
+        self._files = {r.index: r.file.name for r in ranges}
+        self._first: dict[int, int] = {}
+        before: Counter[str] = Counter()
+        for range_ in ranges:
+            self._first[range_.index] = before[range_.file.name]
+            before[range_.file.name] += lines[range_.index]
+
+    def line(self, range_index: int, line: int) -> int:
+        return self._first[range_index] + line + 1
+
+    def place(self, range_index: int, line: int) -> str:
+        """File and line as messages show them."""
+        return f"{self._files[range_index]}:{self.line(range_index, line)}"
+
+
+def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str | None = None) -> None:
+    """BadRequestError when a report could not be written, or would replace an input of the load or a file of the graph
+    of that root.
+    """
+    if path is None:
+        return
+    if root is not None and is_inside(path, root):
+        raise BadRequestError(f"the bad-row report '{path}' lies inside the graph {root}: name a file elsewhere")
+    path = plain(path)
+    if has_scheme(path):
+        _check_report_uri(path, inputs)
+        return
+    target = Path(path).absolute()
+    if target.is_dir():
+        raise BadRequestError(f"the bad-row report '{path}' is a folder: name a file in it")
+    if any(target.exists() and Path(f.name).exists() and target.samefile(f.name) for f in inputs):
+        raise BadRequestError(
+            f"the bad-row report '{path}' is an input of this load and would replace it: name another file"
+        )
+
+
+def _check_report_uri(uri: str, inputs: Iterable[InputFile]) -> None:
+    locate(uri)  # refuses a scheme that cannot be written to
+    if uri.endswith("/"):
+        raise BadRequestError(f"the bad-row report '{uri}' is a folder: name a file in it")
+    if any(f.name == uri for f in inputs):
+        raise BadRequestError(
+            f"the bad-row report '{uri}' is an input of this load and would replace it: name another file"
+        )
+
+
+def write_report(
+    ranges: Sequence[InputRange],
+    receipts: Sequence[RangeReceipt],
+    found: FoundRows,
+    path: str | None,
+    storage_options: Mapping[str, str] | None = None,
+) -> BadRowSummary:
+    """Counts and samples all bad rows, and writes them, a JSON line each, to `path` when one is given: file or `s3://…`.
+
+    `found` are rows from the checks of the whole graph. Of what tasks refused, one range is in memory at a time.
+    """
+    per_rule: Counter[str] = Counter()
+    total = 0
+    for receipt in receipts:
+        per_rule.update(receipt.per_rule)
+        total += receipt.bad_total
+    for finding in found.findings:
+        per_rule[str(finding.rule)] += len(finding.rows)
+    total += sum(bad_rows(found.findings).values())
+    sample: list[BadRow] = []
+    if total:
+        sample = _write(_in_order(ranges, receipts, found), path, storage_options)
+    elif path is not None:
+        _write(iter(()), path, storage_options)
+    return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
+
+
+def bad_rows(findings: Iterable[Finding]) -> dict[str, int]:
+    """Rows per table that some finding names; a row of two findings counts once."""
+    rows: dict[str, list[Rows]] = {}
+    for finding in findings:
+        rows.setdefault(finding.table_key, []).append(finding.rows)
+    return {key: len(np.unique(np.concatenate(parts))) for key, parts in rows.items()}
+
+
+class FoundRows:
+    """Rows that the checks of the whole graph found bad, packed; they become values one by one, in input order.
+
+    All are looked up in a second pass over the input, or, for who shows no more, so many of the first ones (`most`).
+    """
+
+    def __init__(self, staged: Mapping[str, StagedTable], findings: Sequence[Finding], most: int | None = None) -> None:
+        self.findings = findings
+        self._staged = staged
+        self._parts = _by_range(staged, findings)
+        if most is not None:
+            self._parts = _first(self._parts, most)
+        self._located: dict[int, Located] = {}
+
+    def locate(self, again: SecondPass) -> None:
+        """Looks the rows up."""
+        sought: dict[int, dict[str, list[Rows]]] = {}
+        for index, parts in self._parts.items():
+            for part in parts:
+                finding = self.findings[part.finding]
+                sought.setdefault(index, {}).setdefault(finding.table_key, []).append(part.ordinals)
+                if finding.holders is not None:
+                    self._seek(sought, finding.table_key, finding.holders[part.rows])
+        wanted = {
+            i: {key: np.unique(np.concatenate(rows)) for key, rows in tables.items()} for i, tables in sought.items()
+        }
+        self._located = again.locate(wanted) if wanted else {}
+
+    def _seek(self, sought: dict[int, dict[str, list[Rows]]], table_key: str, rows: Rows) -> None:
+        origin = self._staged[table_key].origin
+        ranges, ordinals = origin.ranges[rows], origin.ordinals[rows]
+        for index in np.unique(ranges).tolist():
+            sought.setdefault(index, {}).setdefault(table_key, []).append(ordinals[ranges == index])
+
+    def of_range(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
+        """Those of one range by line, each once. IoError when the input changed since it was staged."""
+        for _, mistakes in groupby(self._mistakes(index, file, numbers), lambda row: row.line):
+            first, *others = mistakes
+            further = tuple(Mistake(row.field, row.rule, row.message) for row in others[: MISTAKES - 1])
+            yield replace(first, further=further)
+
+    def _mistakes(self, index: int, file: str, numbers: LineNumbers) -> Iterator[BadRow]:
+        parts = self._parts.get(index)
+        if parts is None:
+            return
+        located = self._located[index]
+        places = [_places(located[self.findings[part.finding].table_key], part, self.findings) for part in parts]
+        keys = [self.findings[part.finding].table_key for part in parts]
+        lines = np.concatenate([located[key].lines[at] for key, at in zip(keys, places, strict=True)])
+        owners = np.repeat(np.arange(len(parts)), [len(at) for at in places])
+        rows = np.concatenate([part.rows for part in parts])
+        texts = {key: _Texts(located[key]) for key in keys}
+        everywhere = np.concatenate(places)
+        for i in np.argsort(lines, kind="stable").tolist():
+            part, at, row = int(owners[i]), int(everywhere[i]), int(rows[i])
+            finding, key = self.findings[parts[part].finding], keys[part]
+            yield BadRow(
+                file,
+                numbers.line(index, int(lines[i])),
+                int(located[key].offsets[at]),
+                key.partition(":")[2],
+                finding.field,
+                finding.rule,
+                finding.message(row) + self._first_place(finding, row, numbers),
+                texts[key].at(at),
+                None if finding.ids is None else finding.ids[int(finding.rows[row])].as_py(),
+            )
+
+    def _first_place(self, finding: Finding, row: int, numbers: LineNumbers) -> str:
+        """Where the row stands that was there first."""
+        if finding.holders is None:
+            return ""
+        origin, holder = self._staged[finding.table_key].origin, finding.holders[row]
+        index = int(origin.ranges[holder])
+        located = self._located[index][finding.table_key]
+        at = int(np.searchsorted(located.ordinals, origin.ordinals[holder]))
+        return f" ({numbers.place(index, int(located.lines[at]))})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Rows of one finding that lie in one range: their places in the finding, and their ordinals."""
+
+    finding: int
+    rows: Rows
+    ordinals: Rows
+
+
+def _by_range(staged: Mapping[str, StagedTable], findings: Sequence[Finding]) -> dict[int, list[_Part]]:
+    parts: dict[int, list[_Part]] = {}
+    for number, finding in enumerate(findings):
+        origin = staged[finding.table_key].origin
+        ranges, ordinals = origin.ranges[finding.rows], origin.ordinals[finding.rows]
+        order = np.argsort(ranges, kind="stable")
+        present, first = np.unique(ranges[order], return_index=True)
+        for index, rows in zip(present.tolist(), np.split(order, first[1:]), strict=True):
+            parts.setdefault(index, []).append(_Part(number, rows, ordinals[rows]))
+    return parts
+
+
+def _first(parts: Mapping[int, list[_Part]], most: int) -> dict[int, list[_Part]]:
+    """Parts with the first `most` rows of the input, and perhaps more."""
+    kept: dict[int, list[_Part]] = {}
+    for index in sorted(parts):
+        if sum(len(part.rows) for some in kept.values() for part in some) >= most:
+            break
+        kept[index] = [_head(part, most) for part in parts[index]]
+    return kept
+
+
+def _head(part: _Part, most: int) -> _Part:
+    order = np.argsort(part.ordinals)[:most]
+    return _Part(part.finding, part.rows[order], part.ordinals[order])
+
+
+def _places(located: LocatedRows, part: _Part, findings: Sequence[Finding]) -> Rows:
+    places = np.searchsorted(located.ordinals, part.ordinals)
+    there = places < len(located.ordinals)
+    there[there] = located.ordinals[places[there]] == part.ordinals[there]
+    if not there.all():
+        record, key = int(part.ordinals[~there][0]), findings[part.finding].table_key
+        raise IoError(f"storage: the input changed while it was loaded (record {record} of '{key}' is gone)")
+    return places
+
+
+class _Texts:
+    """Texts of located rows; those that are packed together are unpacked once when they are asked for in order."""
+
+    def __init__(self, rows: LocatedRows) -> None:
+        self._rows = rows
+        self._run = -1
+        self._texts: list[str] = []
+
+    def at(self, place: int) -> str:
+        run, offset = divmod(place, TEXTS)
+        if run != self._run:
+            self._run, self._texts = run, self._rows.texts(run)
+        return self._texts[offset]
+
+
+def _in_order(ranges: Sequence[InputRange], receipts: Sequence[RangeReceipt], found: FoundRows) -> Iterator[BadRow]:
+    numbers = LineNumbers(ranges, receipts)
+    for receipt in sorted(receipts, key=lambda r: r.index):
+        file = ranges[receipt.index].file.name
+        decoded = (_bad_row(file, numbers.line(receipt.index, r.line), r) for r in receipt.unpack_rejected())
+        yield from heapq.merge(decoded, found.of_range(receipt.index, file, numbers), key=lambda row: row.line)
+
+
+def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
+    first = BadRow(file, line, row.offset, row.record_type, row.field, row.rule, row.message, row.raw)
+    return replace(first, id=row.id, further=row.further)
+
+
+def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:
+    """Writes all rows, whole or not at all, and returns the first ones."""
+    sample: list[BadRow] = []
+    if path is None:
+        return list(islice(rows, SAMPLE))
+    with whole_path(plain(path), options) as part, open(part, "wb") as out:
+        for row in rows:
+            if len(sample) < SAMPLE:
+                sample.append(row)
+            out.write(json.dumps(row.to_dict(), ensure_ascii=False).encode() + b"\n")
+    return sample

@@ -1,0 +1,151 @@
+"""Options and reports of a load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+
+from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields
+from spark_omnigraph.write.executor import Executor
+
+Progress = Callable[[str, int, int], None]
+"""Called with a phase, items done, and items in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a load treats its input.
+
+    `max_bad_rows` is a count, or a fraction of the records when it is a float below 1. `bad_rows` is the path of a
+    JSONL report; of a batch of a stream, whose number is `batch`, it is a file of its own and there only when a row is
+    bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
+    for small inputs and local worker processes for others. `blob_schemes` are those of URIs that a blob may refer to;
+    a `file:` one would name a file of whoever reads it, and is refused unless it is among them.
+    """
+
+    max_bad_rows: int | float = 0
+    bad_rows: str | None = None
+    on_duplicate: OnDuplicate = OnDuplicate.LAST
+    unknown_fields: UnknownFields = UnknownFields.REFUSE
+    build_indexes: bool = True
+    dry_run: bool = False
+    progress: Progress | None = None
+    executor: Executor | None = None
+    batch: int | None = None
+    blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
+
+    def __post_init__(self) -> None:
+        if self.bad_rows is not None:
+            object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
+        object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
+        object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
+        object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
+        unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
+        if unknown is not None:
+            raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
+        limit = self.max_bad_rows
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise BadRequestError(f"max_bad_rows is a number, a count or a fraction such as 0.05, not {limit!r}")
+        if not limit >= 0 or (isinstance(limit, float) and limit > 1):
+            raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")
+
+    @property
+    def report(self) -> str | None:
+        """Where the report goes: of batch 7 `bad-7.jsonl` when `bad.jsonl` is asked for."""
+        if self.bad_rows is None or self.batch is None:
+            return self.bad_rows
+        folder, name = os.path.split(self.bad_rows)
+        stem, ending = os.path.splitext(name)
+        return os.path.join(folder, f"{stem}-{self.batch}{ending}")
+
+    def allows(self, bad: int, records: int) -> bool:
+        """Whether so many bad rows among so many records still let the good ones in."""
+        limit = self.max_bad_rows
+        # As written, not as stored: 0.29 of 100 records are 29, which no float says.
+        return bad <= (Fraction(str(limit)) * records if isinstance(limit, float) else limit)
+
+
+def _path(value: object) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise BadRequestError(f"bad_rows is the path of a file, not {value!r}")
+    text = os.fspath(value)
+    if "\0" in text:
+        raise BadRequestError(f"bad_rows {text!r} has a zero byte, which no path has")
+    return text
+
+
+def _names(value: object) -> tuple[object, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise BadRequestError(f"blob_schemes is a list such as ['s3', 'gs'], not {value!r}")
+    return tuple(value)
+
+
+def _member(kind: type[OnDuplicate] | type[UnknownFields], value: object, name: str) -> object:
+    try:
+        return kind(value)
+    except ValueError as error:
+        known = ", ".join(kind)
+        raise BadRequestError(f"{name} must be one of {known}, got '{value}'") from error
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """Records and rows of one table. `superseded` counts records that a later one with the same id replaced."""
+
+    read: int = 0
+    valid: int = 0
+    bad: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    superseded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did. `commit` is None when nothing changed (an empty input, or a dry run)."""
+
+    mode: str
+    branch: str
+    base_branch: str | None
+    branch_created: bool
+    commit: str | None
+    base_commit: str | None
+    manifest_version: int
+    tables: Mapping[str, TableCounts]
+    bad_rows: BadRowSummary
+    phases: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def nodes_loaded(self) -> dict[str, int]:
+        """Accepted records per node type, types without records left out."""
+        return self._loaded("node:")
+
+    @property
+    def edges_loaded(self) -> dict[str, int]:
+        """Accepted records per edge type, types without records left out."""
+        return self._loaded("edge:")
+
+    def ingest_result(self) -> dict[str, object]:
+        """The reference engine's ingest result."""
+        loaded = [{"table_key": k, "rows_loaded": c.valid} for k, c in sorted(self.tables.items()) if c.valid]
+        return {
+            "branch": self.branch,
+            "base_branch": self.base_branch,
+            "branch_created": self.branch_created,
+            "mode": self.mode,
+            "tables": loaded,
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        body = asdict(self)
+        body["bad_rows"] = {"total": self.bad_rows.total, "per_rule": dict(self.bad_rows.per_rule)}
+        return body
+
+    def _loaded(self, prefix: str) -> dict[str, int]:
+        return {k.removeprefix(prefix): c.valid for k, c in self.tables.items() if k.startswith(prefix) and c.valid}

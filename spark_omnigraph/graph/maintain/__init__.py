@@ -1,0 +1,1 @@
+"""What keeps a graph whole and fast, and changes no row."""

@@ -1,0 +1,249 @@
+"""Clean-up: removes what interrupted work left behind and nothing names. Versions are history and stay.
+
+    owners ──▶ forks that nothing shows ──▶ files of each dataset that no version names ──▶ leases, claims
+
+Nothing is removed that is younger than the age limit or than the earliest writer that is alive or awaits recovery; and
+nothing at all of a dataset whose own list of files does not fit what is stored. The order matters: the time is taken
+first, then the owners, then the objects, then the versions; whatever a writer stages after the first is too young, and
+whatever it commits before the last is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from functools import partial
+
+from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
+from spark_omnigraph.branch.pins import internal_pins
+from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.commit.claim import abandoned, claimed
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
+from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
+from spark_omnigraph.storage.objects.small import StoredObject
+from spark_omnigraph.storage.residue import DatasetFiles, Pins, find_residue, require_versions
+
+OLDER_THAN = timedelta(days=7)
+"""Age below which residue is left alone, unless the caller says otherwise."""
+SETTLED = timedelta(hours=1)
+"""Age below which files of the manifest and the commit log always stay: publishes hold no lease of their own."""
+INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
+ORPHAN, LEASE, CLAIM, PROBE, PIECE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe", "unfinished_object"
+"""Reasons besides the kinds of residue."""
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
+_BRANCHING_CLAIMS = ("fork~", "branch~")
+"""Claims that mean nothing once their owner died; those of recovery are for recovery."""
+_PROBES = (f"{RECOVERY}/x_probe_", f"{RECOVERY}/x_clock_")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupItem:
+    """One object: where it was below the root, how large, of what time, why it is residue, and whether it is gone."""
+
+    path: str
+    size: int
+    modified: datetime
+    reason: str
+    deleted: bool
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "path": self.path,
+            "size": self.size,
+            "modified": moment_text(self.modified),
+            "reason": self.reason,
+            "deleted": self.deleted,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Something that was not looked at, or not removed, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What was found, and in a confirmed run deleted. `younger` counts residue that is not old enough yet."""
+
+    before: datetime
+    items: tuple[CleanupItem, ...]
+    kept: tuple[Kept, ...]
+    younger: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all items."""
+        return sum(item.size for item in self.items)
+
+    def by_reason(self) -> dict[str, tuple[int, int]]:
+        """Reason → number of objects and their bytes."""
+        found: dict[str, tuple[int, int]] = {}
+        for item in self.items:
+            count, size = found.get(item.reason, (0, 0))
+            found[item.reason] = (count + 1, size + item.size)
+        return dict(sorted(found.items()))
+
+
+def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool = False) -> CleanupReport:
+    """Finds residue that is older than `older_than`; removes it with `confirm`.
+
+    RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs.
+    """
+    if not isinstance(older_than, timedelta):
+        raise BadRequestError(f"older_than is a timedelta, such as timedelta(days=7), not {older_than!r}")
+    if older_than < timedelta(0):
+        raise BadRequestError(f"older_than must not be negative, got {older_than}")
+    now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
+    ended = _end_lost_stages(store, confirm)
+    for branch in (None, *sorted(store.branch_names())):
+        refuse_lost(store, branch)
+    owners = find_owners(store)
+    limit = now - older_than if older_than < now - _EPOCH else _EPOCH
+    work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
+    shown = what_is_shown(store)
+    work.kept += [Kept(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
+    known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
+    for location in (*known, COMMITS):
+        work.forks(location, shown)
+    for location in known:
+        pins = shown.pins.get(location, {})
+        if any(owners.covers(key) for key in shown.tables[location]):
+            work.kept.append(Kept(location, "a pending write covers it"))
+        else:
+            work.sweep(location, partial(dict, pins))
+    for location in INTERNAL:
+        work.sweep(location, partial(internal_pins, store, location), SETTLED)
+    work.links()
+    work.traces(ended)
+    return CleanupReport(work.before, tuple(work.items), tuple(work.kept), work.younger, tuple(work.warnings))
+
+
+def _end_lost_stages(store: GraphStore, confirm: bool) -> list[StoredObject]:
+    """Leases that nobody holds; removed first, so that whoever still goes on with one finds that it is over. Where one
+    cannot be removed, nobody knows whether its owner goes on, and nothing else is.
+    """
+    stored = {each.path: each for each in store.objects.walk(RECOVERY)}
+    lost = [stored[path] for path in lost_leases(store) if path in stored]
+    return [each for each in lost if end_lease(store, each.path)] if confirm else lost
+
+
+@dataclass(slots=True)
+class _Cleanup:
+    """One run: what it was told, and what it has found so far."""
+
+    store: GraphStore
+    owners: Owners
+    now: datetime
+    before: datetime
+    confirm: bool
+    items: list[CleanupItem] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    younger: int = 0
+    orphans: list[Orphan] = field(default_factory=list)
+
+    def forks(self, location: str, shown: Shown) -> None:
+        """Lance branches of a dataset that no graph branch shows."""
+        try:
+            orphans = find_orphans(self.store, location, shown)
+        except StorageError as error:
+            self.kept.append(Kept(location, error.message))
+            return
+        for orphan in orphans:
+            if orphan.newest is None or orphan.newest >= self.before:
+                self.younger += len(orphan.objects)
+                continue
+            why = self._why_kept(orphan)
+            if why is not None:
+                self.kept.append(Kept(orphan.folder.rstrip("/"), why))
+                continue
+            self.orphans.append(orphan)
+            self._add(orphan.objects, ORPHAN, self.confirm)
+
+    def _why_kept(self, orphan: Orphan) -> str | None:
+        if self.confirm:
+            return remove_orphan(self.store, orphan, self.before)
+        return "a write is running, which may use it" if self.owners.alive else None
+
+    def sweep(self, location: str, pins: Callable[[], Pins], at_least: timedelta = timedelta(0)) -> None:
+        """Files of a dataset that no version of it names, if it has all versions that it must show."""
+        before = min(self.before, self.now - at_least)
+        try:
+            pinned = pins()  # before the files are listed: what is published later is there, too
+            if not pinned and not self.store.objects.has_prefix(f"{location}/_versions"):
+                return
+            files = DatasetFiles.read(self.store, location)
+            require_versions(files, pinned)
+            residue = find_residue(self.store, files)
+        except StorageError as error:
+            self.kept.append(Kept(location, error.message))
+            return
+        gone = tuple(orphan.folder for orphan in self.orphans)
+        old: list[tuple[StoredObject, str]] = []
+        for piece in residue:
+            if gone and piece.objects[0].path.startswith(gone):
+                continue  # goes with its fork
+            if piece.newest < before:
+                old += [(each, piece.kind) for each in piece.objects]
+            else:
+                self.younger += len(piece.objects)
+        self._delete(location, old)
+
+    def _delete(self, location: str, found: Sequence[tuple[StoredObject, str]]) -> None:
+        paths = [each.path for each, _ in found]
+        left: frozenset[str] = frozenset()
+        if self.confirm and paths:
+            try:
+                self.store.objects.delete_all(paths)
+            except StorageError as error:
+                self.warnings.append(error.message)
+                left = frozenset(each.path for each in self.store.objects.walk(location))
+        for each, reason in found:
+            self._add((each,), reason, self.confirm and each.path not in left)
+
+    def links(self) -> None:
+        """Symbolic links of a local disk: they lead out of what the graph answers for."""
+        why = "a symbolic link: neither it nor what it leads to was looked at"
+        self.kept += [Kept(link, why) for link in self.store.objects.links("")]
+
+    def traces(self, ended: Iterable[StoredObject]) -> None:
+        """Leases, claims and probes in `__recovery/` whose owners are gone; the leases are removed already."""
+        self._add(ended, LEASE, self.confirm)
+        stored = {each.path: each for each in self.store.objects.walk(RECOVERY)}
+        settled = min(self.before, self.now - SETTLED)
+        lost = [(each, PROBE) for path, each in stored.items() if path.startswith(_PROBES) and each.modified < settled]
+        self._delete(RECOVERY, lost)
+        self._pieces(settled)
+        for name in abandoned(self.store, _BRANCHING_CLAIMS):
+            path = f"{RECOVERY}/x_claim~{name}.claim"
+            if self.confirm:
+                with claimed(self.store, name):
+                    pass  # taken over and removed
+            if path in stored:
+                self._add((stored[path],), CLAIM, self.confirm)
+
+    def _pieces(self, settled: datetime) -> None:
+        """Small objects that a write which was interrupted left half-written, under no name of theirs."""
+        for each in (*self.store.objects.pieces(""), *self.store.objects.pieces(RECOVERY)):
+            if each.modified >= settled:
+                self.younger += 1
+                continue
+            gone = False
+            if self.confirm:
+                try:
+                    self.store.objects.remove_piece(each.path)
+                    gone = True
+                except StorageError as error:
+                    self.warnings.append(error.message)
+            self._add((each,), PIECE, gone)
+
+    def _add(self, objects: Iterable[StoredObject], reason: str, deleted: bool) -> None:
+        self.items += [CleanupItem(o.path, o.size, o.modified, str(reason), deleted) for o in objects]

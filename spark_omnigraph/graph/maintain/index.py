@@ -1,0 +1,277 @@
+"""Missing indexes: derived state, built as a write of its own that makes no commit.
+
+When a load is changing one of the tables right now, the indexes are left for the next time: an index never holds up
+data, and a missing one never changes an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
+from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.tables.index import (
+    MOST_SEGMENTS,
+    IndexBuild,
+    Upkeep,
+    WantedIndex,
+    build,
+    coverage,
+    has_values,
+    is_due,
+    unlisted,
+)
+from spark_omnigraph.words import TextEnum
+from spark_omnigraph.write.executor import available_cores
+
+_BTREE_SCALARS = frozenset(
+    {
+        Scalar.BOOL,
+        Scalar.I32,
+        Scalar.I64,
+        Scalar.U32,
+        Scalar.U64,
+        Scalar.F32,
+        Scalar.F64,
+        Scalar.DATE,
+        Scalar.DATETIME,
+    }
+)
+
+
+ATTEMPTS = 3
+"""Times that `ensure_indices` begins again when other writes get in the way."""
+
+
+class Progress(TextEnum):
+    """How far an index is."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    MISSING = "missing"
+    DEFERRED = "deferred"
+    """A vector column that holds no value yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """One index that the schema asks for: how many of the table's rows it covers. `name` is None when it is missing."""
+
+    table_key: str
+    column: str
+    kind: str
+    name: str | None
+    rows: int
+    total: int
+    progress: Progress
+
+
+def index_status(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> list[IndexStatus]:
+    """All indexes that the schema asks for, by table and column."""
+    return [
+        status
+        for key in sorted(snapshot.entries)
+        if (entity := catalog.table(key)) is not None
+        for status in table_status(store, entity, snapshot.entries[key])
+    ]
+
+
+def table_status(store: GraphStore, entity: EntityType, entry: TableEntry) -> list[IndexStatus]:
+    """The indexes that one table should have."""
+    dataset = store.open_table(entry)
+    indexes = coverage(dataset)
+    found = []
+    for want in wanted_indexes(entity):
+        index = want.best(indexes, None)
+        name, rows = (index.name, index.rows) if index is not None else (None, 0)
+        if index is not None:
+            progress = Progress.PARTIAL if index.uncovered else Progress.COMPLETE
+        elif want.kind == "IVF_FLAT" and not has_values(dataset, want.column):
+            progress = Progress.DEFERRED
+        else:
+            progress = Progress.MISSING if entry.row_count else Progress.COMPLETE
+        found.append(IndexStatus(entry.table_key, want.column, want.kind, name, rows, entry.row_count, progress))
+    return found
+
+
+class BuiltIndexes(list[str]):
+    """Names of the indexes that were built, as `table.column`; `warnings` say which could not be, and the way out."""
+
+    def __init__(self, names: Iterable[str] = (), warnings: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self.warnings = tuple(warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One index of one opened table, and how it is kept up (None: built when it is missing, and then only)."""
+
+    entry: TableEntry
+    want: WantedIndex
+    upkeep: Upkeep | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.entry.table_key}.{self.want.column}"
+
+
+def ensure_indices(
+    store: GraphStore,
+    branch: str | None,
+    tables: Iterable[str] | None = None,
+    *,
+    extend: bool = False,
+    attempts: int = 1,
+    most_segments: int = MOST_SEGMENTS,
+) -> BuiltIndexes:
+    """Builds missing indexes of these tables (all by default) that the branch owns, in one write; with `extend`, also
+    the parts that existing ones lack, and anew those that cannot be extended or have too many segments: of another
+    engine, version or setting, or with lost files. One that cannot be built leaves a warning and the others alone.
+
+    None are built when other writes got in the way, which the next call makes up for.
+    """
+    refuse_lost(store, branch)
+    names = None if tables is None else set(tables)
+    upkeep = Upkeep(most_segments) if extend else None
+    for _ in range(attempts):
+        tasks = _due(store, branch, names, upkeep)
+        if not tasks:
+            break
+        try:
+            return _in_one_write(store, branch, tasks)
+        except ConflictError:
+            continue
+    return BuiltIndexes()
+
+
+def _due(store: GraphStore, branch: str | None, names: set[str] | None, upkeep: Upkeep | None) -> list[_Task]:
+    """The indexes to build now, by table and column."""
+    catalog, snapshot = read_catalog(store), store.snapshot(branch)
+    tasks: list[_Task] = []
+    for key in sorted(names if names is not None else snapshot.entries):
+        entry, entity = snapshot.entries.get(key), catalog.table(key)
+        if entry is None or entity is None or not entry.row_count or entry.branch != branch:
+            continue
+        dataset = store.open_table(entry)
+        indexes, wants = coverage(dataset), wanted_indexes(entity)
+        kept = replace(upkeep, files=store.index_files(entry, dataset)) if upkeep is not None else None
+        tasks += [_Task(entry, want, kept) for want in wants if is_due(want, indexes, kept)]
+    return tasks
+
+
+def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
+    """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
+    one that no engine can go on with must not hold up the others.
+    """
+    try:
+        return _write(store, branch, tasks)
+    except StorageError:
+        whole = [replace(t, upkeep=replace(t.upkeep, whole=True) if t.upkeep is not None else None) for t in tasks]
+    built: list[str] = []
+    warnings: list[str] = []
+    for task in whole:
+        try:
+            done = _write(store, branch, [replace(task, entry=store.snapshot(branch).entry(task.entry.table_key))])
+        except StorageError as error:
+            warnings.append(_not_built(task, error))
+        else:
+            built += done
+            warnings += done.warnings
+    return BuiltIndexes(built, warnings)
+
+
+def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
+    with staging(store) as stage:
+        # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
+        with ThreadPoolExecutor(max_workers=available_cores()) as pool:
+            results = list(pool.map(lambda task: _attempt(store, task), tasks))
+        builds = [(task, made) for task, made in zip(tasks, results, strict=True) if isinstance(made, IndexBuild)]
+        warnings = [made for made in results if isinstance(made, str)]
+        writes = _writes(store, branch, builds)
+        if writes:
+            identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
+            prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, writes, stages=(stage,))
+            commit(store, prepared)
+    return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
+
+
+def _attempt(store: GraphStore, task: _Task) -> IndexBuild | str:
+    """A staged index, or the warning that it cannot be built."""
+    try:
+        return build(store.open_table(task.entry), task.want, task.upkeep)
+    except StorageError as error:
+        return _not_built(task, error)
+
+
+def _not_built(task: _Task, error: StorageError) -> str:
+    return (
+        f"index '{task.name}' could not be built: {error.message}; answers do without it: mend what this names, then "
+        "run index again"
+    )
+
+
+def _writes(store: GraphStore, branch: str | None, builds: list[tuple[_Task, IndexBuild]]) -> tuple[TableWrite, ...]:
+    """One change a table. Segments that Lance does not list go with it: they would keep files apart that could be
+    joined.
+    """
+    writes: list[TableWrite] = []
+    for key in dict.fromkeys(task.entry.table_key for task, made in builds if made.segments):
+        parts = [(task, made) for task, made in builds if task.entry.table_key == key and made.segments]
+        entry, upkeep = parts[0][0].entry, parts[0][0].upkeep
+        segments = tuple(segment for _, made in parts for segment in made.segments)
+        replaced = tuple(old for _, made in parts for old in made.replaced)
+        dataset = store.open_table(entry)
+        files = upkeep.files if upkeep is not None else None
+        replaced += unlisted((files or store.index_files(entry, dataset)).unnamed(coverage(dataset)))
+        change = TableChange(segments=segments, replaced_segments=replaced)
+        writes.append(TableWrite(entry, branch, change, entry.row_count))
+    return tuple(writes)
+
+
+def wanted_indexes(entity: EntityType) -> list[WantedIndex]:
+    """Indexes of a table by the rules of the storage format, section 9.1."""
+    wanted = [WantedIndex("id", "BTREE")]
+    if isinstance(entity, EdgeType):
+        return [*wanted, WantedIndex("src", "BTREE"), WantedIndex("dst", "BTREE")]
+    for constraint in entity.constraints:
+        if isinstance(constraint, (Key, Index)) and len(constraint.columns) == 1:
+            prop = entity.property(constraint.columns[0])
+            kind = _kind(prop) if prop is not None else None
+            if prop is not None and kind is not None:
+                wanted.append(WantedIndex(prop.name, kind))
+    return list(dict.fromkeys(wanted))
+
+
+def _kind(prop: Property) -> str | None:
+    if prop.type.is_list:
+        return None
+    if prop.type.is_vector:
+        return "IVF_FLAT"
+    if prop.type.scalar is Scalar.STRING:
+        return "BTREE" if prop.type.is_enum else "INVERTED"
+    return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
+
+
+def index_after(
+    store: GraphStore, write: str, branch: str | None, tables: Iterable[str]
+) -> tuple[float, tuple[str, ...]]:
+    """Builds what is missing after a write, which stands whatever becomes of it; seconds, and what went wrong."""
+    started = time.perf_counter()
+    warnings: tuple[str, ...] = ()
+    try:
+        warnings = ensure_indices(store, branch, tables).warnings
+    except OmnigraphError as error:
+        warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
+    return round(time.perf_counter() - started, 4), warnings

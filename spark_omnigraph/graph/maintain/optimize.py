@@ -1,0 +1,112 @@
+"""Optimize: small files joined, masked rows dropped, indexes whole; no row, id or version of a row changes.
+
+Each table is a maintenance write of its own, with a sidecar and without a commit. Indexes come first: only fragments
+that the same parts of them cover are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.commit.claim import refuse_remade
+from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.graph.maintain.index import BuiltIndexes, ensure_indices
+from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls
+from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.tables.compaction import TARGET_ROWS, stage_compaction
+
+ATTEMPTS = 3
+"""Times that a table is begun anew when other writers get in the way; then it is left for the next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedTable:
+    """Files of one table's rows before and after, and why it was left alone, if it was."""
+
+    files_before: int
+    files_after: int
+    left: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport:
+    """What was done: by table, the indexes that were built, and how many files joined internal datasets had before."""
+
+    branch: str
+    tables: Mapping[str, CompactedTable]
+    indexes: tuple[str, ...]
+    internal: Mapping[str, int]
+    manifest_version: int
+    warnings: tuple[str, ...] = ()
+    """Indexes that could not be built, and the way out."""
+
+
+def optimize(
+    store: GraphStore, branch: str | None, target_rows: int = TARGET_ROWS, dry_run: bool = False
+) -> OptimizeReport:
+    """Compacts the tables that a branch owns, and the datasets of the manifest and the commit log.
+
+    A table on which other writers are busy is left alone, and the report says so. A dry run counts files.
+    RecoveryRequiredError when a write that died covers a table.
+    """
+    indexes = (
+        BuiltIndexes() if dry_run else ensure_indices(store, branch, extend=True, attempts=ATTEMPTS, most_segments=1)
+    )
+    own = [key for key, entry in store.snapshot(branch).entries.items() if entry.branch == branch]
+    tables = {key: _compact(store, branch, key, target_rows, dry_run) for key in sorted(own)}
+    internal = {} if dry_run else _tidy(store, branch)
+    version = store.snapshot(branch).version
+    return OptimizeReport(display(branch), tables, tuple(indexes), internal, version, indexes.warnings)
+
+
+def _tidy(store: GraphStore, branch: str | None) -> dict[str, int]:
+    """Joins the files of internal datasets, under a stage: they must be those that are there at the end, too."""
+    with staging(store):
+        refuse_remade(store)
+        return store.tidy(branch, above=1)
+
+
+def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, dry_run: bool) -> CompactedTable:
+    files = 0
+    for _ in range(ATTEMPTS):
+        entry = store.snapshot(branch).entry(key)
+        dataset = store.open_table(entry)
+        files = len(dataset.get_fragments())
+        hidden = column_with_hidden_nulls(dataset)
+        if hidden is not None:
+            why = f"an older Lance wrote nulls of '{hidden}' that would become empty blobs; load those rows again first"
+            return CompactedTable(files, files, why)
+        if dry_run:
+            return CompactedTable(files, files)
+        try:
+            with staging(store) as stage:
+                after = _rewrite(store, branch, entry, target_rows, stage)
+        except ConflictError:
+            continue
+        return CompactedTable(files, files if after is None else after)
+    return CompactedTable(files, files, "other writers kept moving it")
+
+
+def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_rows: int, stage: str) -> int | None:
+    """Files that the table has now; None when there was nothing to gain."""
+    rewrites = stage_compaction(store.open_table(entry), target_rows)
+    if not rewrites:
+        return None
+    write = TableWrite(entry, branch, TableChange(rewrites=rewrites), entry.row_count)
+    identity = Identity(new_ulid(), None, None, WriterKind.OPTIMIZE)
+    prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, (write,), stages=(stage,))
+    commit(store, prepared)
+    return _files(store, store.snapshot(branch).entry(entry.table_key))
+
+
+def _files(store: GraphStore, entry: TableEntry) -> int:
+    return len(store.open_table(entry).get_fragments())

@@ -1,0 +1,214 @@
+"""Repair: tables that another program committed to past the manifest (storage format, section 9.5, there main only).
+
+Such a table cannot be written, since its HEAD is not the version that the manifest shows. What moved it is looked up
+version by version. Compaction changes no row and may be published as it is; anything else is published only when the
+caller insists, because nobody checked it against the schema.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from spark_omnigraph.commit.claim import refuse_remade
+from spark_omnigraph.commit.fence import is_ours_above
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.owners import interrupted, is_live, until
+from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.realign import realign
+from spark_omnigraph.commit.sidecar import pending
+from spark_omnigraph.errors import ConflictError, InternalError, StorageError, WriterBusyError
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.manifest.commit_log import append_commit
+from spark_omnigraph.storage.tables.handles import Dataset
+from spark_omnigraph.storage.tables.transactions import operations
+from spark_omnigraph.words import TextEnum
+
+ACTOR = "omnigraph:repair"
+FORCED_ACTOR = "omnigraph:repair:force"
+MAINTENANCE = frozenset({"Rewrite", "ReserveFragments"})
+"""Kinds of change that leave every row as it is: the two commits of a compaction."""
+_ROUNDS = 5
+"""Looks at a graph that others keep writing."""
+
+
+class Verdict(TextEnum):
+    """What moved a table."""
+
+    VERIFIED = "verified_maintenance"
+    """Compaction alone."""
+    SUSPICIOUS = "suspicious"
+    """Something that may have changed rows, columns or indexes."""
+    UNVERIFIABLE = "unverifiable"
+    """Some version does not say what made it."""
+    OWN_STEPS = "own_steps"
+    """Steps of this library that a stopped recovery left; the published content is put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A table whose HEAD is ahead of the published version. `operations` are the kinds of change in between."""
+
+    table_key: str
+    folder: str
+    published: int
+    head: int
+    verdict: Verdict
+    operations: tuple[str, ...]
+    rows_published: int
+    rows_head: int
+
+    @property
+    def advice(self) -> str:
+        """What was found and how to go on, for people."""
+        if self.verdict is Verdict.VERIFIED:
+            return "only compaction, which changes no row: publish it with repair --confirm"
+        if self.verdict is Verdict.OWN_STEPS:
+            return "left by an interrupted recovery: repair --confirm, or the next write, puts the published rows back"
+        if self.verdict is Verdict.UNVERIFIABLE:
+            found = "what made some of these versions cannot be read"
+        else:
+            found = f"changed by {', '.join(self.operations)} past all checks"
+        return (
+            f"{found}; compare versions {self.published} and {self.head} of {self.folder}. To keep what is there: "
+            f"repair --confirm --force. To drop it: restore version {self.published} with Lance, then the same"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """All drift of a branch, and which tables of it were published (none in a dry run)."""
+
+    drifts: tuple[Drift, ...]
+    repaired: tuple[str, ...] = ()
+    commit: str | None = None
+    manifest_version: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
+    """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
+
+    Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
+    InternalError for a table whose HEAD is behind what the manifest shows.
+    """
+    refuse_lost(store, branch)
+    if confirm:
+        with staging(store):
+            refuse_remade(store)
+            return _repair(store, branch, force)
+    snapshot, drifts = find_drift(store, branch)
+    return RepairReport(drifts, manifest_version=snapshot.version)
+
+
+def _repair(store: GraphStore, branch: str | None, force: bool) -> RepairReport:
+    snapshot, drifts = find_drift(store, branch)
+    own = [d.table_key for d in drifts if d.verdict is Verdict.OWN_STEPS]
+    settled = tuple(key for key in own if realign(store, branch, key))
+    publishable = (Verdict.VERIFIED,) if not force else (Verdict.VERIFIED, Verdict.SUSPICIOUS, Verdict.UNVERIFIABLE)
+    chosen = tuple(d for d in drifts if d.verdict in publishable)
+    if not chosen:
+        return RepairReport(drifts, settled, manifest_version=store.snapshot(branch).version)
+    report = _publish(store, snapshot, drifts, chosen)
+    return replace(report, repaired=tuple(sorted((*settled, *report.repaired))))
+
+
+def _publish(
+    store: GraphStore, snapshot: Snapshot, drifts: tuple[Drift, ...], chosen: tuple[Drift, ...]
+) -> RepairReport:
+    unproven = any(d.verdict is not Verdict.VERIFIED for d in chosen)
+    actor = FORCED_ACTOR if unproven else ACTOR
+    commit_id = new_ulid()
+    expectations = {d.table_key: d.published for d in chosen}
+    updates = tuple(_update(store, snapshot.entries[d.table_key], d) for d in chosen)
+    landed = publish(store, Publication(snapshot.branch, updates, expectations, new_ulid(), commit_id, actor))
+    row = Commit(
+        commit_id, snapshot.branch, landed.manifest_version, landed.parent, None, time.time_ns() // 1000, actor
+    )
+    warnings = landed.overtaken
+    try:
+        append_commit(store.location, row)
+    except (CommitFailed, StorageError) as failure:
+        warnings += (f"published, but commit {commit_id} is missing in the history: {failure}",)
+    return RepairReport(drifts, tuple(d.table_key for d in chosen), commit_id, landed.manifest_version, warnings)
+
+
+def find_drift(store: GraphStore, branch: str | None) -> tuple[Snapshot, tuple[Drift, ...]]:
+    """The newest snapshot of a branch and its drift, looked at while nobody wrote.
+
+    A writer that lands while it is looked at is told from drift: it left a sidecar before, or moved a pin by the end.
+    """
+    for _ in range(_ROUNDS):
+        refuse_pending(store)
+        snapshot = store.snapshot(branch)
+        drifts = _drifts(store, snapshot)
+        refuse_pending(store)
+        if store.snapshot(branch).entries == snapshot.entries:
+            return snapshot, drifts
+    raise ConflictError(f"'{store.root}' kept changing while its tables were looked at; try again later")
+
+
+def refuse_pending(store: GraphStore) -> None:
+    """Raises while any sidecar is there or a schema change holds its lock."""
+    for sidecar in pending(store):
+        if not is_live(store, sidecar):
+            raise interrupted(store, sidecar)
+        raise WriterBusyError(
+            f"a {sidecar.writer_kind} ({sidecar.operation_id}) is running, and repair waits for no writer; "
+            f"{until(store, sidecar)}"
+        )
+    if store.has_schema_lock():
+        raise ConflictError(
+            "a schema change is running, or died: repair is refused until it is over. One that died is seen to by a "
+            "read-write open some minutes later, or by recover"
+        )
+
+
+def _drifts(store: GraphStore, snapshot: Snapshot) -> tuple[Drift, ...]:
+    behind: list[str] = []
+    drifts: list[Drift] = []
+    own = (entry for entry in snapshot.entries.values() if entry.branch == snapshot.branch)
+    for entry in own:
+        dataset = store.open_dataset(branch_path(entry.location, entry.branch))
+        head = int(dataset.version)
+        if head < entry.version:
+            behind.append(f"'{entry.table_key}' shows version {entry.version}, but {dataset.uri} ends at {head}")
+        elif head > entry.version:
+            drifts.append(_drift(store, entry, dataset))
+    if behind:
+        raise InternalError(
+            f"{'; '.join(behind)}: published versions are gone, so repair can do nothing. Put the missing versions "
+            "back from a backup of these folders, or restore the whole graph from one backup."
+        )
+    return tuple(drifts)
+
+
+def _drift(store: GraphStore, entry: TableEntry, dataset: Dataset) -> Drift:
+    folder = branch_path(entry.location, entry.branch)
+    head, rows = int(dataset.version), int(dataset.count_rows())
+    kinds = tuple(operations(store.objects, folder, dataset, entry.version).values())
+    shown = tuple(dict.fromkeys(kind if kind is not None else "unreadable" for kind in kinds))
+    verdict = _verdict(kinds, rows == entry.row_count)
+    if verdict is Verdict.SUSPICIOUS and is_ours_above(dataset, entry.version):
+        verdict = Verdict.OWN_STEPS
+    return Drift(entry.table_key, folder, entry.version, head, verdict, shown, entry.row_count, rows)
+
+
+def _verdict(kinds: tuple[str | None, ...], same_rows: bool) -> Verdict:
+    if any(kind is not None and kind not in MAINTENANCE for kind in kinds):
+        return Verdict.SUSPICIOUS
+    if None in kinds:
+        return Verdict.UNVERIFIABLE
+    return Verdict.VERIFIED if same_rows else Verdict.SUSPICIOUS
+
+
+def _update(store: GraphStore, entry: TableEntry, drift: Drift) -> TableUpdate:
+    path = store.manifest_path(store.location.join(drift.folder), manifest_file(drift.head))
+    return TableUpdate(drift.table_key, drift.head, entry.branch, drift.rows_head, path)

@@ -1,0 +1,1 @@
+"""Mutations: the statements of one query as one commit."""

@@ -1,0 +1,1 @@
+"""What reads a graph: queries, scans, exports, history."""

@@ -1,0 +1,146 @@
+"""Commits, and the snapshots that they and times name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypedDict
+
+from spark_omnigraph.branch.control import display, parse_branch
+from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.read.times import time_micros
+from spark_omnigraph.manifest.lineage import Commit, in_order
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest.commit_log import find_commit, read_commits
+from spark_omnigraph.words import is_text, nearest
+
+_COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
+_MOST_DIGITS = 18
+"""Of a version: what 64 bits hold in any case."""
+
+
+class Where(TypedDict, total=False):
+    """Which state a read shows; see `ReadTarget`."""
+
+    branch: str | None
+    version: int | None
+    snapshot: str | None
+    as_of: datetime | str | None
+
+
+State = Where | str | int | datetime
+"""One state of a graph; see `target_of` for what a single value names."""
+
+
+_WHERE = tuple(Where.__annotations__)
+_STATE_FORMS = {
+    "version": "a number, as `commits` shows it",
+    "snapshot": "the id of a commit",
+    "as_of": "a datetime or a text in ISO 8601",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """What to read: the newest state of a branch, or one of a manifest version, a commit id, or a time.
+
+    `as_of` is an aware or UTC datetime, or ISO 8601 text; it names the newest commit not after it.
+    """
+
+    branch: str | None = None
+    version: int | None = None
+    snapshot: str | None = None
+    as_of: datetime | str | None = None
+    mark: str = field(default="", repr=False)
+    """Of a version that was seen: when it has another content now, the graph was made anew, and it is gone."""
+
+    def __post_init__(self) -> None:
+        kinds: dict[str, type | tuple[type, ...]] = {"version": int, "snapshot": str, "as_of": (datetime, str)}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+                raise BadRequestError(f"{name} is {_STATE_FORMS[name]}, not {value!r}")
+        given = [n for n in ("version", "snapshot", "as_of") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise BadRequestError(f"give one of version, snapshot and as_of, not {' and '.join(given)}")
+
+
+def check_where(names: Iterable[str]) -> None:
+    """BadRequestError for a name that names no state, which would be passed over."""
+    for name in names:
+        if name not in _WHERE:
+            hint = nearest(name, _WHERE)
+            raise BadRequestError(f"'{name}' names no state; there are {', '.join(_WHERE)}{hint}")
+
+
+def target_of(state: str | int | datetime) -> ReadTarget:
+    """The state that one value names: a number is a manifest version, a commit's id that commit, a date or time what
+    was shown then, any other text a branch.
+    """
+    if isinstance(state, datetime):
+        return ReadTarget(as_of=state)
+    if isinstance(state, int) and not isinstance(state, bool):
+        return ReadTarget(version=state)
+    if not isinstance(state, str):
+        raise BadRequestError(f"a state is a version, a commit id, a time or a branch, not a {type(state).__name__}")
+    if state.isascii() and state.isdigit() and len(state) <= _MOST_DIGITS:
+        return ReadTarget(version=int(state))
+    if _COMMIT.fullmatch(state):
+        return ReadTarget(snapshot=state)
+    return ReadTarget(as_of=state) if _TIME.match(state) else ReadTarget(branch=state)
+
+
+def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
+    """The snapshot that a target names. NotFoundError when there is none."""
+    branch = parse_branch(target.branch)
+    if target.snapshot is not None:
+        commit = get_commit(store, target.snapshot, branch)
+        return store.snapshot(commit.branch, commit.manifest_version)
+    if target.as_of is not None:
+        commit = _commit_at(store, branch, target.as_of)
+        return store.snapshot(commit.branch, commit.manifest_version)
+    found = store.snapshot(branch, target.version)
+    if target.mark and found.mark != target.mark:
+        raise NotFoundError(
+            f"version {found.version} of branch '{display(branch)}' of '{store.root}' is gone: the graph or the branch "
+            "was made anew after this handle was pinned to it"
+        )
+    return found
+
+
+def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
+    """Commits that a branch sees, oldest first, as what follows their line needs them; `Graph.commits` turns them."""
+    name = parse_branch(branch)
+    store.manifest(name)
+    return in_order(read_commits(store.location, name))
+
+
+def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
+    """A commit by id, looked for on this branch first, then on every other."""
+    if not is_text(commit_id):
+        raise BadRequestError(f"the id of a commit is a text, not {commit_id!r}")
+    store.manifest(branch)
+    others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
+    for name in (branch, *others):
+        found = find_commit(store.location, name, commit_id)
+        if found is not None:
+            return found
+    newest = in_order(read_commits(store.location, branch))[-1:]
+    example = f"; the newest of '{display(branch)}' is {newest[0].id}" if newest else ""
+    raise NotFoundError(f"commit '{commit_id}' not found on any branch of '{store.root}'{example}")
+
+
+def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
+    store.manifest(branch)
+    micros = time_micros(as_of)
+    commits = in_order(read_commits(store.location, branch))
+    earlier = [c for c in commits if c.created_micros <= micros]
+    if not earlier:
+        first = f"; the first is of {moment_text(commits[0].created_at)}" if commits else ""
+        raise NotFoundError(f"branch '{display(branch)}' of '{store.root}' has no commit at or before {as_of}{first}")
+    return earlier[-1]

@@ -1,0 +1,129 @@
+"""Read queries: text → plan of one snapshot → rows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from threading import Lock
+
+import pyarrow as pa
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.catalog.types import Catalog, PropType
+from spark_omnigraph.engine.execute import run_plan
+from spark_omnigraph.engine.expand import Strategy
+from spark_omnigraph.engine.result import QueryResult
+from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.lang.gq.bind import bind
+from spark_omnigraph.lang.gq.check.read_query import check_read
+from spark_omnigraph.lang.gq.explain import explain
+from spark_omnigraph.lang.gq.lower import lower
+from spark_omnigraph.lang.gq.params import bind_params
+from spark_omnigraph.lang.gq.plan import Plan
+from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.scan import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked read query: its plan, whose parameters are open, and what they are declared as."""
+
+    plan: Plan
+    params: Mapping[str, PropType]
+
+
+PLANS = 256
+"""Plans that are kept, the least used going first."""
+LONGEST = 16 << 10
+"""Letters of a text whose plans are kept."""
+
+
+class PlanCache:
+    """Plans by the schema, the text and the name of a query; none of them depends on anything else."""
+
+    def __init__(self, most: int = PLANS) -> None:
+        self.most = most
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[str, str, str | None], Prepared] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, catalog: Catalog, text: str, name: str | None) -> Prepared:
+        """The plan of one query of a text, made if it is not here."""
+        check_kinds(text, name)
+        key = (catalog.ir_hash, text, name)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        read = check_read(catalog, pick_query(parse_queries(text), name))
+        made = Prepared(lower(catalog, read), read.params)
+        if len(text) <= LONGEST:
+            with self._lock:
+                self._kept[key] = made
+                while len(self._kept) > self.most:
+                    self._kept.popitem(last=False)
+        return made
+
+
+_PLANS = PlanCache()
+
+
+def prepare(catalog: Catalog, text: str, name: str | None = None) -> Prepared:
+    """The plan of one query of a text. QueryParseError, QueryTypeError or BadRequestError when there is none."""
+    return _PLANS.get(catalog, text, name)
+
+
+def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None = None) -> Plan:
+    """The plan with its parameters' values; `now()` is the instant `now`, by default this one."""
+    at = now if now is not None else datetime.now(timezone.utc)
+    values = bind_params(prepared.plan.query, prepared.params, params, at)
+    return bind(prepared.plan, values)
+
+
+def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> EngineSource:
+    """The tables of a snapshot for the engine."""
+
+    def pinned(table_key: str) -> PinnedTable | None:
+        entry = snapshot.entries.get(table_key)
+        return pin(store, entry) if entry is not None else None
+
+    return EngineSource(catalog, pinned, store.reads)
+
+
+def run_query(
+    store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan, strategy: Strategy = Strategy.BY_COST
+) -> QueryResult:
+    """The rows of a bound plan on a snapshot."""
+    table = run_plan(plan, source_of(store, catalog, snapshot), strategy)
+    return QueryResult(plan.query, plan.columns, table, display(snapshot.branch), snapshot.version)
+
+
+def explain_query(catalog: Catalog, text: str, name: str | None, params: Mapping[str, object] | None) -> str:
+    """The plan of a query as text; with `params` their values stand in it."""
+    prepared = prepare(catalog, text, name)
+    return explain(prepared.plan if params is None else bound_plan(prepared, params))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTask:
+    """A bound plan and the tables that it may read, for another process."""
+
+    catalog: Catalog
+    tables: Mapping[str, PinnedTable]
+    plan: Plan
+
+    def run(self) -> pa.Table:
+        """The rows."""
+        return run_plan(self.plan, EngineSource(self.catalog, self.tables.get))
+
+
+def query_task(store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan) -> QueryTask:
+    """What another process needs to run a plan on a snapshot."""
+    return QueryTask(catalog, {key: pin(store, entry) for key, entry in snapshot.entries.items()}, plan)

@@ -1,0 +1,169 @@
+"""What a reader outside this process needs: one type of one snapshot, pinned; and the graph's own lists as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import astuple, dataclass, replace
+
+import pyarrow as pa
+
+from spark_omnigraph.branch.control import list_branches
+from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.graph.maintain.index import Progress, table_status
+from spark_omnigraph.graph.read.history import list_commits
+from spark_omnigraph.manifest.lineage import head
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest.commit_log import read_recoveries
+from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes
+
+MAIN = "main"
+
+COMMITS = pa.schema(
+    [
+        pa.field("commit", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("parent", pa.string()),
+        pa.field("merged_parent", pa.string()),
+        pa.field("actor", pa.string()),
+        pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
+BRANCHES = pa.schema(
+    [
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("parent", pa.string()),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("head", pa.string()),
+    ]
+)
+TABLES = pa.schema(
+    [
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("table_version", pa.int64(), nullable=False),
+        pa.field("table_branch", pa.string(), nullable=False),
+        pa.field("fragments", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("indexes", pa.int64(), nullable=False),
+        pa.field("indexes_complete", pa.int64(), nullable=False),
+    ]
+)
+STORED = frozenset({"fragments", "bytes", "indexes", "indexes_complete"})
+"""Columns of the list of tables that only the tables themselves know."""
+RECOVERIES = pa.schema(
+    [
+        pa.field("commit", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("for_actor", pa.string()),
+        pa.field("operation", pa.string(), nullable=False),
+        pa.field("writer", pa.string(), nullable=False),
+        pa.field("outcomes", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAt:
+    """One node or edge type as a snapshot shows it; `entity` has the properties that the pinned version stores."""
+
+    entity: EntityType
+    table: PinnedTable
+    rows: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns: `id`, for edges `src` and `dst`, then the properties."""
+        return self.entity.columns
+
+
+def type_at(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: str) -> TypeAt:
+    """A type by table key, pinned to a snapshot. NotFoundError when the schema or the snapshot lacks it."""
+    entity = catalog.require(table_key)
+    entry = snapshot.entries.get(table_key)
+    if entry is None:
+        raise NotFoundError(f"{_spelled(table_key)} does not exist at manifest version {snapshot.version}")
+    table = pin(store, entry)
+    stored = set(column_names(table))
+    properties = tuple(p for p in entity.properties if p.name in stored)
+    return TypeAt(replace(entity, properties=properties), table, entry.row_count)
+
+
+def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
+    """What travels to a task instead of an open dataset."""
+    return PinnedTable(store.table_uri(entry.location, entry.branch), entry.version, store.storage_options)
+
+
+def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
+    """Commits that a branch sees, newest first."""
+    rows = [
+        (c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros)
+        for c in reversed(list_commits(store, branch))
+    ]
+    return _table(rows, COMMITS)
+
+
+def branches_table(store: GraphStore) -> pa.Table:
+    """All branches with their newest manifest version and commit, main first."""
+    parents = {name: ref.parent for name, ref in store.branch_refs().items()}
+    rows: list[tuple[object, ...]] = []
+    for name in list_branches(store):
+        newest = head(list_commits(store, name))
+        parent = None if name == MAIN else parents.get(name) or MAIN
+        line = None if name == MAIN else name
+        rows.append((name, parent, int(store.manifest(line).version), newest.id if newest else None))
+    return _table(rows, BRANCHES)
+
+
+def recoveries_table(store: GraphStore) -> pa.Table:
+    """Interrupted writes that were finished or undone, oldest first; `outcomes` is JSON."""
+    store.manifest(None)
+    return _table((astuple(audit) for audit in read_recoveries(store.location)), RECOVERIES)
+
+
+def tables_table(store: GraphStore, snapshot: Snapshot, columns: Collection[str] | None = None) -> pa.Table:
+    """All types of a snapshot with their row counts, pins, files and indexes, nodes first; `columns` leaves others out.
+
+    `indexes` are those that the schema asks for, `indexes_complete` those that cover every row. The columns of `STORED`
+    open every table; the rest comes from the manifest.
+    """
+    keys = sorted(snapshot.entries, key=lambda k: (not k.startswith("node:"), k))
+    is_opened = columns is None or not STORED.isdisjoint(columns)
+    catalog = read_catalog(store) if is_opened else None
+    rows: list[tuple[object, ...]] = []
+    for entry in map(snapshot.entries.__getitem__, keys):
+        kind, _, name = entry.table_key.partition(":")
+        line = snapshot.branch or MAIN
+        pins = (line, snapshot.version, entry.version, entry.branch or MAIN)
+        stored = () if catalog is None else _stored(store, catalog, entry)
+        rows.append((entry.table_key, kind, name, entry.row_count, *pins, *stored))
+    known = TABLES if is_opened else pa.schema([field for field in TABLES if field.name not in STORED])
+    table = _table(rows, known)
+    return table if columns is None else table.select([name for name in TABLES.names if name in columns])
+
+
+def _stored(store: GraphStore, catalog: Catalog, entry: TableEntry) -> tuple[int, int, int, int]:
+    sizes = fragment_sizes(pin(store, entry))
+    entity = catalog.table(entry.table_key)
+    indexes = [] if entity is None else table_status(store, entity, entry)
+    complete = sum(status.progress is Progress.COMPLETE for status in indexes)
+    return len(sizes), sum(size.bytes for size in sizes), len(indexes), complete
+
+
+def _table(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    listed = list(rows)
+    columns = [pa.array([row[i] for row in listed], field.type) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _spelled(table_key: str) -> str:
+    kind, _, name = table_key.partition(":")
+    return f"{kind} type '{name}'"

@@ -1,0 +1,1 @@
+"""The rules of the query language: syntax tree to typed query."""

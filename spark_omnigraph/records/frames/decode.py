@@ -1,0 +1,325 @@
+"""Rows of a frame → the chunks that decoding makes of lines: same tables, same rules, same messages.
+
+A frame holds rows of one type with a column for each property, or records of any types: `type`, `edge`, `from`, `to`
+and `data` as JSON text. The line of a row is its place in its partition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.columns import Bools
+from spark_omnigraph.records.frames.columns import columns_taken, convert, takes
+from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
+from spark_omnigraph.records.jsonl.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
+from spark_omnigraph.records.jsonl.endpoints import end_ids
+from spark_omnigraph.records.jsonl.envelope import ENVELOPE
+from spark_omnigraph.records.jsonl.layout import EndForm
+from spark_omnigraph.records.keys import key_columns, key_ids
+from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
+from spark_omnigraph.records.mode import DecodeOptions
+from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.records.ulid import new_ulids
+from spark_omnigraph.words import nearest
+
+_DATA = ENVELOPE.index("data")
+_END_NAMES = {"src": "from", "dst": "to"}
+
+Decoded = tuple[DecodedChunk, Callable[[int], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FramePlan:
+    """How a frame is read: `table_key` of its type, None for records; `sources` gives the frame's column of each
+    stored one. Picklable.
+    """
+
+    table_key: str | None
+    sources: tuple[tuple[str, str], ...] = ()
+
+
+def plan_frame(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> FramePlan:
+    """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type."""
+    repeated = [name for name, count in Counter(columns.names).items() if count > 1]
+    if repeated:
+        raise BadRequestError(f"column '{repeated[0]}' is there twice")
+    if table_key is None:
+        _check_envelope(columns)
+        return FramePlan(None)
+    entity = catalog.table(table_key)
+    if entity is None:
+        kind, _, name = table_key.partition(":")
+        raise BadRequestError(f"the graph has no {kind} type '{name}'{nearest(name, _names(catalog, kind))}")
+    return FramePlan(table_key, tuple(_sources(catalog, entity, columns)))
+
+
+def _names(catalog: Catalog, kind: str) -> list[str]:
+    return list(catalog.nodes if kind == "node" else catalog.edges)
+
+
+def _check_envelope(columns: pa.Schema) -> None:
+    for field in columns:
+        if field.name not in ENVELOPE:
+            raise BadRequestError(
+                f"a frame of records has no column '{field.name}'{nearest(field.name, ENVELOPE)} (it has "
+                f"{', '.join(ENVELOPE)}); for rows of one type name it with the option 'node' or 'edge'"
+            )
+        if not (_is_text(field.type) or pa.types.is_null(field.type)):
+            raise BadRequestError(f"column '{field.name}' of a frame of records must be string, not {field.type}")
+    if "type" not in columns.names and "edge" not in columns.names:
+        raise BadRequestError("a frame of records needs a column 'type' or 'edge'")
+
+
+def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[tuple[str, str]]:
+    left = dict(zip(columns.names, columns.types, strict=True))
+    sources = []
+    for name in physical_schema(entity).names:
+        prop = entity.property(name) if name not in entity.identity else None
+        source = _source_of(entity, name, left)
+        if source is None:
+            _check_absent(entity, name, prop)
+            continue
+        found = left.pop(source)
+        fits = takes(prop, found) if prop is not None else _takes_id(catalog, entity, name, found)
+        if not fits:
+            wanted, taken = (_shown(prop), columns_taken(prop)) if prop is not None else ("string", "string")
+            raise BadRequestError(
+                f"column '{source}' is {found}, which '{entity.name}.{name}' ({wanted}) does not take; it takes {taken}"
+            )
+        sources.append((name, source))
+    for name in left:
+        raise BadRequestError(f"'{entity.name}' has no column '{name}'{nearest(name, physical_schema(entity).names)}")
+    return sources
+
+
+def _source_of(entity: EntityType, name: str, columns: dict[str, pa.DataType]) -> str | None:
+    other = _END_NAMES.get(name) if isinstance(entity, EdgeType) else None
+    if other is not None and entity.property(other) is None and other in columns:
+        if name in columns:
+            raise BadRequestError(f"columns '{name}' and '{other}' of '{entity.name}' mean the same; give one of them")
+        return other
+    return name if name in columns else None
+
+
+def _check_absent(entity: EntityType, name: str, prop: Property | None) -> None:
+    if name == "id" or (prop is not None and prop.type.nullable):
+        return
+    raise BadRequestError(f"column '{name}' is missing: '{entity.name}' must have it")
+
+
+def _takes_id(catalog: Catalog, entity: EntityType, name: str, found: pa.DataType) -> bool:
+    if _is_text(found) or (pa.types.is_null(found) and name == "id"):
+        return True
+    if name == "id" or not isinstance(entity, EdgeType) or not pa.types.is_integer(found):
+        return False
+    key = key_columns(catalog.nodes[entity.from_type if name == "src" else entity.to_type])
+    return len(key) == 1 and key[0][1].is_integer
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _shown(prop: Property) -> str:
+    if prop.type.is_vector:
+        return f"Vector({prop.type.dimension})"
+    return f"[{prop.type.scalar}]" if prop.type.is_list else str(prop.type.scalar)
+
+
+class FrameDecoder:
+    """Decodes the batches of a partition in order."""
+
+    def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
+        self._catalog = catalog
+        self._records = RecordDecoder(catalog, options)
+        self._spelt = RecordDecoder(catalog, options, constants=True)
+        entity = catalog.table(plan.table_key) if plan.table_key is not None else None
+        self._entity: EntityType | None = entity
+        self._plan = plan
+
+    def decode(self, batch: pa.RecordBatch, first: int) -> Decoded:
+        """What the rows are, the first of which is line `first`, and a function that gives the text of a line."""
+        if self._entity is not None:
+            batch = batch.select([source for _, source in self._plan.sources])
+        found = legible_batch(batch)
+        bad = found.bad_rows
+        if not bad.any():
+            return self._decode_legible(found.batch, first)
+        decoded, text = self._decode_legible(found.batch.filter(pa.array(~bad)), 0)
+        return self._with_illegible(decoded, found, bad, first), _placed(text, bad, first)
+
+    def _decode_legible(self, batch: pa.RecordBatch, first: int) -> Decoded:
+        if self._entity is None:
+            return self._decode_records(batch, first)
+        renamed = batch.rename_columns([name for name, _ in self._plan.sources])
+        return self._decode_rows(self._entity, renamed, first)
+
+    def _with_illegible(self, decoded: DecodedChunk, found: LegibleBatch, bad: Bools, first: int) -> DecodedChunk:
+        """What was decoded of the other rows, at their places, and the rows whose text is none as bad ones."""
+        places = np.flatnonzero(~bad) + first
+        tables = tuple(replace(t, lines=places[t.lines]) for t in decoded.tables)
+        moved = [replace(r, line=int(places[r.line])) for r in decoded.rejected]
+        illegible = [self._illegible(found, int(row), first) for row in np.flatnonzero(bad)]
+        rejected = sorted([*moved, *illegible], key=lambda r: r.line)
+        read = Counter(decoded.read)
+        read[self._entity.table_key if self._entity is not None else ""] += len(illegible)
+        return DecodedChunk(tables, tuple(rejected), dict(read))
+
+    def _illegible(self, found: LegibleBatch, row: int, first: int) -> Rejected:
+        names, one = found.columns_of(row), found.batch.slice(row, 1)
+        kind: str | None
+        if self._entity is not None:
+            stored = {source: name for name, source in self._plan.sources}
+            raw = record_text(self._entity, one.take([0]).rename_columns([name for name, _ in self._plan.sources]))[0]
+            kind, is_edge = self._entity.name, isinstance(self._entity, EdgeType)
+            field = _END_NAMES.get(stored[names[0]], stored[names[0]])
+        else:
+            raw = json.dumps({name: _texts(one, name)[0] for name in one.schema.names}, ensure_ascii=False)[:RAW_LIMIT]
+            node, edge = _texts(one, "type")[0], _texts(one, "edge")[0]
+            kind, is_edge, field = node if node is not None else edge, node is None and edge is not None, names[0]
+        message = why_illegible(names, one.column(names[0]))
+        return Rejected(first + row, 0, kind, field, Rule.INVALID_TEXT, message, raw, is_edge)
+
+    def _decode_records(self, batch: pa.RecordBatch, first: int) -> Decoded:
+        lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
+        chunk = self._records.decode(_chunk(lines, first))
+        broken = {r.line: fault for r in chunk.rejected if (fault := _fault(batch, r.line - first)) is not None}
+        told = tuple(replace(r, message=broken.get(r.line, r.message)) for r in chunk.rejected)
+        return replace(chunk, rejected=told), lambda line: (
+            _record_text(batch, line - first) if line in broken else lines[line - first].decode()
+        )[:RAW_LIMIT]
+
+    def _decode_rows(self, entity: EntityType, rows: pa.RecordBatch, first: int) -> Decoded:
+        columns, doubtful = self._columns(entity, rows)
+        given = columns.get("id")
+        explicit = given is not None and given.null_count < len(given)
+        columns["id"] = _completed_ids(given, rows.num_rows)
+        schema = physical_schema(entity)
+        missing = {n: pa.nulls(rows.num_rows, schema.field(n).type) for n in schema.names if n not in columns}
+        table = pa.Table.from_arrays([(columns | missing)[name] for name in schema.names], schema=schema)
+        lines = np.arange(first, first + rows.num_rows, dtype=np.int64)
+        if not doubtful.any():
+            whole = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, explicit)
+            chunk = DecodedChunk((whole,), (), {entity.table_key: len(lines)})
+        else:
+            table, lines = table.filter(pa.array(~doubtful)), lines[~doubtful]
+            sure = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, explicit)
+            chunk = self._with_doubtful(entity, rows, doubtful, sure, first)
+        return chunk, lambda line: record_text(entity, rows.slice(line - first, 1))[0]
+
+    def _columns(self, entity: EntityType, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
+        """Stored columns by name, `id` as it is given or follows from the key, and the doubtful rows."""
+        columns: dict[str, pa.Array] = {}
+        doubtful = np.zeros(rows.num_rows, dtype=bool)
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            prop = entity.property(name) if name not in entity.identity else None
+            if prop is not None:
+                columns[name], unsure = convert(prop, column)
+                if not prop.type.nullable and column.null_count:
+                    doubtful |= np.asarray(column.is_null())
+            elif name in _END_NAMES and isinstance(entity, EdgeType):
+                node = self._catalog.nodes[entity.from_type if name == "src" else entity.to_type]
+                columns[name], unsure = end_ids(column, node, EndForm.TEXT)
+            else:
+                columns[name], unsure = column.cast(pa.string()), None
+            if unsure is not None:
+                doubtful |= unsure
+        if isinstance(entity, NodeType) and entity.key is not None:
+            ids = key_ids(entity, pa.table({name: columns[name] for name in entity.key}))
+            doubtful |= np.asarray(ids.is_null())
+            if "id" in columns:
+                doubtful |= np.asarray(pc.not_equal(columns["id"], ids).fill_null(False))
+            columns["id"] = ids
+        return columns, doubtful
+
+    def _with_doubtful(
+        self, entity: EntityType, rows: pa.RecordBatch, doubtful: Bools, sure: DecodedTable, first: int
+    ) -> DecodedChunk:
+        """Doubtful rows as the records they stand for, read by the decoder of lines; then all rows in order."""
+        places = np.flatnonzero(doubtful) + first
+        texts = record_text(entity, rows.filter(pa.array(doubtful)), None)
+        found = self._spelt.decode(_chunk([text.encode() for text in texts]))
+        rejected = tuple(replace(r, line=int(places[r.line])) for r in found.rejected)
+        tables = [sure, *(replace(t, lines=places[t.lines]) for t in found.tables)]
+        lines = np.concatenate([t.lines for t in tables])
+        order = np.argsort(lines, kind="stable")
+        merged = pa.concat_tables([t.table for t in tables]).take(pa.array(order))
+        explicit = any(t.explicit_ids for t in tables)
+        table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines[order], explicit)
+        return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
+
+
+def _placed(text: Callable[[int], str], bad: Bools, first: int) -> Callable[[int], str]:
+    """The function that gives the text of a line, told the place of a row among all instead of that among good ones."""
+    among_good = np.cumsum(~bad) - 1
+    return lambda line: text(int(among_good[line - first]))
+
+
+def _completed_ids(given: pa.Array | None, count: int) -> pa.Array:
+    if given is None or given.null_count == count:
+        return new_ulids(count)
+    return pc.replace_with_mask(given, given.is_null(), new_ulids(given.null_count)) if given.null_count else given
+
+
+def _chunk(lines: Sequence[bytes], first: int = 0) -> LineChunk:
+    return LineChunk(lines, np.zeros(len(lines), dtype=np.int64), first)
+
+
+def _texts(batch: pa.RecordBatch, name: str) -> list[str | None]:
+    place = batch.schema.get_field_index(name)
+    return [None] * batch.num_rows if place < 0 else batch.column(place).to_pylist()
+
+
+def _head(row: Sequence[str | None]) -> dict[str, object]:
+    return {name: value for name, value in zip(ENVELOPE, row, strict=False) if value is not None and name != "data"}
+
+
+def _envelope(*row: str | None) -> bytes:
+    """The JSON line of a record. `data` must be one JSON value by itself, else the line is made to be none."""
+    head, data = _head(row), row[_DATA]
+    if data is None:
+        return msgspec.json.encode(head)
+    if _why_no_json(data) is not None:
+        # Text that is no value could otherwise close the object and add members of its own.
+        return json.dumps({**head, "data": data}, ensure_ascii=False).encode()[:-1]
+    text = data.replace("\r", " ").replace("\n", " ").encode()
+    return msgspec.json.encode({**head, "data": msgspec.Raw(text)})
+
+
+def _why_no_json(data: str) -> str | None:
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return str(error)
+    return None
+
+
+def _fault(batch: pa.RecordBatch, row: int) -> str | None:
+    """What is wrong with the `data` of a row when it is no JSON; None when it is some."""
+    data = _texts(batch.slice(row, 1), "data")[0]
+    if data is None or (why := _why_no_json(data)) is None:
+        return None
+    try:
+        parse_line(data.encode())
+    except (InvalidJsonError, UnicodeError) as error:
+        why = str(error)
+    return f"invalid JSON in 'data': {why}"
+
+
+def _record_text(batch: pa.RecordBatch, row: int) -> str:
+    """A row whose `data` is no JSON, as the record that it was to be."""
+    texts = [_texts(batch.slice(row, 1), name)[0] for name in ENVELOPE]
+    head = json.dumps(_head(texts), ensure_ascii=False)
+    return f'{head[:-1]}, "data": {texts[_DATA]}}}'

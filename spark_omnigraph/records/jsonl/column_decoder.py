@@ -1,0 +1,129 @@
+"""Rows of one type, thousands at a time, never more of them than `exact` accepts.
+
+What the columnar reader lets pass and `exact` might not, such as large numbers, odd dates, missing values and ids that
+do not fit, makes a row *doubtful*; its text is then read exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.columns import Bools
+from spark_omnigraph.records.jsonl.endpoints import end_ids
+from spark_omnigraph.records.jsonl.parse import ParsedTexts, TextParser
+from spark_omnigraph.records.keys import key_ids
+from spark_omnigraph.records.mode import UnknownFields
+from spark_omnigraph.records.ulid import new_ulids
+
+Int64s = npt.NDArray[np.int64]
+
+_LONG_NUMBER = r"[:,\[]\s*-?[0-9](?:[0-9.]{16}|[0-9.]*[eE])"
+"""A JSON number of more than 16 characters, or with an exponent; in a string it costs a closer look and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRows:
+    """Rows in stored layout and the positions of their texts; texts that are missing must be read exactly."""
+
+    table: pa.Table
+    positions: Int64s
+    explicit_ids: bool
+
+
+class BulkReader:
+    """Reads texts (see `parse`) of one type."""
+
+    def __init__(self, catalog: Catalog, entity: EntityType, unknown_fields: UnknownFields) -> None:
+        self._catalog = catalog
+        self._entity = entity
+        self._schema = physical_schema(entity)
+        self._parser = TextParser(catalog, entity, unknown_fields is UnknownFields.REFUSE)
+
+    def read(self, texts: pa.LargeBinaryArray) -> BulkRows:
+        """The rows of all texts that are surely right."""
+        pieces = [self._rows(parsed, texts) for parsed in self._parser.parse(texts)]
+        if len(pieces) == 1:
+            return pieces[0]
+        return BulkRows(
+            pa.concat_tables([self._schema.empty_table(), *(piece.table for piece in pieces)]),
+            np.concatenate([np.empty(0, dtype=np.int64), *(piece.positions for piece in pieces)]),
+            any(piece.explicit_ids for piece in pieces),
+        )
+
+    def _rows(self, parsed: ParsedTexts, texts: pa.LargeBinaryArray) -> BulkRows:
+        columns, doubtful = self._columns(parsed)
+        if any(reading.wide for reading in parsed.plan.readings):
+            doubtful |= _with_long_numbers(texts, parsed.positions)
+        given = columns.pop("id", None)
+        ids = self._key_ids(columns)
+        if ids is not None:
+            if given is not None:
+                doubtful |= pc.not_equal(given, ids).fill_null(False).to_numpy(zero_copy_only=False)
+            given = ids
+        if given is not None:
+            columns["id"] = given
+        positions = parsed.positions
+        if doubtful.any():
+            keep = pa.array(~doubtful)
+            columns = {name: column.filter(keep) for name, column in columns.items()}
+            positions = positions[~doubtful]
+        columns["id"], explicit = _completed_ids(columns.get("id"), len(positions))
+        table = pa.Table.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+        return BulkRows(table, positions, explicit)
+
+    def _columns(self, parsed: ParsedTexts) -> tuple[dict[str, pa.Array], Bools]:
+        """Columns by name, `id` as records give it, and the doubtful rows."""
+        data, columns, doubtful = _whole(parsed.members.column("data")), {}, np.zeros(len(parsed.members), dtype=bool)
+        values = dict(zip((field.name for field in data.type), data.flatten()))
+        if parsed.plan.has_ids:
+            columns["id"] = values["id"]
+        if isinstance(self._entity, EdgeType):
+            ends = (("from", "src", self._entity.from_type), ("to", "dst", self._entity.to_type))
+            for (member, name, node), form in zip(ends, parsed.plan.ends):
+                ids, unsure = end_ids(_whole(parsed.members.column(member)), self._catalog.nodes[node], form)
+                columns[name] = ids
+                doubtful |= unsure
+        for name in self._parser.guarded:
+            doubtful |= parsed.members.column(name).is_valid().to_numpy()
+        for reading in parsed.plan.readings:
+            value = values[reading.prop.name]
+            columns[reading.prop.name], unsure_rows = reading.convert(value)
+            if unsure_rows is not None:
+                doubtful |= unsure_rows
+            if not reading.prop.type.nullable and value.null_count:
+                doubtful |= value.is_null().to_numpy(zero_copy_only=False)
+        return columns, doubtful
+
+    def _key_ids(self, columns: dict[str, pa.Array]) -> pa.Array | None:
+        if not isinstance(self._entity, NodeType) or self._entity.key is None:
+            return None
+        return key_ids(self._entity, pa.table({name: columns[name] for name in self._entity.key}))
+
+
+def _with_long_numbers(texts: pa.LargeBinaryArray, positions: Int64s) -> Bools:
+    """Texts with a number whose float may be whole although the number is not: all others have up to 15 digits and no
+    exponent, and such a number is the only one of its kind that has its float.
+    """
+    asked = texts if len(positions) == len(texts) else texts.take(pa.array(positions))
+    found: Bools = pc.match_substring_regex(asked, _LONG_NUMBER).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _completed_ids(given: pa.Array | None, count: int) -> tuple[pa.Array, bool]:
+    """Ids of rows: the given ones, new ones for rows without; and whether one was given."""
+    if given is None or given.null_count == count:
+        return new_ulids(count), False
+    if not given.null_count:
+        return given, True
+    return pc.replace_with_mask(given, given.is_null(), new_ulids(given.null_count)), True
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

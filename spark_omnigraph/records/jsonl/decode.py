@@ -1,0 +1,258 @@
+"""JSONL lines → Arrow tables per type, and the lines that are no records.
+
+Bad lines are data, never exceptions. Lines take the bulk path where that surely gives what `exact` would give; all
+others go through `exact`, which also words every refusal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.bad_rows import MISTAKES, RAW_LIMIT, Mistake, Rule
+from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.columns import python_column
+from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
+from spark_omnigraph.records.jsonl.column_decoder import BulkReader
+from spark_omnigraph.records.jsonl.envelope import EnvelopeReader
+from spark_omnigraph.records.jsonl.line_groups import LineGroup, LineSorter
+from spark_omnigraph.records.jsonl.lines import TextLines
+from spark_omnigraph.records.jsonl.parse import joined_texts
+from spark_omnigraph.records.jsonl.row_decoder import ExactDecoder, ExactRow, Refusal
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
+from spark_omnigraph.records.ulid import new_ulids
+
+Int64s = npt.NDArray[np.int64]
+
+BULK_MINIMUM = 12
+"""Fewer lines of a type than this are read one by one: the bulk reader's start costs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineChunk:
+    """Consecutive lines of an input range.
+
+    `lines` are a list, or better TextLines. `offsets` are the bytes at which they start in the decompressed file,
+    `first_line` is the place of the first line in the range.
+    """
+
+    lines: Sequence[bytes]
+    offsets: Int64s
+    first_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A bad line: 0-based line in the range, byte offset in the file, and what is wrong with it.
+
+    `record_type` is the type as the record names it; `is_edge` says which kind of type that is. `id` is the id that the
+    record gives. `further` are the mistakes after the first. `values` are columns that could be read all the same, for
+    other rules to be asked about them.
+    """
+
+    line: int
+    offset: int
+    record_type: str | None
+    field: str | None
+    rule: Rule
+    message: str
+    raw: str
+    is_edge: bool = False
+    id: str | None = None
+    further: tuple[Mistake, ...] = ()
+    values: Mapping[str, object] | None = None
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        return (Mistake(self.field, self.rule, self.message), *self.further)
+
+    def add(self, more: Sequence[Mistake]) -> Rejected:
+        """With further mistakes, as long as there is room."""
+        return replace(self, further=(*self.further, *more)[: MISTAKES - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTable:
+    """Rows of one type in input order, in stored layout, with the line and byte offset of each.
+
+    `explicit_ids` is set when the id of some row came from its record, a key included.
+    """
+
+    table_key: str
+    table: pa.Table
+    offsets: Int64s
+    lines: Int64s
+    explicit_ids: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedChunk:
+    """Tables in the order of their keys, bad lines in input order, and records per table key (`""`: type unknown)."""
+
+    tables: tuple[DecodedTable, ...]
+    rejected: tuple[Rejected, ...]
+    read: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    table: pa.Table
+    lines: Int64s
+    explicit_ids: bool
+
+
+class RecordDecoder:
+    """Decodes chunks of lines. Keeps readers per type, so make one and use it for a whole range.
+
+    With `constants` messages name the member whose number is not finite; such lines are no JSON otherwise.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        options: DecodeOptions,
+        bulk_minimum: int = BULK_MINIMUM,
+        constants: bool = False,
+    ) -> None:
+        self._catalog = catalog
+        self._unknown_fields = options.unknown_fields
+        self._bulk_minimum = bulk_minimum
+        self._sorter = LineSorter(catalog, options.unknown_fields is UnknownFields.IGNORE)
+        self._envelopes = EnvelopeReader(catalog)
+        self._exact = ExactDecoder(catalog, options, constants)
+        self._readers: dict[str, BulkReader] = {}
+
+    def decode(self, chunk: LineChunk) -> DecodedChunk:
+        """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither."""
+        if not len(chunk.lines):
+            return DecodedChunk((), (), {})
+        lines = TextLines.joined(_without_mark(chunk))
+        if len(lines) != len(chunk.lines):
+            raise InternalError("a line of the input holds a line break")
+        order = self._sorter.sort(lines)
+        groups = [*order.groups, *self._unusual_groups(lines, order.unusual)]
+        rows: dict[str, list[_Rows]] = defaultdict(list)
+        left = np.zeros(len(lines), dtype=bool)
+        for places in (order.doubtful, order.unusual, *(group.lines for group in groups)):
+            left[places] = True
+        for group in groups:
+            if len(group.lines) >= self._bulk_minimum:
+                found = self._reader(group.entity).read(group.texts)
+                done = group.lines[found.positions]
+                left[done] = False
+                if len(done):
+                    rows[group.entity.table_key].append(_Rows(found.table, done, found.explicit_ids))
+        refused = self._read_exactly(lines, np.flatnonzero(left), rows)
+        tables = tuple(_table(chunk, key, rows[key]) for key in sorted(rows))
+        read = Counter({table.table_key: len(table.lines) for table in tables})
+        read.update(refusal.table_key for _, refusal in refused)
+        return DecodedChunk(tables, tuple(_rejected(chunk, lines, at, why) for at, why in refused), dict(read))
+
+    def _reader(self, entity: EntityType) -> BulkReader:
+        if entity.table_key not in self._readers:
+            self._readers[entity.table_key] = BulkReader(self._catalog, entity, self._unknown_fields)
+        return self._readers[entity.table_key]
+
+    def _unusual_groups(self, lines: Sequence[bytes], unusual: Int64s) -> list[LineGroup]:
+        if len(unusual) < self._bulk_minimum:
+            return []
+        found: dict[str, tuple[EntityType, list[int], list[bytes]]] = {}
+        for at in unusual.tolist():
+            record = self._envelopes.read(lines[at])
+            if record is not None:
+                entity, text = record
+                _, places, texts = found.setdefault(entity.table_key, (entity, [], []))
+                places.append(at)
+                texts.append(text)
+        return [
+            LineGroup(entity, np.array(places, dtype=np.int64), joined_texts(texts))
+            for entity, places, texts in found.values()
+        ]
+
+    def _read_exactly(
+        self, lines: Sequence[bytes], left: Int64s, rows: dict[str, list[_Rows]]
+    ) -> list[tuple[int, Refusal]]:
+        """Adds the rows of the lines that are left; returns those that are refused."""
+        refused: list[tuple[int, Refusal]] = []
+        found: dict[str, list[tuple[int, ExactRow]]] = defaultdict(list)
+        for at in left.tolist():
+            result = self._exact.decode(lines[at])
+            if isinstance(result, Refusal):
+                refused.append((at, result))
+            else:
+                found[result.table_key].append((at, result))
+        for key, pairs in found.items():
+            entity = self._catalog.table(key)
+            if entity is None:
+                raise InternalError(f"a record of the unknown table '{key}' was decoded")
+            rows[key].append(_exact_rows(entity, pairs))
+        return refused
+
+
+def partial_table(entity: EntityType, values: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Properties of records that are no rows, null where they could not be read."""
+    columns = [python_column(p.type, [row.get(p.name) for row in values]) for p in entity.properties]
+    return pa.table(columns, names=[p.name for p in entity.properties])
+
+
+def raw_text(line: bytes) -> str:
+    """A line as a report shows it: bounded, and with hexadecimal numbers for bytes that are no text."""
+    return line[: 4 * RAW_LIMIT].decode("utf-8", "backslashreplace").rstrip("\r\n")[:RAW_LIMIT]
+
+
+def _without_mark(chunk: LineChunk) -> Sequence[bytes]:
+    if chunk.offsets[0] != 0 or not chunk.lines[0].startswith(BYTE_ORDER_MARK):
+        return chunk.lines
+    return [chunk.lines[0].removeprefix(BYTE_ORDER_MARK), *chunk.lines[1:]]
+
+
+def _exact_rows(entity: EntityType, pairs: Sequence[tuple[int, ExactRow]]) -> _Rows:
+    schema = physical_schema(entity)
+    types = {p.name: p.type for p in entity.properties}
+    columns = []
+    explicit = False
+    for name in schema.names:
+        values = [row.values[name] for _, row in pairs]
+        if name == "id":
+            explicit = any(value is not None for value in values)
+            fresh = iter(new_ulids(values.count(None)).to_pylist())
+            values = [next(fresh) if value is None else value for value in values]
+        columns.append(python_column(types[name], values) if name in types else pa.array(values, pa.string()))
+    lines = np.array([at for at, _ in pairs], dtype=np.int64)
+    return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, explicit)
+
+
+def _table(chunk: LineChunk, table_key: str, parts: Sequence[_Rows]) -> DecodedTable:
+    """The parts of a table in input order."""
+    table = pa.concat_tables([part.table for part in parts])
+    lines = np.concatenate([part.lines for part in parts])
+    if len(parts) > 1 or (np.diff(lines) < 0).any():
+        order = np.argsort(lines, kind="stable")
+        table, lines = table.take(pa.array(order)), lines[order]
+    explicit = any(part.explicit_ids for part in parts)
+    return DecodedTable(table_key, table, chunk.offsets[lines], lines + chunk.first_line, explicit)
+
+
+def _rejected(chunk: LineChunk, lines: Sequence[bytes], at: int, why: Refusal) -> Rejected:
+    first, *further = why.mistakes
+    given = why.values.get("id")
+    return Rejected(
+        line=chunk.first_line + at,
+        offset=int(chunk.offsets[at]),
+        record_type=why.record_type,
+        field=first.field,
+        rule=first.rule,
+        message=first.message,
+        raw=raw_text(lines[at]),
+        is_edge=why.is_edge,
+        id=given if isinstance(given, str) else None,
+        further=tuple(further),
+        values=why.values,
+    )

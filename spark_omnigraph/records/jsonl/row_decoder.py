@@ -1,0 +1,207 @@
+"""One line → one row, with Python values and exact messages: the definition of what a record means.
+
+The fast path hands over every line that it is not sure of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
+from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
+from spark_omnigraph.records.jsonl.envelope import envelope_mistakes
+from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
+from spark_omnigraph.records.values import BadValueError, value_reader
+from spark_omnigraph.words import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class ExactRow:
+    """Columns of one row by name; `id` is None when the row gets a new one."""
+
+    table_key: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a line is no row: at least one mistake. `table_key` is empty while the type is not known.
+
+    `values` are the columns that could be read all the same.
+    """
+
+    table_key: str
+    record_type: str | None
+    is_edge: bool
+    mistakes: tuple[Mistake, ...]
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+class BadRecordError(ValueError):
+    """A member that cannot be read: the broken rule, the member, and the message of the report."""
+
+    def __init__(self, rule: Rule, message: str, field: str) -> None:
+        super().__init__(message)
+        self.mistake = Mistake(field, rule, message)
+
+
+class ExactDecoder:
+    """Decodes single lines of any type of a catalog. With `constants` numbers that are not finite may be spelt out."""
+
+    def __init__(self, catalog: Catalog, options: DecodeOptions, constants: bool = False) -> None:
+        self._catalog = catalog
+        self._options = options
+        self._constants = constants
+        self._readers: dict[tuple[str, str], _TypeReader | None] = {}
+
+    def decode(self, raw: bytes) -> ExactRow | Refusal:
+        """The row on a line, or its mistakes: JSON, type, members, endpoints, id and key, values by name."""
+        try:
+            members = parse_line(raw, self._constants)
+        except InvalidJsonError as error:
+            return Refusal("", None, False, (Mistake(None, Rule.INVALID_JSON, f"invalid JSON: {error}"),))
+        kind, name = _kind(members)
+        is_edge = kind == "edge"
+        if name is None:
+            nameless = Mistake(None, Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
+            # What is no record at all needs no word about each of its members.
+            return Refusal("", None, False, (nameless, *envelope_mistakes(members, None, True))[:MISTAKES])
+        reader = self._reader(kind, name)
+        if reader is None:
+            known = self._catalog.edges if is_edge else self._catalog.nodes
+            message = f"unknown {kind} type '{name}'{_nearest(name, tuple(known))}"
+            unknown = Mistake("edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
+            return Refusal("", name, is_edge, self._with_envelope(unknown, members))
+        row, mistakes = reader.read(members)
+        if not mistakes:
+            return ExactRow(reader.table_key, row)
+        return Refusal(reader.table_key, name, is_edge, tuple(mistakes[:MISTAKES]), row)
+
+    def _with_envelope(self, first: Mistake, members: Members) -> tuple[Mistake, ...]:
+        return (first, *envelope_mistakes(members, None, self._options.unknown_fields is UnknownFields.IGNORE))[
+            :MISTAKES
+        ]
+
+    def _reader(self, kind: str, name: str) -> _TypeReader | None:
+        if (kind, name) not in self._readers:
+            entity = self._catalog.nodes.get(name) if kind == "node" else self._catalog.edge_by_word(name)
+            if entity is None:
+                return None
+            self._readers[kind, name] = _TypeReader(self._catalog, entity, self._options)
+        return self._readers[kind, name]
+
+
+class _TypeReader:
+    """Reads the records of one type."""
+
+    def __init__(self, catalog: Catalog, entity: EntityType, options: DecodeOptions) -> None:
+        self.table_key = entity.table_key
+        self._entity = entity
+        self._name = entity.name
+        self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
+        self._properties = [(p.name, value_reader(p, options.blob_schemes)) for p in entity.properties]
+        self._declared = tuple(p.name for p in entity.properties)
+        self._known = {"id", *self._declared}
+        self._key = key_columns(entity) if isinstance(entity, NodeType) else []
+        self._ends: list[tuple[str, str, NodeType, list[tuple[str, Scalar]]]] = []
+        if isinstance(entity, EdgeType):
+            for member, column, name in (("from", "src", entity.from_type), ("to", "dst", entity.to_type)):
+                node = catalog.nodes[name]
+                self._ends.append((member, column, node, key_columns(node)))
+
+    def read(self, members: Members) -> tuple[dict[str, object], list[Mistake]]:
+        """Columns by name, those aside that cannot be read, and all mistakes."""
+        row: dict[str, object] = {}
+        mistakes = list(envelope_mistakes(members, self._entity, self._ignore_unknown))
+        for member, column, node, key in self._ends:
+            try:
+                row[column] = _endpoint(members.get(member), member, node, key)
+            except BadRecordError as bad:
+                mistakes.append(bad.mistake)
+        data = members.get("data")
+        if data is None:
+            data = Members()
+        if isinstance(data, Members):
+            self._read_data(data, row, mistakes)
+        else:
+            message = f"'data' must be a JSON object, got {show(data)}"
+            mistakes.append(Mistake("data", Rule.INVALID_ENVELOPE, message))
+        return row, mistakes
+
+    def _read_data(self, data: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
+        mistakes += self._strange(data)
+        try:
+            row["id"] = _explicit_id(data)
+        except BadRecordError as bad:
+            mistakes.append(bad.mistake)
+        missing = [name for name, _ in self._key if data.get(name) is None]
+        for name in missing:
+            mistakes.append(Mistake(name, Rule.KEY_MISSING, f"node {self._name} missing @key property '{name}'"))
+        for name, read in self._properties:
+            if name in missing:
+                continue
+            try:
+                row[name] = read(data.get(name))
+            except BadValueError as wrong:
+                mistakes.append(Mistake(name, wrong.rule, wrong.message))
+        if self._key and all(name in row for name, _ in self._key):
+            self._read_key(row, mistakes)
+
+    def _strange(self, data: Members) -> Iterator[Mistake]:
+        """Members that are repeated or not declared."""
+        for name in data.repeated:
+            if not self._ignore_unknown or name in self._known:
+                yield Mistake(name, Rule.INVALID_JSON, f"invalid JSON: member '{name}' is repeated")
+        if not self._ignore_unknown and not self._known.issuperset(data):
+            for name in data:
+                if name not in self._known:
+                    message = f"unknown field '{name}' of {self._name}{_nearest(name, self._declared)}"
+                    yield Mistake(name, Rule.UNKNOWN_FIELD, message)
+
+    def _read_key(self, row: dict[str, object], mistakes: list[Mistake]) -> None:
+        """Takes the id that the key gives; an explicit id must be the same."""
+        texts = [str(key_text(row[name], scalar)) for name, scalar in self._key]
+        found = texts[0] if len(texts) == 1 else composite_id(texts)
+        given = row.get("id")
+        if given is not None and given != found:
+            names = ", ".join(name for name, _ in self._key)
+            message = (
+                f"node {self._name} has explicit id '{given}' that does not match @key property "
+                f"'{names}' value '{found}'"
+            )
+            mistakes.append(Mistake("id", Rule.ID_MISMATCH, message))
+        row["id"] = found
+
+
+def _kind(members: Members) -> tuple[str, str | None]:
+    """Node or edge and the type's name; `type` wins. Values that are not text count as absent."""
+    node, edge = members.get("type"), members.get("edge")
+    if isinstance(node, str):
+        return "node", node
+    return "edge", edge if isinstance(edge, str) else None
+
+
+def _explicit_id(data: Members) -> str | None:
+    value = data.get("id")
+    if value is not None and not isinstance(value, str):
+        raise BadRecordError(Rule.WRONG_TYPE, f"property 'id' expects String, got {show(value)}", "id")
+    return value
+
+
+def _endpoint(value: object, member: str, node: NodeType, key: Sequence[tuple[str, Scalar]]) -> str:
+    if value is None:
+        raise BadRecordError(Rule.MISSING_ENDPOINT, f"edge missing '{member}'", member)
+    found = end_id(value, key)
+    if found is None:
+        message = f"edge missing '{member}': {show(value)} cannot be the id of a {node.name}{id_form(node)}"
+        raise BadRecordError(Rule.MISSING_ENDPOINT, message, member)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    return nearest(name, known)

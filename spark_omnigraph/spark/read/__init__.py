@@ -1,0 +1,1 @@
+"""The data source as a reader, of batches and of streams."""

@@ -1,0 +1,1 @@
+"""The data source as a writer, of batches and of streams."""

@@ -1,0 +1,152 @@
+"""Options of `df.write.format("omnigraph")` as one checked value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark import TaskContext
+
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.load.frame import frame_request
+from spark_omnigraph.graph.load.load import LoadRequest
+from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit, schemes_of
+from spark_omnigraph.spark.read.options import (
+    INSTEAD,
+    READ_OPTIONS,
+    canonical,
+    graph_uri,
+    split_storage,
+    type_key,
+    whole_number,
+)
+from spark_omnigraph.words import TextEnum, nearest
+
+WRITE_OPTIONS: Mapping[str, str] = {
+    "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `save(uri)` and `start(uri)` set",
+    "node": "name of a node type",
+    "edge": "name of an edge type; without either the frame holds records, or ids to delete, of any types (see below)",
+    "branch": "default `main`; it must exist",
+    "loadMode": "`append`, `merge`, `overwrite`, `delete`; default from Spark's mode",
+    "actor": "name for the commit log",
+    "maxBadRows": "bad rows that may be left out: a count, `5%`, or a fraction below 1; default 0",
+    "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
+    "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+    "blobSchemes": "schemes of the URIs that blobs of records may refer to, separated by commas; default all that "
+    "storage knows but `file`",
+    "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
+    "`index`; default `true`",
+    "txnAppId": "name of the application whose writes are numbered; of a stream by default the id of its query",
+    "txnVersion": "number of this write, rising; a number that was committed before is not written again",
+}
+"""Every option of a write and what it takes; docs/spark-write.md shows them."""
+
+DELETE = "delete"
+"""The `loadMode` that no load has: rows go by id."""
+
+_OF_READS = (
+    ": it belongs to reads, and a frame or view that was read so is not written to (INSERT INTO); write a frame with "
+    "df.write.format('omnigraph').mode('append').option('node', …).save(uri)"
+)
+_INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
+_OF_STREAMS = ("checkpointLocation", "queryName")
+"""Spark hands its own options of a stream to the sink too."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What one `save()` asks for; without `table_key` the frame holds records of any types."""
+
+    uri: str
+    table_key: str | None
+    request: LoadRequest
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    app_id: str | None = None
+    """Name of the application whose batches are numbered; a stream without one goes by its query id."""
+    deletes: bool = False
+    """The frame has ids of rows to delete."""
+
+
+def current_query() -> str | None:
+    """Id of the query whose task this is; it outlives restarts with its checkpoint. None outside of streams."""
+    task = TaskContext.get()
+    return None if task is None else task.getLocalProperty("sql.streaming.queryId")
+
+
+def current_batch() -> str | None:
+    """The same name in all tasks of a batch of a stream, attempts and repetitions included. None outside of streams."""
+    task, query = TaskContext.get(), current_query()
+    batch = None if task is None else task.getLocalProperty("streaming.sql.batchId")
+    return None if query is None or batch is None else f"{query}-{batch}"
+
+
+def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool = False) -> WriteOptions:
+    """Checks names, values and combinations; `overwrite` is Spark's save mode."""
+    named, storage = split_storage(given)
+    text = canonical(named, (*WRITE_OPTIONS, *_OF_STREAMS) if stream else WRITE_OPTIONS, _INSTEAD)
+    if "node" in text and "edge" in text:
+        raise BadRequestError("options 'node' and 'edge' contradict each other; give one of them")
+    options = LoadOptions(
+        max_bad_rows=_parsed("maxBadRows", text.get("maxBadRows", "0"), bad_row_limit),
+        bad_rows=text.get("badRowsPath"),
+        on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
+        blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
+        build_indexes=_one_of("index", text.get("index", "true"), _Flag) == _Flag.TRUE,
+    )
+    app_id = text.get("txnAppId")
+    transaction = None if stream else _transaction(app_id, text.get("txnVersion"))
+    if stream and "txnVersion" in text:
+        raise BadRequestError("option 'txnVersion' does not go with a stream: the number is that of the batch")
+    deletes = text.get("loadMode", "").strip().lower() == DELETE
+    if deletes:
+        _check_delete_options(text)
+    mode = LoadMode.APPEND if deletes else _mode(text.get("loadMode"), overwrite)
+    if overwrite and mode is not LoadMode.OVERWRITE:
+        asked, way = ("outputMode('complete')", "foreachBatch") if stream else ("mode('overwrite')", "mode('append')")
+        raise BadRequestError(f"{asked} and loadMode '{DELETE if deletes else mode}' contradict each other; use {way}")
+    request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
+    return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id, deletes)
+
+
+def _check_delete_options(text: Mapping[str, str]) -> None:
+    for name in ("maxBadRows", "badRowsPath", "onDuplicate", "blobSchemes", "index"):
+        if name in text:
+            raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
+
+
+def _transaction(app_id: str | None, version: str | None) -> Transaction | None:
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None:
+        raise BadRequestError("options 'txnAppId' and 'txnVersion' go together: they name a write")
+    return Transaction(app_id, whole_number("txnVersion", version, 0) or 0)
+
+
+def _mode(text: str | None, overwrite: bool) -> LoadMode:
+    if text is None:
+        return LoadMode.OVERWRITE if overwrite else LoadMode.APPEND
+    return LoadMode(_one_of("loadMode", text, LoadMode))
+
+
+class _Flag(TextEnum):
+    TRUE = "true"
+    FALSE = "false"
+
+
+def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate] | type[_Flag]) -> str:
+    word, known = text.strip().lower(), [str(choice) for choice in choices]
+    shown = [*known, DELETE] if choices is LoadMode else known
+    if word not in known:
+        raise BadRequestError(f"option '{name}' is '{text}'{nearest(text, shown)} (it takes one of {', '.join(shown)})")
+    return word
+
+
+def _parsed(name: str, text: str, parse: Callable[[str], _T]) -> _T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise BadRequestError(f"option '{name}': {error}") from None

@@ -1,0 +1,1 @@
+"""What a load reads: files, and ranges of them."""

@@ -1,0 +1,1 @@
+"""The `__manifest` dataset and the commit log."""

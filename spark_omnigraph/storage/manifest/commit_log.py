@@ -1,0 +1,224 @@
+"""The commit-graph datasets: `_graph_commits.lance` and `_graph_commit_actors.lance` (storage format, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+from datetime import datetime
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+
+from spark_omnigraph.catalog.dates import moment
+from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.predicates.sql import is_text_of
+from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, RECOVERIES, branch_path
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.commits import append_log_rows, append_strict, create_dataset
+from spark_omnigraph.storage.uri import Location
+
+COMMIT_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("manifest_branch", pa.string()),
+        pa.field("manifest_version", pa.uint64(), nullable=False),
+        pa.field("parent_commit_id", pa.string()),
+        pa.field("merged_parent_commit_id", pa.string()),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+ACTOR_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("actor_id", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+RECOVERY_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("recovery_kind", pa.string(), nullable=False),
+        pa.field("recovery_for_actor", pa.string()),
+        pa.field("operation_id", pa.string(), nullable=False),
+        pa.field("sidecar_writer_kind", pa.string(), nullable=False),
+        pa.field("per_table_outcomes_json", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+_ATTEMPTS = 20
+_NEWEST_FILES = 2
+"""Files of the log that are read to find the newest commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAudit:
+    """One row of the recoveries dataset; the fields are its columns in order."""
+
+    commit_id: str
+    kind: str
+    for_actor: str | None
+    operation_id: str
+    writer_kind: str
+    outcomes: str
+    created_micros: int
+
+    @property
+    def created_at(self) -> datetime:
+        """When the write was settled, in UTC."""
+        return moment(self.created_micros)
+
+
+def create_commit_log(location: Location, genesis: Commit) -> None:
+    """Both datasets, with the genesis commit."""
+    create_dataset(location.join(COMMITS), COMMIT_SCHEMA, _commit_rows(genesis), location.options)
+    create_dataset(location.join(COMMIT_ACTORS), ACTOR_SCHEMA, None, location.options)
+
+
+def open_log(location: Location, name: str, branch: str | None) -> LanceDataset:
+    """One of the log datasets at its newest version, on a branch."""
+    with reading(f"open {name}"):
+        return lance.dataset(location.join(branch_path(name, branch)), storage_options=dict(location.options) or None)
+
+
+def append_commit(location: Location, commit: Commit) -> None:
+    """Adds the commit row on its branch, then the actor row on the main line. Not idempotent: look first."""
+    append_log_rows(open_log(location, COMMITS, commit.branch), _commit_rows(commit))
+    if commit.actor is not None:
+        append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
+
+
+def complete_commit(location: Location, commit: Commit) -> None:
+    """Adds what is missing of a commit: its row, or that of its actor. A writer may have died between the two."""
+    if not has_commit(location, commit.branch, commit.id):
+        append_commit(location, commit)
+    elif commit.actor is not None and commit.id not in _read_actors(location):
+        append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
+
+
+def read_commits(location: Location, branch: str | None) -> list[Commit]:
+    """All commits that a branch sees, with their actors; unordered."""
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        rows = log.to_table().to_pylist()
+    actors = _read_actors(location)
+    by_id = {row["graph_commit_id"]: row for row in rows}  # a writer and its recovery may both have added the row
+    return [replace(_to_commit(row), actor=actors.get(key)) for key, row in by_id.items()]
+
+
+def find_commit(location: Location, branch: str | None, commit_id: str) -> Commit | None:
+    """The commit with this id among those that a branch sees."""
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        rows = log.to_table(filter=is_text_of("graph_commit_id", [commit_id])).to_pylist()
+    if not rows:
+        return None
+    return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
+
+
+def newest_logged(location: Location, branch: str | None) -> tuple[int, str] | None:
+    """Manifest version and id of the newest commit that was made on this very branch, or None. Looks at the newest
+    files of the log only: rows are added in about the order of their commits, a few by recoveries later.
+    """
+    log = open_log(location, COMMITS, branch)
+    columns = ["graph_commit_id", "manifest_branch", "manifest_version"]
+    with reading("read the commit log"):
+        rows = log.scanner(columns=columns, fragments=log.get_fragments()[-_NEWEST_FILES:]).to_table().to_pylist()
+    own = (row for row in rows if _optional(row["manifest_branch"]) == branch)
+    return max(((int(row["manifest_version"]), str(row["graph_commit_id"])) for row in own), default=None)
+
+
+def has_commit(location: Location, branch: str | None, commit_id: str) -> bool:
+    """Whether a branch sees a commit row with this id."""
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        return int(log.count_rows(filter=is_text_of("graph_commit_id", [commit_id]))) > 0
+
+
+def read_recoveries(location: Location) -> list[RecoveryAudit]:
+    """All audit rows, oldest first; none while nothing was ever recovered."""
+    if not _has_recoveries(location):
+        return []
+    log = open_log(location, RECOVERIES, None)
+    with reading("read the recoveries"):
+        table = log.to_table()
+    times = table.column("created_at").cast(pa.int64()).to_pylist()
+    columns = [table.column(name).to_pylist() for name in RECOVERY_SCHEMA.names[:-1]]
+    rows = [RecoveryAudit(*values) for values in zip(*columns, times, strict=True)]
+    return sorted(rows, key=lambda r: (r.created_micros, r.operation_id))
+
+
+def audit_recovery(location: Location, audit: RecoveryAudit) -> None:
+    """Adds an audit row unless its write has one, also when two recoveries of it meet here. The dataset is created on
+    the first one.
+    """
+    values = dict(zip(RECOVERY_SCHEMA.names, astuple(audit), strict=True))
+    rows = pa.Table.from_pydict({k: [v] for k, v in values.items()}, schema=RECOVERY_SCHEMA)
+    if not _has_recoveries(location):
+        try:
+            create_dataset(location.join(RECOVERIES), RECOVERY_SCHEMA, None, location.options)
+        except CommitFailed as failed:
+            if not _has_recoveries(location):
+                raise StorageError(f"storage: recoveries cannot be recorded: {failed}") from failed
+    failure: CommitFailed | None = None
+    for _ in range(_ATTEMPTS):
+        log = open_log(location, RECOVERIES, None)
+        with reading("read the recoveries"):
+            found = log.to_table(columns=["operation_id"]).column(0).to_pylist()
+        if audit.operation_id in found:
+            return
+        try:
+            append_strict(log, rows)
+        except CommitFailed as failed:
+            failure = failed  # somebody else added a row, or ours is there and its answer was lost: look again
+        else:
+            return
+    raise StorageError(f"storage: the recovery of {audit.operation_id} could not be recorded: {failure}")
+
+
+def _has_recoveries(location: Location) -> bool:
+    return Objects(location).has_prefix(f"{RECOVERIES}/_versions")
+
+
+def _read_actors(location: Location) -> dict[str, str]:
+    log = open_log(location, COMMIT_ACTORS, None)
+    with reading("read the commit actors"):
+        table = log.to_table(columns=["graph_commit_id", "actor_id"])
+    return dict(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
+
+
+def _to_commit(row: dict[str, object]) -> Commit:
+    created = row["created_at"]
+    micros = pa.scalar(created, pa.timestamp("us")).value
+    if micros is None:
+        raise StorageError(f"storage: commit '{row['graph_commit_id']}' has no time")
+    return Commit(
+        id=str(row["graph_commit_id"]),
+        branch=_optional(row["manifest_branch"]),
+        manifest_version=int(str(row["manifest_version"])),
+        parent=_optional(row["parent_commit_id"]),
+        merged_parent=_optional(row["merged_parent_commit_id"]),
+        created_micros=int(micros),
+    )
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _commit_rows(commit: Commit) -> pa.Table:
+    row = {
+        "graph_commit_id": commit.id,
+        "manifest_branch": commit.branch,
+        "manifest_version": commit.manifest_version,
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "created_at": commit.created_micros,
+    }
+    return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=COMMIT_SCHEMA)
+
+
+def _actor_row(commit: Commit, actor: str) -> pa.Table:
+    row = {"graph_commit_id": commit.id, "actor_id": actor, "created_at": commit.created_micros}
+    return pa.Table.from_pydict({k: [v] for k, v in row.items()}, schema=ACTOR_SCHEMA)

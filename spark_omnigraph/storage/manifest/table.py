@@ -1,0 +1,126 @@
+"""The `__manifest` dataset: its Arrow schema, reading rows, and the publish of rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from lance import LanceDataset
+from lance.fragment import LanceFragment
+
+from spark_omnigraph.manifest.rows import ManifestRow, checked
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
+from spark_omnigraph.storage.tables.commits import PRIMARY_KEY, create_dataset, merge_manifest_rows, stamp_manifest
+from spark_omnigraph.storage.uri import Location
+
+SCHEMA = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata={PRIMARY_KEY: "true"}),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.field("item", pa.string()))),
+        pa.field("table_key", pa.string(), nullable=False),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ]
+)
+_COLUMNS = [name for name in SCHEMA.names if name != "base_objects"]
+
+
+def create_manifest(location: Location, rows: Sequence[ManifestRow]) -> LanceDataset:
+    """New manifest with its first rows, config and stamp; ends at version 3 as the format says."""
+    dataset = create_dataset(location.join(MANIFEST), SCHEMA, to_arrow(rows), location.options)
+    return stamp_manifest(dataset, {"table_version_management": "true"}, {SCHEMA_VERSION_KEY: str(SCHEMA_VERSION)})
+
+
+def read_rows(dataset: LanceDataset) -> list[ManifestRow]:
+    """All rows of an opened manifest version."""
+    return _rows(dataset, None)
+
+
+def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> list[ManifestRow]:
+    with reading(f"read {dataset.uri}"):
+        table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
+    columns = [table.column(name).to_pylist() for name in _COLUMNS]
+    return [
+        checked(ManifestRow(object_id, kind, key, place, metadata, version, branch, rows))
+        for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
+    ]
+
+
+def content_mark(dataset: LanceDataset) -> str:
+    """Says which files a manifest version consists of: another graph, made anew in the same place, has others."""
+    names = (file.path for fragment in dataset.get_fragments() for file in fragment.data_files())
+    return hashlib.blake2b("\n".join(names).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Rows of the data files read so far, by object id."""
+
+    files: frozenset[str]
+    rows: Mapping[str, ManifestRow]
+
+
+class ManifestReader:
+    """Reads newest manifest rows, each data file once: rows are only added, or replaced by those of newer files."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+        self._first: dict[str, str] = {}
+        self._branches: dict[str, str | None] = {}
+
+    def is_another(self, dataset: LanceDataset, branch: str | None) -> bool:
+        """Whether a newest manifest begins with another file than before, or its branch has another id: it was
+        compacted, or the graph or the branch was made anew in the same place, and versions mean something else now.
+        Notes what it looked at.
+        """
+        place = str(dataset.uri)
+        first = next((file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()), "")
+        own = self._first.get(place)
+        # A branch that is looked at for the first time begins as the one did that it comes from.
+        known = [own] if own is not None else list(self._first.values())
+        another = bool(known) and (first not in known or self._branches.get(place, branch) != branch)
+        self._first[place], self._branches[place] = first, branch
+        return another
+
+    def read(self, dataset: LanceDataset) -> list[ManifestRow]:
+        """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""
+        fragments = dataset.get_fragments()
+        names = [fragment.data_files()[0].path for fragment in fragments]
+        seen = self._seen.get(str(dataset.uri))
+        if seen is None or not seen.files <= set(names):
+            seen = _Seen(frozenset(), {})
+        fresh = [f for f, name in zip(fragments, names, strict=True) if name not in seen.files]
+        if fresh:
+            rows = {row.object_id: row for row in _rows(dataset, fresh if seen.files else None)}
+            seen = _Seen(frozenset(names), {**seen.rows, **rows})
+            self._seen[str(dataset.uri)] = seen
+        return list(seen.rows.values())
+
+
+def publish_rows(dataset: LanceDataset, rows: Sequence[ManifestRow]) -> int:
+    """One compare-and-swap of full rows; the manifest version that shows them. Raises CommitFailed."""
+    return merge_manifest_rows(dataset, to_arrow(rows))
+
+
+def to_arrow(rows: Iterable[ManifestRow]) -> pa.Table:
+    """Rows as a table with the full schema of the manifest."""
+    listed = list(rows)
+    columns = {
+        "object_id": [r.object_id for r in listed],
+        "object_type": [r.kind for r in listed],
+        "location": [r.location for r in listed],
+        "metadata": [r.metadata for r in listed],
+        "base_objects": [None] * len(listed),
+        "table_key": [r.table_key for r in listed],
+        "table_version": [r.table_version for r in listed],
+        "table_branch": [r.table_branch for r in listed],
+        "row_count": [r.row_count for r in listed],
+    }
+    return pa.Table.from_pydict(columns, schema=SCHEMA)

@@ -1,0 +1,1 @@
+"""Lance datasets of nodes and edges."""

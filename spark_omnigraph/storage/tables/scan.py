@@ -1,0 +1,250 @@
+"""Scans of one pinned table: what travels to a task, and how a task reads it batch by batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+
+from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
+from spark_omnigraph.records.mode import REMOTE_SCHEMES
+from spark_omnigraph.redaction import excerpt
+from spark_omnigraph.storage.faults import refuse_interrupt, way_out
+from spark_omnigraph.storage.tables.blobs import EXTERNAL, BlobNulls, Descriptor, is_blob
+
+BATCH_ROWS = 8192
+BATCH_BYTES = 16 << 20
+"""A batch ends at the first of the two limits, so that wide rows and vectors do not fill a worker's memory."""
+
+BLOB_RUN_BYTES = 32 << 20
+EXTERNAL_BLOB_BYTES = 4 << 20
+"""What an external blob counts for: its descriptor does not know its size."""
+
+_ADDRESS = "_rowaddr"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A dataset folder at one version. Picklable: tasks open it themselves and never see a newer version."""
+
+    uri: str
+    version: int
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Which columns and rows of a pinned table are wanted; `where` is Lance SQL that `check_filter` accepted."""
+
+    table: PinnedTable
+    columns: tuple[str, ...]
+    where: str | None = None
+    limit: int | None = None
+    fragments: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentSize:
+    """One fragment: rows that are alive, and bytes of its data files (0 when the writer did not record them)."""
+
+    id: int
+    rows: int
+    bytes: int
+
+
+def column_names(table: PinnedTable) -> list[str]:
+    """Columns that the pinned version stores."""
+    return list(open_pinned(table).schema.names)
+
+
+def fragment_sizes(table: PinnedTable) -> list[FragmentSize]:
+    """Sizes of all fragments in their order; read from the table's manifest, no data file is touched."""
+    dataset = open_pinned(table)
+    with reading(f"list fragments of {table.uri}"):
+        return [_size(fragment) for fragment in dataset.get_fragments()]
+
+
+def check_filter(table: PinnedTable, where: str) -> None:
+    """Raises BadRequestError, with Lance's reason, for a predicate that cannot be planned on this table."""
+    dataset = open_pinned(table)
+    try:
+        dataset.scanner(columns=dataset.schema.names[:1], filter=where).explain_plan()
+    except (ValueError, OSError, RuntimeError) as error:
+        raise BadRequestError(f"filter is not valid: {_reason(error)}") from error
+
+
+def count_rows(table: PinnedTable, where: str | None) -> int:
+    """Rows of a pinned table that a predicate keeps."""
+    dataset = open_pinned(table)
+    with reading(f"count rows of {table.uri}"):
+        return int(dataset.count_rows(filter=where))
+
+
+def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+    """The wanted rows, columns in the asked order; blob columns arrive as their bytes (`large_binary`).
+
+    A dataset is opened once. Memory is bounded by a few batches, whatever the table holds.
+    """
+    dataset = open_pinned(scan.table)
+    blobs = [name for name in scan.columns if is_blob(dataset.schema.field(name))]
+    with reading(f"read {scan.table.uri}"):
+        scanner = dataset.scanner(
+            columns=list(scan.columns),
+            filter=scan.where,
+            limit=scan.limit,
+            fragments=None if scan.fragments is None else _fragments(dataset, scan.fragments),
+            batch_size=BATCH_ROWS,
+            batch_size_bytes=BATCH_BYTES,
+            with_row_address=bool(blobs) or not scan.columns,
+            blob_handling="blobs_descriptions" if blobs else None,
+        )
+        batches = scanner.to_reader()
+    nulls = BlobNulls(dataset)
+    while (batch := _next(batches, scan.table.uri)) is not None:
+        yield from replace_blobs(dataset, batch, scan.columns, nulls)
+
+
+def replace_blobs(
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], nulls: BlobNulls
+) -> Iterator[pa.RecordBatch]:
+    """The columns of a batch with blobs as their bytes instead of descriptors; with any, it needs row addresses."""
+    blobs = [name for name in columns if is_blob(dataset.schema.field(name))]
+    if blobs:
+        yield from _with_blobs(dataset, batch, columns, blobs, nulls)
+    else:
+        yield batch.select(list(columns)) if columns else batch
+
+
+def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
+    with reading(f"read {uri}"):
+        return next(batches, None)
+
+
+def open_pinned(table: PinnedTable) -> LanceDataset:
+    """The dataset of a pinned table. NotFoundError says what is left when a clean-up removed the version."""
+    try:
+        with reading(f"open {table.uri} at version {table.version}"):
+            return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+    except StorageError as error:
+        stored = stored_versions(table)
+        if table.version in stored or table.version > max(stored, default=0):
+            raise
+        raise NotFoundError(
+            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "
+            f"the oldest that is left is {min(stored)}"
+        ) from error
+
+
+def stored_versions(table: PinnedTable) -> frozenset[int]:
+    """Versions of a table's line that are still there; empty when even the newest cannot be opened."""
+    try:
+        newest = lance.dataset(table.uri, storage_options=dict(table.options) or None)
+        return frozenset(int(each["version"]) for each in newest.versions())
+    except (OSError, ValueError, RuntimeError):
+        return frozenset()
+
+
+def _fragments(dataset: LanceDataset, ids: tuple[int, ...]) -> list[lance.LanceFragment]:
+    by_id = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    return [by_id[i] for i in ids]
+
+
+def _size(fragment: lance.LanceFragment) -> FragmentSize:
+    files = fragment.metadata.files
+    rows = fragment.physical_rows - fragment.num_deletions
+    return FragmentSize(fragment.fragment_id, rows, sum(f.file_size_bytes or 0 for f in files))
+
+
+def _with_blobs(
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], blobs: list[str], nulls: BlobNulls
+) -> Iterator[pa.RecordBatch]:
+    """Replaces descriptors by bytes, in runs of rows whose blobs fit a bounded amount of memory together."""
+    addresses = batch.column(_ADDRESS)
+    described = {name: batch.column(name).to_pylist() for name in blobs}
+    for name in blobs:
+        _refuse_local(dataset, name, described[name])
+    places = addresses.to_pylist()
+    sizes = [sum(_stored_bytes(described[name][row]) for name in blobs) for row in range(batch.num_rows)]
+    for start, stop in _runs(sizes, BLOB_RUN_BYTES):
+        run = batch.slice(start, stop - start)
+        read = {}
+        for name in blobs:
+            pairs = zip(described[name][start:stop], places[start:stop], strict=True)
+            wanted = [not nulls.is_null(name, descriptor, place) for descriptor, place in pairs]
+            read[name] = _blob_bytes(dataset, name, addresses.slice(start, stop - start), wanted)
+        yield pa.RecordBatch.from_arrays([read.get(n, run.column(n)) for n in columns], names=list(columns))
+
+
+def _refuse_local(dataset: LanceDataset, name: str, descriptors: Sequence[Descriptor | None]) -> None:
+    """A reference to a file of this machine is none of a graph's data: whoever wrote it would choose what is read."""
+    for each in descriptors:
+        uri = str(each["blob_uri"]) if each is not None and each["kind"] == EXTERNAL else ""
+        if uri and uri.partition(":")[0].lower() not in REMOTE_SCHEMES:
+            raise BadRequestError(
+                f"blob column '{name}' of {dataset.uri} refers to '{excerpt(uri)}', a file of this machine, which "
+                "is not read: leave the column out (columns), take the reference from export, or load the bytes instead"
+            )
+
+
+def _blob_bytes(dataset: LanceDataset, name: str, addresses: pa.Array, wanted: list[bool]) -> pa.Array:
+    chosen = addresses.filter(pa.array(wanted, pa.bool_()))
+    found: dict[int, bytes | None] = {}
+    if len(chosen):
+        with reading(f"read blobs of column '{name}' of {dataset.uri}"):
+            found = dict(dataset.read_blobs(name, addresses=chosen.to_pylist()))
+    kept = zip(addresses.to_pylist(), wanted, strict=True)
+    return pa.array([found[address] if want else None for address, want in kept], pa.large_binary())
+
+
+def _stored_bytes(descriptor: dict[str, int] | None) -> int:
+    if descriptor is None:
+        return 0
+    return EXTERNAL_BLOB_BYTES if descriptor["kind"] == EXTERNAL else descriptor["size"]
+
+
+def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Cuts rows into runs [start, stop) whose sizes sum to at most `limit`, or that are one row."""
+    start, total = 0, 0
+    for row, size in enumerate(sizes):
+        if row > start and total + size > limit:
+            yield start, row
+            start, total = row, 0
+        total += size
+    if start < len(sizes):
+        yield start, len(sizes)
+
+
+_PREDICATE_FAILED = "Error applying filter expression"
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Failures become ours: a predicate that fails on a stored value is the caller's, the rest is the storage's."""
+    try:
+        yield
+    except OmnigraphError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:
+        refuse_interrupt(error)
+        if _PREDICATE_FAILED in str(error):
+            raise BadRequestError(f"filter fails on a stored value: {_reason(error)}") from error
+        raise StorageError(f"storage: {what}: {_reason(error)}{way_out(error)}") from error
+
+
+_SOURCE_POSITION = re.compile(r", /\S+\.rs:\d+:\d+")
+_NOISE = ("Invalid user input: ", "External error: ", "Query Execution error: ", "Execution error: ", "Schema error: ")
+
+
+def _reason(error: BaseException) -> str:
+    """First line of Lance's text without its prefixes and source positions."""
+    lines = str(error).strip().splitlines()
+    text = lines[0] if lines else type(error).__name__
+    text = _SOURCE_POSITION.sub("", text)
+    for noise in _NOISE:
+        text = text.replace(noise, "")
+    return text

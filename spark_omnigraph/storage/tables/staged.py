@@ -1,0 +1,95 @@
+"""Staging data files of a table, and removing staged files that nothing can refer to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import lance
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance.fragment import RowIdSequence, write_fragments
+
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import STORAGE_VERSION
+from spark_omnigraph.storage.objects.small import Objects
+
+
+@dataclass(frozen=True, slots=True)
+class TableTarget:
+    """Where an executor stages rows of one table: its physical dataset, pinned. Picklable.
+
+    `beside` names columns that checks read back and that stand behind a blob, where Lance cannot read a file that no
+    dataset names yet: their values travel with the staged file.
+    """
+
+    table_key: str
+    uri: str
+    version: int
+    row_count: int
+    beside: tuple[str, ...] = ()
+
+    def open(self, options: Mapping[str, str]) -> lance.LanceDataset:
+        with reading(f"open {self.uri}"):
+            return lance.dataset(self.uri, version=self.version, storage_options=dict(options) or None)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A fragment that nothing refers to yet: its Lance metadata (JSON), the data file's name, its row count, and the
+    columns that travel beside it (Arrow IPC).
+    """
+
+    fragment: str
+    path: str
+    rows: int
+    beside: bytes | None = None
+
+    def read_beside(self) -> pa.Table:
+        """The columns that travel beside the file, rows in file order."""
+        return pa.table({}) if self.beside is None else pa.ipc.open_stream(self.beside).read_all()
+
+
+def stage_rows(
+    target: TableTarget, rows: pa.Table, row_ids: npt.NDArray[np.uint64] | None, options: Mapping[str, str]
+) -> StagedFile:
+    """Writes one fragment. `row_ids` are the stable row ids that the leading rows keep (they replace stored rows)."""
+    with reading(f"stage rows of '{target.table_key}'"):
+        fragments = write_fragments(
+            rows,
+            target.uri,
+            schema=rows.schema,
+            mode="append",
+            max_rows_per_file=max(rows.num_rows, 1),
+            data_storage_version=STORAGE_VERSION,
+            enable_stable_row_ids=True,
+            storage_options=dict(options) or None,
+            allow_external_blob_outside_bases=True,
+        )
+    if len(fragments) != 1 or len(fragments[0].files) != 1:
+        raise InternalError(f"staging '{target.table_key}' wrote {len(fragments)} fragments instead of one")
+    fragment = fragments[0]
+    if row_ids is not None and len(row_ids):
+        kept = RowIdSequence(pa.array(row_ids, pa.uint64())).to_inline_metadata()
+        fragment = dataclasses.replace(fragment, row_id_meta=kept)
+    beside = _packed(rows.select(list(target.beside))) if target.beside else None
+    return StagedFile(json.dumps(fragment.to_json()), fragment.files[0].path, rows.num_rows, beside)
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def discard(objects: Objects, table_uri: str, files: Iterable[StagedFile]) -> None:
+    """Removes staged files, blobs included. Only for files that no commit was tried with."""
+    folder = table_uri.removeprefix(objects.location.root).strip("/")
+    for file in files:
+        objects.delete(f"{folder}/data/{file.path}")
+        objects.purge(f"{folder}/data/{file.path.removesuffix('.lance')}")

@@ -1,0 +1,159 @@
+"""All staged rows of one table, as the checks see them: key columns read back, and where each row came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.staging.receipt import RangeReceipt, StagedFragment
+from spark_omnigraph.storage.tables.keys import read_staged
+from spark_omnigraph.storage.tables.staged import TableTarget
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where staged rows came from: range index and ordinal, one pair a row."""
+
+    ranges: Rows
+    ordinals: Rows
+
+
+class RowsToCheck(Protocol):
+    """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory.
+
+    `unit` is what messages call one of them. `changed` names the columns in which they may differ from the stored rows
+    that they replace; None: every column.
+    """
+
+    target: TableTarget
+    given_ids: bool
+    unit: str
+    changed: frozenset[str] | None
+    dropped: npt.NDArray[np.bool_]
+
+    @property
+    def table_key(self) -> str: ...
+
+    @property
+    def input_rank(self) -> Rows: ...
+
+    def column(self, name: str) -> pa.ChunkedArray: ...
+
+    def files(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]: ...
+
+    def load(self, names: Iterable[str]) -> None: ...
+
+    def drop(self, rows: Rows) -> None: ...
+
+    def take_back(self, rows: Rows) -> None: ...
+
+
+class StagedTable:
+    """Rows of one table in file order, numbered from 0 over all its fragments (in range order).
+
+    Only key columns are read back. `dropped` marks rows that will not be committed: bad or superseded ones.
+    """
+
+    def __init__(
+        self,
+        target: TableTarget,
+        parts: Sequence[tuple[int, StagedFragment]],
+        given_ids: bool,
+        options: Mapping[str, str],
+    ) -> None:
+        self.target = target
+        self.parts = tuple(parts)
+        self.given_ids = given_ids
+        self.unit = "record of the input"
+        self.changed: frozenset[str] | None = None
+        self.dropped = np.zeros(sum(f.file.rows for _, f in parts), dtype=bool)
+        self._options = options
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    @property
+    def table_key(self) -> str:
+        return self.target.table_key
+
+    @property
+    def rows(self) -> int:
+        return len(self.dropped)
+
+    @property
+    def hits(self) -> int:
+        """Rows that replace stored ones."""
+        return sum(f.hits for _, f in self.parts)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of all rows, dropped ones too."""
+        if name not in self._columns:
+            self.load([name])
+        return self._columns[name]
+
+    def files(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Some columns file by file, with the number of the first row; nothing is kept."""
+        first = 0
+        for _, fragment in self.parts:
+            yield first, read_staged(self.target.uri, fragment.file, names, self._options)
+            first += fragment.file.rows
+
+    def load(self, names: Iterable[str]) -> None:
+        """Reads columns that are not read yet, all in one pass over the files."""
+        missing = [n for n in dict.fromkeys(names) if n not in self._columns]
+        if not missing:
+            return
+        tables = [read_staged(self.target.uri, f.file, missing, self._options) for _, f in self.parts]
+        merged = pa.concat_tables(tables)
+        for name in missing:
+            self._columns[name] = merged.column(name)
+
+    @cached_property
+    def origin(self) -> Origin:
+        ranges = [np.full(f.file.rows, index, dtype=np.int64) for index, f in self.parts]
+        ordinals = [f.row_ordinals() for _, f in self.parts]
+        return Origin(_joined(ranges), _joined(ordinals))
+
+    @cached_property
+    def input_rank(self) -> Rows:
+        """Position of each row in input order: file, then line."""
+        order = np.lexsort((self.origin.ordinals, self.origin.ranges))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order), dtype=np.int64)
+        return rank
+
+    def drop(self, rows: Rows) -> None:
+        self.dropped[rows] = True
+
+    def take_back(self, rows: Rows) -> None:
+        """Rows that were dropped and are to be committed after all."""
+        self.dropped[rows] = False
+
+    def dropped_by_range(self) -> dict[int, Rows]:
+        """Range index → ordinals of dropped rows."""
+        rows = np.flatnonzero(self.dropped)
+        ranges, ordinals = self.origin.ranges[rows], self.origin.ordinals[rows]
+        return {int(r): ordinals[ranges == r] for r in np.unique(ranges)}
+
+
+def gather(
+    receipts: Sequence[RangeReceipt], targets: Mapping[str, TableTarget], options: Mapping[str, str]
+) -> dict[str, StagedTable]:
+    """Staged tables of all receipts, in table-key order."""
+    parts: dict[str, list[tuple[int, StagedFragment]]] = {}
+    given: set[str] = set()
+    for receipt in sorted(receipts, key=lambda r: r.index):
+        given |= receipt.given_ids
+        for key, fragments in receipt.staged.items():
+            parts.setdefault(key, []).extend((receipt.index, f) for f in fragments)
+    return {key: StagedTable(targets[key], parts[key], key in given, options) for key in sorted(parts)}
+
+
+def _joined(arrays: Sequence[Rows]) -> Rows:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
