@@ -6,7 +6,7 @@ import re
 
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -61,8 +61,7 @@ def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
     branch = _new_name(name)
     with claimed(store, branch_claim(branch)):
         check_new_branch(store, branch, base)
-        refuse_lost(store, parse_branch(base))
-        _create(store, branch, parse_branch(base))
+        _create(WholeBranch(store, parse_branch(base)), branch)
     return branch
 
 
@@ -92,10 +91,11 @@ def _refuse_collision(branch: str, names: set[str]) -> None:
             )
 
 
-def _create(store: GraphStore, branch: str, parent: str | None) -> None:
+def _create(base: WholeBranch, branch: str) -> None:
     """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none."""
+    store, parent = base.store, base.branch
     log = store.open_dataset(branch_path(COMMITS, parent))
-    manifest = store.manifest(parent)
+    manifest = base.manifest()
     try:
         if store.has_lance_branch(COMMITS, branch):
             drop_branch(log, branch)

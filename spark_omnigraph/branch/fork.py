@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from spark_omnigraph.commit.claim import claimed, fork_claim
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -22,12 +22,12 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
     """
     if snapshot.branch is None:
         return
-    refuse_lost(store, snapshot.branch)  # what looks unused may have been published
+    whole = WholeBranch(store, snapshot.branch)  # otherwise what looks unused may have been published
     for key in sorted(tables):
         entry = snapshot.entry(key)
         if entry.branch != snapshot.branch:
             await_turn(store, snapshot.branch, frozenset({key}))
-            _fork(store, snapshot.branch, entry)
+            _fork(whole, snapshot.branch, entry)
 
 
 def clear_debris(store: GraphStore, location: str, branch: str) -> None:
@@ -45,7 +45,8 @@ def clear_debris(store: GraphStore, location: str, branch: str) -> None:
         store.objects.purge(folder)
 
 
-def _fork(store: GraphStore, branch: str, entry: TableEntry) -> None:
+def _fork(whole: WholeBranch, branch: str, entry: TableEntry) -> None:
+    store = whole.store
     with claimed(store, fork_claim(entry.location, branch)):
         _refuse_used(store, branch, entry)
         source = store.open_dataset(branch_path(entry.location, entry.branch))

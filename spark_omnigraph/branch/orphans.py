@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import find_owners
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import damaged
@@ -58,13 +59,15 @@ class Orphan:
 
 
 def what_is_shown(store: GraphStore) -> Shown:
-    """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all."""
+    """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all, unless
+    that is gone: DriftError.
+    """
     tables: dict[str, set[str]] = {}
     pins: dict[str, dict[str | None, set[int]]] = {}
     bad: dict[str, str] = {}
     names = store.branch_names()
     for branch in (None, *sorted(names)):
-        rows = store.manifest_rows(store.manifest(branch))
+        rows = store.manifest_rows(WholeBranch(store, branch).manifest())
         locations = _locations(rows)
         where = f"the manifest of branch '{branch or 'main'}'"
         bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}

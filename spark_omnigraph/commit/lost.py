@@ -41,10 +41,22 @@ def find_lost(store: GraphStore, branch: str | None) -> LostPublishes | None:
     return _look(store, branch)[1]
 
 
-def refuse_lost(store: GraphStore, branch: str | None) -> None:
-    """DriftError when the manifest of a branch lacks publishes. Looks once for each branch of a store."""
-    if branch not in store.whole:
-        whole_manifest(store, branch)
+@dataclass(frozen=True, slots=True)
+class WholeBranch:
+    """A branch whose manifest shows every publish that the commit log names: whoever has one has looked, and nothing is
+    published or removed without. DriftError when publishes are lost. Looks once for each branch of a store.
+    """
+
+    store: GraphStore
+    branch: str | None
+
+    def __post_init__(self) -> None:
+        if self.branch not in self.store.whole:
+            whole_manifest(self.store, self.branch)
+
+    def manifest(self, version: int | None = None) -> Dataset:
+        """The manifest, newest or at a version."""
+        return self.store.manifest(self.branch, version)
 
 
 def whole_manifest(store: GraphStore, branch: str | None) -> Dataset:

@@ -8,7 +8,8 @@
                                                   └─ undo failed or outcome unknown: RecoveryRequiredError
 
 Rules for editors: every step takes the value of the stage before it and returns the value of the next one, so a step
-cannot be run out of order; whatever fails, `RULES` says what is done about it, and nothing else decides.
+cannot be run out of order; whatever fails does so inside an `_Attempt.step`, where `observe` says what that proves and
+`RULES` what is done about it, and nothing else decides.
 
 * Before *arm* a failure costs nothing.
 * Between *arm* and *publish* a definite loss is undone by the writer itself while it holds its lease: restore, publish
@@ -20,7 +21,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar
@@ -28,8 +31,9 @@ from spark_omnigraph.commit.claim import is_claimed, recovery_claim
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
+from spark_omnigraph.commit.landing import land
 from spark_omnigraph.commit.lease import Lease, has_ended
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
@@ -55,10 +59,6 @@ from spark_omnigraph.storage.tables.commits import (
     CONTENT_KEY,
     FENCE_KEY,
     OPERATION_KEY,
-    at_version,
-    commit_compaction,
-    commit_strict,
-    landed_version,
     newest_version,
     prepare_change,
     restore,
@@ -71,6 +71,9 @@ TURNS = 20
 class Phase(Enum):
     """Where a write stands when something fails."""
 
+    BIND = "bind"
+    NAME = "name"
+    """The publish of a write that changes no table."""
     ARM = "arm"
     LAND = "land"
     PUBLISH = "publish"
@@ -81,10 +84,8 @@ class Phase(Enum):
 class Observation(Enum):
     """What a failure proves."""
 
-    LOST = "lost"
-    """Somebody else won."""
     FAILED = "failed"
-    """The step did not take effect."""
+    """The step did not take effect: somebody else won, or it was refused."""
     UNKNOWN = "unknown"
     """It may have taken effect."""
 
@@ -92,34 +93,80 @@ class Observation(Enum):
 class Action(Enum):
     """What the protocol does about it."""
 
+    REFUSE = "refuse"
+    """Nothing is there to be taken back: raise."""
     ABORT = "abort"
     """Nothing moved: remove sidecar and lease, raise."""
     UNDO = "undo"
     """Restore what moved, publish that, remove sidecar and lease, raise."""
     RECOVER = "recover"
-    """Leave sidecar and lease; recovery decides."""
+    """Leave sidecar and lease; recovery decides: raise RecoveryRequiredError."""
     STAND = "stand"
     """The write is visible; return it with a warning."""
 
 
 RULES: dict[tuple[Phase, Observation], Action] = {
-    (Phase.ARM, Observation.LOST): Action.ABORT,
+    (Phase.BIND, Observation.FAILED): Action.REFUSE,
+    (Phase.BIND, Observation.UNKNOWN): Action.REFUSE,
+    (Phase.NAME, Observation.FAILED): Action.REFUSE,
+    (Phase.NAME, Observation.UNKNOWN): Action.REFUSE,
     (Phase.ARM, Observation.FAILED): Action.ABORT,
     (Phase.ARM, Observation.UNKNOWN): Action.ABORT,
-    (Phase.LAND, Observation.LOST): Action.UNDO,
     (Phase.LAND, Observation.FAILED): Action.UNDO,
     (Phase.LAND, Observation.UNKNOWN): Action.RECOVER,
-    (Phase.PUBLISH, Observation.LOST): Action.UNDO,
     (Phase.PUBLISH, Observation.FAILED): Action.UNDO,
     (Phase.PUBLISH, Observation.UNKNOWN): Action.RECOVER,
-    (Phase.RECORD, Observation.LOST): Action.STAND,
     (Phase.RECORD, Observation.FAILED): Action.STAND,
     (Phase.RECORD, Observation.UNKNOWN): Action.STAND,
-    (Phase.CLEAN, Observation.LOST): Action.STAND,
     (Phase.CLEAN, Observation.FAILED): Action.STAND,
     (Phase.CLEAN, Observation.UNKNOWN): Action.STAND,
 }
 """(phase, observation) → action; complete, so that no failure is unforeseen."""
+
+
+def observe(phase: Phase, failure: CommitFailed | OmnigraphError) -> Observation:
+    """What a failure of a step proves. Whatever is not proven is unknown."""
+    if isinstance(failure, CommitFailed):
+        return Observation.FAILED if failure.outcome is Outcome.LOST else Observation.UNKNOWN
+    if isinstance(failure, RecoveryRequiredError):
+        return Observation.UNKNOWN
+    is_read_back = phase in (Phase.NAME, Phase.PUBLISH)  # a publish says it when it does not know
+    return Observation.FAILED if is_read_back or isinstance(failure, ConflictError) else Observation.UNKNOWN
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One write on its way: what of it has landed so far, and the one place that deals with its failures."""
+
+    store: GraphStore
+    prepared: PreparedCommit
+    lease: Lease
+    landed: list[LandedTable] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> WholeBranch:
+        return WholeBranch(self.store, self.prepared.branch)
+
+    @contextmanager
+    def step(self, phase: Phase) -> Iterator[None]:
+        """Does what RULES says about a failure in this block, and raises it, as RecoveryRequiredError when recovery
+        decides. An interrupt is no outcome of a step: like a crash it leaves everything to recovery.
+        """
+        try:
+            yield
+        except (CommitFailed, OmnigraphError) as failure:
+            action = RULES[phase, observe(phase, failure)]
+            if action is Action.UNDO and self.landed:
+                undo(self.whole, self.prepared, tuple(self.landed))
+            if action in (Action.ABORT, Action.UNDO):
+                sidecar.disarm(self.store, self.prepared.identity.operation_id)
+                self.lease.release()
+            if action is Action.RECOVER and not isinstance(failure, RecoveryRequiredError):
+                raise _unknown(self.prepared, failure) from failure
+            if action is not Action.STAND:
+                raise
+            self.warnings.append(f"published, but {phase.value} failed: {failure}; recovery completes it")
 
 
 def commit(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None] = lambda: None) -> Published:
@@ -131,106 +178,107 @@ def commit(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], No
     """
     if prepared.is_empty:
         raise InternalError("a write without tables was handed to the commit protocol")
-    if not prepared.writes:
-        return _publish_name(store, prepared, abandon)
-    lease = Lease(store, prepared.identity.operation_id)
-    with lease:
+    attempt = _Attempt(store, prepared, Lease(store, prepared.identity.operation_id))
+    with attempt.lease:
         try:
-            armed = _take_turn(store, prepared, lease)
+            if not prepared.writes:
+                return _done(attempt, _publish_name(attempt))
+            armed = _take_turn(attempt)
         except OmnigraphError:
             abandon()
             raise
-        landed = _land_all(store, armed, lease)
-        version = _publish_or_undo(store, armed, landed, lease)
+        version = _publish(attempt, _land_all(attempt, armed))
         reach(CrashPoint.PUBLISHED)
-        warnings = record(store, armed, version, lease) or _clean(store, armed, lease, version)
-    store.tidy(prepared.branch)
+        _record(attempt, version)
+        _clean(attempt)
+    return _done(attempt, version)
+
+
+def _done(attempt: _Attempt, version: PublishedVersion) -> Published:
+    attempt.store.tidy(attempt.prepared.branch)
     return Published(
-        prepared.identity.commit_id,
+        attempt.prepared.identity.commit_id if attempt.landed else None,
         version.parent,
         version.manifest_version,
-        {t.bound.write.table_key: t.version for t in landed},
-        version.overtaken + warnings,
+        {table.bound.write.table_key: table.version for table in attempt.landed},
+        (*version.overtaken, *attempt.warnings),
     )
 
 
-def _publish_name(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None]) -> Published:
+def _publish_name(attempt: _Attempt) -> PublishedVersion:
     """Publishes the name of a write that changes no table, so that it does not act when it comes again.
 
     One compare-and-swap of two manifest rows: nothing lands, so there is nothing to arm, to record or to undo.
     """
     try:
-        _refuse_schema_change(store)
-        refuse_lost(store, prepared.branch)
-        _refuse_late(store, prepared)
-        version = publish(store, _publication(prepared, (), None))
+        with attempt.step(Phase.NAME):
+            _refuse_schema_change(attempt.store)
+            _refuse_late(attempt)
+            return publish(attempt.whole, _publication(attempt.prepared, (), None))
     except RecoveryRequiredError as unknown:
-        abandon()
         raise StorageError(
             f"storage: whether the name of this write was recorded is not known ({unknown.__cause__ or unknown}); it "
             "had nothing else to write, so run it again"
         ) from unknown
-    except OmnigraphError:
-        abandon()
-        raise
-    store.tidy(prepared.branch)
-    return Published(None, version.parent, version.manifest_version, {}, version.overtaken)
 
 
 def _publication(prepared: PreparedCommit, updates: tuple[TableUpdate, ...], commit_id: str | None) -> Publication:
     identity = prepared.identity
     return Publication(
-        prepared.branch,
-        updates,
-        prepared.expectations(),
-        identity.operation_id,
-        commit_id,
-        identity.actor,
-        prepared.transaction,
+        updates, prepared.expectations(), identity.operation_id, commit_id, identity.actor, prepared.transaction
     )
 
 
-def _take_turn(store: GraphStore, prepared: PreparedCommit, lease: Lease) -> ArmedCommit:
-    """Arms when no other writer covers the same tables.
+def _take_turn(attempt: _Attempt) -> ArmedCommit:
+    """Arms when no other writer covers the same tables."""
+    store, prepared = attempt.store, attempt.prepared
+    for turn in range(TURNS):
+        with attempt.step(Phase.BIND):
+            await_turn(store, prepared.branch, prepared.tables)
+            bound = revalidate(attempt.whole, prepared)
+            reach(CrashPoint.BOUND)
+            attempt.lease.acquire()
+            reach(CrashPoint.LEASED)
+        with suppress(_SteppedBackError):
+            return arm(attempt, bound)
+        time.sleep(random.uniform(0, 0.02 * 2 ** min(turn, 6)))
+    raise WriterBusyError(f"other writers kept getting in the way of {sorted(prepared.tables)}; try again later")
+
+
+class _SteppedBackError(WriterBusyError):
+    """Another writer had armed on the same tables."""
+
+
+def arm(attempt: _Attempt, bound: tuple[BoundWrite, ...]) -> ArmedCommit:
+    """Phase A: the sidecar is durable, as the lease is already. Nothing has moved when it fails.
 
     Each writer arms first and looks second, so of two that meet at least one sees the other; who sees one steps back.
     Two overlapping writers of this library therefore never both land.
     """
-    own = prepared.identity.operation_id
-    for attempt in range(TURNS):
-        await_turn(store, prepared.branch, prepared.tables)
-        bound = revalidate(store, prepared)
-        reach(CrashPoint.BOUND)
-        armed = arm(store, prepared, bound, lease)
-        try:
-            other = covering(store, prepared.branch, prepared.tables, other_than=own)
-            if other is None:
-                _refuse_moved(store, armed)
-                _refuse_late(store, prepared)
-        except OmnigraphError:
-            _act(RULES[Phase.ARM, Observation.UNKNOWN], store, armed, (), lease)
-            raise
-        if other is None:
-            reach(CrashPoint.ARMED)
-            return armed
-        _act(RULES[Phase.ARM, Observation.LOST], store, armed, (), lease)
-        time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 6)))
-    raise WriterBusyError(f"other writers kept getting in the way of {sorted(prepared.tables)}; try again later")
+    store, prepared = attempt.store, attempt.prepared
+    with attempt.step(Phase.ARM):
+        sidecar.arm(store, prepared)
+        if covering(store, prepared.branch, prepared.tables, other_than=prepared.identity.operation_id) is not None:
+            raise _SteppedBackError("another writer armed at the same moment")
+        _refuse_moved(store, prepared, bound)
+        _refuse_late(attempt)
+    reach(CrashPoint.ARMED)
+    return ArmedCommit(prepared, bound)
 
 
-def _refuse_moved(store: GraphStore, armed: ArmedCommit) -> None:
+def _refuse_moved(store: GraphStore, prepared: PreparedCommit, writes: tuple[BoundWrite, ...]) -> None:
     """Looks at HEAD again where Lance would land a change on a newer one too, as it does with indexes and compactions.
 
     Whoever armed, published and cleaned up since this write was bound is seen neither by a sidecar nor by Lance.
     """
-    for bound in armed.bound:
+    for bound in writes:
         if bound.write.change.tolerates and newest_version(bound.dataset) != bound.write.entry.version:
-            raise _loss(store, armed, bound)
+            raise _loss(store, prepared, bound)
 
 
-def _refuse_late(store: GraphStore, prepared: PreparedCommit) -> None:
+def _refuse_late(attempt: _Attempt) -> None:
     """Refuses a write whose stage was taken for dead while it stood still: clean-up may have removed what it staged."""
-    if has_ended(store, prepared.stages):
+    if has_ended(attempt.store, attempt.prepared.stages):
         raise ConflictError(
             "this write stood still for so long that it was taken for dead, or the graph is being made anew by an init "
             "(one that died is seen to by a read-write open, or by recover); what it had staged may be gone, nothing "
@@ -238,27 +286,26 @@ def _refuse_late(store: GraphStore, prepared: PreparedCommit) -> None:
         )
 
 
-def _refuse_taken(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease) -> None:
+def _refuse_taken(attempt: _Attempt) -> None:
     """Refuses to land anything once this process' own clocks say that others may have taken the write for dead."""
-    if not lease.may_be_taken():
+    if not attempt.lease.may_be_taken():
         return
     late = ConflictError("this write stood still for so long that it may have been taken for dead; run it again")
-    if is_claimed(store, recovery_claim(armed.prepared.identity.operation_id)):
-        raise _unknown(armed, late)
-    _act(RULES[Phase.LAND, Observation.LOST], store, armed, landed, lease)
+    if is_claimed(attempt.store, recovery_claim(attempt.prepared.identity.operation_id)):
+        raise _unknown(attempt.prepared, late)
     raise late
 
 
-def revalidate(store: GraphStore, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
+def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
     Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
-    a HEAD that is ahead of its pin; DriftError also when the manifest lacks publishes.
+    a HEAD that is ahead of its pin.
     """
+    store = whole.store
     _refuse_schema_change(store)
     if current_hash(store) != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
-    refuse_lost(store, prepared.branch)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
@@ -299,103 +346,40 @@ def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> Bou
     return BoundWrite(write, dataset, prepare_change(dataset, write.change, properties))
 
 
-def arm(store: GraphStore, prepared: PreparedCommit, bound: tuple[BoundWrite, ...], lease: Lease) -> ArmedCommit:
-    """Phase A: lease, then sidecar, are durable. Nothing has moved when it fails."""
-    lease.acquire()
-    reach(CrashPoint.LEASED)
-    armed = ArmedCommit(prepared, bound)
-    try:
-        sidecar.arm(store, prepared)
-    except OmnigraphError:
-        _act(RULES[Phase.ARM, Observation.FAILED], store, armed, (), lease)
-        raise
-    return armed
-
-
-def land(bound: BoundWrite) -> LandedTable:
-    """Phase B for one table: its transaction lands at exactly pin + 1, or CommitFailed says that it did not.
-
-    Every failure is read back: a client that asks again after a lost answer is refused by its own success.
-    """
-    if bound.transaction is None:
-        return _land_compaction(bound)
-    try:
-        dataset = commit_strict(bound.dataset, bound.transaction)
-    except CommitFailed as failure:
-        version = landed_version(bound.dataset, bound.transaction)
-        if version is None:
-            raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
-        dataset = at_version(bound.dataset, version)
-    return LandedTable(bound, dataset)
-
-
-def _land_compaction(bound: BoundWrite) -> LandedTable:
-    """Like `land`, at exactly pin + 2. It changes no row, so recovery may finish it wherever it stopped: what is not
-    plainly done or plainly undone is left to that.
-    """
-    table = bound.write.table_key
-    try:
-        landed = LandedTable(bound, commit_compaction(bound.dataset, bound.write.change.rewrites))
-    except CommitFailed as failure:
-        if newest_version(bound.dataset) == bound.write.entry.version:
-            raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
-        raise StorageError(f"storage: the compaction of '{table}' stopped half-way: {failure}") from failure
-    if landed.version != bound.write.landing:
-        raise StorageError(f"storage: the compaction of '{table}' landed over a commit that no write here covers")
-    return landed
-
-
-def _land_all(store: GraphStore, armed: ArmedCommit, lease: Lease) -> tuple[LandedTable, ...]:
-    landed: list[LandedTable] = []
+def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
     for bound in armed.bound:
-        _refuse_taken(store, armed, tuple(landed), lease)
         try:
-            table = land(bound)
+            with attempt.step(Phase.LAND):
+                _refuse_taken(attempt)
+                table = land(bound)
+                attempt.landed.append(table)
+                reach(CrashPoint.LANDED_FIRST)
+                if table.version != bound.write.landing:  # undo ours, keep theirs
+                    raise CommitFailed(Outcome.LOST, "it was rebased over a commit that we do not know")
         except CommitFailed as failure:
-            _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
-            loss = _loss(store, armed, bound)
-            if isinstance(loss, ExpectedVersionMismatch) and loss.actual == loss.expected:
+            loss = _loss(attempt.store, armed.prepared, bound)
+            if loss.actual == loss.expected:
                 raise StorageError(f"storage: {failure}") from failure  # nobody won: the store refused
             raise loss from failure
-        except StorageError as failure:
-            _act(RULES[Phase.LAND, Observation.UNKNOWN], store, armed, tuple(landed), lease)
-            raise _unknown(armed, failure) from failure
-        landed.append(table)
-        reach(CrashPoint.LANDED_FIRST)
-        if table.version != bound.write.landing:
-            # It was rebased over a commit that we do not know: undo ours, keep theirs.
-            _act(RULES[Phase.LAND, Observation.LOST], store, armed, tuple(landed), lease)
-            raise _loss(store, armed, bound)
     reach(CrashPoint.LANDED_ALL)
-    return tuple(landed)
+    return tuple(attempt.landed)
 
 
-def _publish_or_undo(
-    store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease
-) -> PublishedVersion:
-    updates = tuple(_update(store, table, table.bound.write.row_count) for table in landed)
-    publication = _publication(armed.prepared, updates, armed.prepared.identity.commit_id)
-    try:
-        return publish(store, publication)
-    except RecoveryRequiredError:
-        _act(RULES[Phase.PUBLISH, Observation.UNKNOWN], store, armed, landed, lease)
-        raise
-    except ConflictError:
-        _act(RULES[Phase.PUBLISH, Observation.LOST], store, armed, landed, lease)
-        raise
-    except OmnigraphError:
-        _act(RULES[Phase.PUBLISH, Observation.FAILED], store, armed, landed, lease)
-        raise
+def _publish(attempt: _Attempt, landed: tuple[LandedTable, ...]) -> PublishedVersion:
+    """Phase C: the write becomes visible."""
+    updates = tuple(_update(attempt.store, table, table.bound.write.row_count) for table in landed)
+    with attempt.step(Phase.PUBLISH):
+        return publish(attempt.whole, _publication(attempt.prepared, updates, attempt.prepared.identity.commit_id))
 
 
-def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion, lease: Lease) -> tuple[str, ...]:
-    """Adds the commit row; maintenance has none. A failure leaves the sidecar and becomes a warning."""
-    identity = armed.prepared.identity
+def _record(attempt: _Attempt, version: PublishedVersion) -> None:
+    """Adds the commit row; maintenance has none. When that fails, the sidecar is left for recovery to add it."""
+    identity = attempt.prepared.identity
     if identity.commit_id is None:
-        return ()
+        return
     row = Commit(
         identity.commit_id,
-        armed.prepared.branch,
+        attempt.prepared.branch,
         version.manifest_version,
         version.parent,
         None,
@@ -403,68 +387,52 @@ def record(store: GraphStore, armed: ArmedCommit, version: PublishedVersion, lea
         identity.actor,
     )
     # Whoever took this write for dead has added the row.
-    add = complete_commit if lease.may_be_taken() else append_commit
-    try:
-        add(store.location, row)
-    except (CommitFailed, StorageError) as failure:
-        return (f"published, but the commit row could not be written ({failure}); recovery completes it",)
-    reach(CrashPoint.RECORDED)
-    return ()
+    add = complete_commit if attempt.lease.may_be_taken() else append_commit
+    with attempt.step(Phase.RECORD):
+        add(attempt.store.location, row)
+        reach(CrashPoint.RECORDED)
 
 
-def _clean(store: GraphStore, armed: ArmedCommit, lease: Lease, version: PublishedVersion) -> tuple[str, ...]:
-    operation_id = armed.prepared.identity.operation_id
-    try:
-        if lease.may_be_taken() and is_claimed(store, recovery_claim(operation_id)):
+def _clean(attempt: _Attempt) -> None:
+    """Phase D, unless something was left for recovery to complete."""
+    if attempt.warnings:
+        return
+    store, operation_id = attempt.store, attempt.prepared.identity.operation_id
+    with attempt.step(Phase.CLEAN):
+        if attempt.lease.may_be_taken() and is_claimed(store, recovery_claim(operation_id)):
             # Its fences must not stay behind without the sidecar that says whose they are.
-            return ("published, while another process took this write for dead; recovery removes its sidecar",)
+            raise ConflictError("another process took this write for dead and has its sidecar")
         sidecar.disarm(store, operation_id)
         reach(CrashPoint.DISARMED)
-        lease.release()
-    except StorageError as failure:
-        return (f"published as manifest version {version.manifest_version}, but cleaning up failed: {failure.message}",)
-    return ()
+        attempt.lease.release()
 
 
-def _act(action: Action, store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...], lease: Lease) -> None:
-    """Carries out what RULES says; returns when the graph is whole again, raises RecoveryRequiredError when not."""
-    if action in (Action.RECOVER, Action.STAND):
-        return
-    if action is Action.UNDO and landed:
-        undo(store, armed, landed)
-    sidecar.disarm(store, armed.prepared.identity.operation_id)
-    lease.release()
-
-
-def undo(store: GraphStore, armed: ArmedCommit, landed: tuple[LandedTable, ...]) -> None:
+def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable, ...]) -> None:
     """Gives every landed table its published content back and publishes those versions, so that HEAD = pin again."""
     reach(CrashPoint.UNDO_STARTED)
+    identity = prepared.identity
     try:
         updates = []
         for table in landed:
             # Our change may have landed over somebody's commit: then the version below ours is theirs to keep.
             below = table.version - table.bound.write.change.versions
-            properties = {FENCE_KEY: armed.prepared.identity.operation_id, CONTENT_KEY: str(below)}
+            properties = {FENCE_KEY: identity.operation_id, CONTENT_KEY: str(below)}
             restored = restore(table.dataset, below, properties)
             if int(restored.version) != table.version + 1:
-                overtaken = StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken")
-                raise _unknown(armed, overtaken)
+                raise StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken")
             if below == table.bound.write.entry.version:
-                updates.append(_update(store, LandedTable(table.bound, restored), table.bound.write.entry.row_count))
+                entry = table.bound.write.entry
+                updates.append(_update(whole.store, LandedTable(table.bound, restored), entry.row_count))
         reach(CrashPoint.UNDO_RESTORED)
         if updates:
-            pins = {t.bound.write.table_key: t.bound.write.entry.version for t in landed}
-            keys = {u.table_key for u in updates}
-            identity = armed.prepared.identity
-            expected = {k: v for k, v in pins.items() if k in keys}
+            pins = {table.bound.write.table_key: table.bound.write.entry.version for table in landed}
+            expected = {update.table_key: pins[update.table_key] for update in updates}
             operation = undoing(identity.operation_id)
-            publish(
-                store, Publication(armed.prepared.branch, tuple(updates), expected, operation, None, identity.actor)
-            )
+            publish(whole, Publication(tuple(updates), expected, operation, None, identity.actor))
     except RecoveryRequiredError:
         raise
     except (CommitFailed, OmnigraphError) as failure:
-        raise _unknown(armed, failure) from failure
+        raise _unknown(prepared, failure) from failure
     reach(CrashPoint.UNDO_PUBLISHED)
 
 
@@ -475,16 +443,16 @@ def _update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdat
     return TableUpdate(write.table_key, table.version, write.branch, row_count, path)
 
 
-def _loss(store: GraphStore, armed: ArmedCommit, bound: BoundWrite) -> ConflictError:
+def _loss(store: GraphStore, prepared: PreparedCommit, bound: BoundWrite) -> ExpectedVersionMismatch:
     expected = bound.write.entry.version
-    actual = store.snapshot(armed.prepared.branch).pin(bound.write.table_key)
+    actual = store.snapshot(prepared.branch).pin(bound.write.table_key)
     if actual == expected:
         actual = store.head_version(bound.write.entry.location, bound.write.branch)
     return ExpectedVersionMismatch(bound.write.table_key, expected, actual)
 
 
-def _unknown(armed: ArmedCommit, failure: BaseException) -> RecoveryRequiredError:
+def _unknown(prepared: PreparedCommit, failure: BaseException) -> RecoveryRequiredError:
     return RecoveryRequiredError(
-        f"write {armed.prepared.identity.operation_id} was interrupted and its outcome is not known ({failure}); its "
+        f"write {prepared.identity.operation_id} was interrupted and its outcome is not known ({failure}); its "
         "sidecar was kept and recovery decides"
     )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import (
     ExpectedVersionMismatch,
     RecoveryRequiredError,
@@ -45,7 +46,6 @@ ATTEMPTS = 12
 class Publication:
     """A publish to make: the updates, what must hold, and who makes it."""
 
-    branch: str | None
     updates: tuple[TableUpdate, ...]
     expectations: Mapping[str, int]
     operation_id: str
@@ -65,20 +65,21 @@ class PublishedVersion:
     overtaken: tuple[str, ...] = ()
 
 
-def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
+def publish(whole: WholeBranch, publication: Publication) -> PublishedVersion:
     """Publishes, or raises ExpectedVersionMismatch (a definite loss) or RecoveryRequiredError (outcome unknown)."""
+    store, branch = whole.store, whole.branch
     seen: int | None = None
     for attempt in range(ATTEMPTS):
-        dataset = migrate(store.manifest(publication.branch))
+        dataset = migrate(whole.manifest())
         if seen is not None and int(dataset.version) > seen:
             # A request that was slow, not lost, may take effect after it was looked for.
-            late = _read_back(store, publication, seen)
+            late = _read_back(whole, publication, seen)
             if late is not None:
                 return late
         base = seen = int(dataset.version)
         rows = store.manifest_rows(dataset)
-        check_expectations(read_format(dataset).reduce(publication.branch, base, rows), publication.expectations)
-        parent = current_head(store, publication.branch, base, rows)
+        check_expectations(read_format(dataset).reduce(branch, base, rows), publication.expectations)
+        parent = current_head(store, branch, base, rows)
         commit = publication.commit_id if publication.commit_id is not None else parent
         facts = PublishFacts(publication.operation_id, commit, parent, publication.actor, base)
         versions = (version_row(update) for update in publication.updates)
@@ -90,12 +91,12 @@ def publish(store: GraphStore, publication: Publication) -> PublishedVersion:
             landed = publish_rows(dataset, new_rows)
         except CommitFailed:
             # A client that asks again after a lost answer is refused by its own success: look, whatever it says.
-            found = _read_back(store, publication, base)
+            found = _read_back(whole, publication, base)
             if found is not None:
                 return found
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))
             continue
-        return PublishedVersion(landed, parent, _moved_between(store, publication, base, landed))
+        return PublishedVersion(landed, parent, _moved_between(whole, publication, base, landed))
     raise StorageError(f"storage: the manifest of '{store.root}' was contended {ATTEMPTS} times in a row")
 
 
@@ -127,15 +128,15 @@ def current_head(store: GraphStore, branch: str | None, version: int, rows: Sequ
     return newest.id if newest is not None else None
 
 
-def _read_back(store: GraphStore, publication: Publication, base: int) -> PublishedVersion | None:
+def _read_back(whole: WholeBranch, publication: Publication, base: int) -> PublishedVersion | None:
     """What became of a publish with a lost answer: ours, or None when it certainly did not land.
 
     Later publishes overwrite the sentinel, so every manifest version since the base is looked at.
     """
     try:
-        newest = int(store.manifest(publication.branch).version)
+        newest = int(whole.manifest().version)
         for version in range(base + 1, newest + 1):
-            facts = sentinel_facts(read_rows(store.manifest(publication.branch, version)))
+            facts = sentinel_facts(read_rows(whole.manifest(version)))
             if facts is not None and facts.operation == publication.operation_id:
                 return PublishedVersion(version, facts.parent)
     except StorageError as error:
@@ -145,12 +146,12 @@ def _read_back(store: GraphStore, publication: Publication, base: int) -> Publis
     return None
 
 
-def _moved_between(store: GraphStore, publication: Publication, base: int, landed: int) -> tuple[str, ...]:
+def _moved_between(whole: WholeBranch, publication: Publication, base: int, landed: int) -> tuple[str, ...]:
     """Texts for tables that another engine moved between our base and our version."""
     texts = []
     for version in range(base + 1, landed):
         try:
-            check_expectations(store.snapshot(publication.branch, version), publication.expectations)
+            check_expectations(whole.store.snapshot(whole.branch, version), publication.expectations)
         except StorageError as error:
             # The publish stands whatever this look shows; an error here must not undo it.
             texts.append(f"what another engine published at manifest version {version} could not be read: {error}")

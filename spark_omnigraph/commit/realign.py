@@ -13,7 +13,7 @@ from spark_omnigraph.commit.claim import REALIGNING, claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import ACTOR
 from spark_omnigraph.commit.fence import fence, is_ours_above, put_back
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
@@ -44,19 +44,19 @@ def realign(store: GraphStore, branch: str | None, table_key: str, operation_id:
     """
     if _adrift(store, branch, table_key, operation_id) is None:
         return False
-    refuse_lost(store, branch)  # what stands above the pin may have been published
+    whole = WholeBranch(store, branch)  # otherwise what stands above the pin may have been published
     with claimed(store, f"{REALIGNING}{table_key.replace(':', '~')}~{(branch or 'main').replace('/', '~')}"):
         for _ in range(_ATTEMPTS):
             entry = _adrift(store, branch, table_key, operation_id)
             if entry is None:
                 return True
-            _put_back_and_publish(store, branch, entry)
+            _put_back_and_publish(whole, entry)
     raise ConflictError(f"'{table_key}' kept moving while it was brought back to its published version; try again")
 
 
-def _put_back_and_publish(store: GraphStore, branch: str | None, entry: TableEntry) -> None:
+def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
     """One attempt; whoever calls looks again, since a process that stood still here knows nothing of the present."""
-    token = new_ulid()
+    store, branch, token = whole.store, whole.branch, new_ulid()
     fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
     reach(CrashPoint.SETTLE_FENCED)
     if store.snapshot(branch).pin(entry.table_key) != entry.version or not is_ours_above(fenced.dataset, entry.version):
@@ -67,7 +67,7 @@ def _put_back_and_publish(store: GraphStore, branch: str | None, entry: TableEnt
         path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
         update = TableUpdate(entry.table_key, settled.head, branch, entry.row_count, path)
         expected = {entry.table_key: entry.version}
-        publish(store, Publication(branch, (update,), expected, f"settle:{token}", None, ACTOR))
+        publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
 
 
 def _adrift(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None) -> TableEntry | None:

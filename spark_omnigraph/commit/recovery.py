@@ -34,7 +34,7 @@ from spark_omnigraph.commit.ending import (
 )
 from spark_omnigraph.commit.fence import FencedTable, content_version, fence, put_back
 from spark_omnigraph.commit.lease import lease_path
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign, realign_all
@@ -209,7 +209,7 @@ class _Recovery:
             return self._discard_orphan()
         if self._change is not None and scope is Scope.FORWARD_ONLY:
             return None
-        refuse_lost(self._store, branch)
+        whole = WholeBranch(self._store, branch)
         if self._is_without_tables(self._store.snapshot(branch)):
             return self._close(without_publish(self._store, self._sidecar, RecoveryKind.ROLLED_BACK, branch), ())
         for attempt in range(_ROUNDS):
@@ -225,7 +225,7 @@ class _Recovery:
                     f"{self._where()} covers a table whose HEAD is behind its published version"
                 )
             try:
-                return self._stale(snapshot) if decision is Decision.STALE else self._finish(snapshot)
+                return self._stale(snapshot) if decision is Decision.STALE else self._finish(whole, snapshot)
             except _TakenOver:
                 break
             except ExpectedVersionMismatch:
@@ -296,7 +296,7 @@ class _Recovery:
         for pin in self._pins:
             realign(self._store, self._sidecar.branch, pin.table_key)
 
-    def _finish(self, snapshot: Snapshot) -> Recovered:
+    def _finish(self, whole: WholeBranch, snapshot: Snapshot) -> Recovered:
         """Fences all tables, decides on what they then hold, and publishes."""
         fenced: dict[str, FencedTable] = {}
         for pin in self._pins:
@@ -312,7 +312,7 @@ class _Recovery:
             fenced = self._put_back(snapshot, fenced)
         kind = RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK
         if forward or fenced:
-            ending = self._publish(snapshot, fenced, kind)
+            ending = self._publish(whole, snapshot, fenced, kind)
         else:
             ending = without_publish(self._store, self._sidecar, kind, self._sidecar.branch)
         reach(CrashPoint.RECOVERY_PUBLISHED)
@@ -389,7 +389,9 @@ class _Recovery:
         last = last_transaction(self._store.manifest_rows(self._store.manifest(self._sidecar.branch)), name.app_id)
         return last is not None and last >= name.version
 
-    def _publish(self, snapshot: Snapshot, fenced: Mapping[str, FencedTable], kind: RecoveryKind) -> Ending:
+    def _publish(
+        self, whole: WholeBranch, snapshot: Snapshot, fenced: Mapping[str, FencedTable], kind: RecoveryKind
+    ) -> Ending:
         sidecar = self._sidecar
         updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in self._pins)
         expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._pins}
@@ -401,10 +403,8 @@ class _Recovery:
             expectations |= dict(schema.expectations)
         operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
         transaction = sidecar.transaction if kind is RecoveryKind.ROLLED_FORWARD else None
-        publication = Publication(
-            sidecar.branch, updates, expectations, operation, commit, ACTOR, transaction, schema.rows
-        )
-        found = publish(self._store, publication)
+        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, schema.rows)
+        found = publish(whole, publication)
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
 from spark_omnigraph.graph.delete.by_id import DeleteReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
@@ -25,7 +26,6 @@ from spark_omnigraph.graph.mutate.mutate import MutationResult
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
-from spark_omnigraph.storage.graph_store import GraphStore
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -170,10 +170,10 @@ def refused_first_publish() -> Iterator[None]:
     """The first publish fails before it takes effect, so that the writer undoes what it landed."""
     refusals = iter([StorageError("storage: refused by the test")])
 
-    def refuse(store: GraphStore, publication: Publication) -> PublishedVersion:
+    def refuse(whole: WholeBranch, publication: Publication) -> PublishedVersion:
         for refusal in refusals:
             raise refusal
-        return publish(store, publication)
+        return publish(whole, publication)
 
     with patch.object(protocol, "publish", refuse):
         yield

@@ -19,7 +19,6 @@ from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_o
 from spark_omnigraph.branch.pins import internal_pins
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import abandoned, claimed
-from spark_omnigraph.commit.lost import refuse_lost
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -103,8 +102,6 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
         raise BadRequestError(f"older_than must not be negative, got {older_than}")
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
     ended = _end_lost_stages(store, confirm)
-    for branch in (None, *sorted(store.branch_names())):
-        refuse_lost(store, branch)
     owners = find_owners(store)
     limit = now - older_than if older_than < now - _EPOCH else _EPOCH
     work = _Cleanup(store, owners, now, owners.spare(limit), confirm)

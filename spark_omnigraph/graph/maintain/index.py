@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lease import staging
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
@@ -142,11 +142,11 @@ def ensure_indices(
 
     None are built when other writes got in the way, which the next call makes up for.
     """
-    refuse_lost(store, branch)
+    whole = WholeBranch(store, branch)
     names = None if tables is None else set(tables)
     upkeep = Upkeep(most_segments) if extend else None
     for _ in range(attempts):
-        tasks = _due(store, branch, names, upkeep)
+        tasks = _due(whole, names, upkeep)
         if not tasks:
             break
         try:
@@ -156,8 +156,9 @@ def ensure_indices(
     return BuiltIndexes()
 
 
-def _due(store: GraphStore, branch: str | None, names: set[str] | None, upkeep: Upkeep | None) -> list[_Task]:
+def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> list[_Task]:
     """The indexes to build now, by table and column."""
+    store, branch = whole.store, whole.branch
     catalog, snapshot = read_catalog(store), store.snapshot(branch)
     tasks: list[_Task] = []
     for key in sorted(names if names is not None else snapshot.entries):

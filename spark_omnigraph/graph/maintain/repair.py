@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lease import staging
-from spark_omnigraph.commit.lost import refuse_lost
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign
@@ -99,16 +99,17 @@ def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
     InternalError for a table whose HEAD is behind what the manifest shows.
     """
-    refuse_lost(store, branch)
+    whole = WholeBranch(store, branch)
     if confirm:
         with staging(store):
             refuse_remade(store)
-            return _repair(store, branch, force)
+            return _repair(whole, force)
     snapshot, drifts = find_drift(store, branch)
     return RepairReport(drifts, manifest_version=snapshot.version)
 
 
-def _repair(store: GraphStore, branch: str | None, force: bool) -> RepairReport:
+def _repair(whole: WholeBranch, force: bool) -> RepairReport:
+    store, branch = whole.store, whole.branch
     snapshot, drifts = find_drift(store, branch)
     own = [d.table_key for d in drifts if d.verdict is Verdict.OWN_STEPS]
     settled = tuple(key for key in own if realign(store, branch, key))
@@ -116,25 +117,25 @@ def _repair(store: GraphStore, branch: str | None, force: bool) -> RepairReport:
     chosen = tuple(d for d in drifts if d.verdict in publishable)
     if not chosen:
         return RepairReport(drifts, settled, manifest_version=store.snapshot(branch).version)
-    report = _publish(store, snapshot, drifts, chosen)
+    report = _publish(whole, snapshot, drifts, chosen)
     return replace(report, repaired=tuple(sorted((*settled, *report.repaired))))
 
 
 def _publish(
-    store: GraphStore, snapshot: Snapshot, drifts: tuple[Drift, ...], chosen: tuple[Drift, ...]
+    whole: WholeBranch, snapshot: Snapshot, drifts: tuple[Drift, ...], chosen: tuple[Drift, ...]
 ) -> RepairReport:
     unproven = any(d.verdict is not Verdict.VERIFIED for d in chosen)
     actor = FORCED_ACTOR if unproven else ACTOR
     commit_id = new_ulid()
     expectations = {d.table_key: d.published for d in chosen}
-    updates = tuple(_update(store, snapshot.entries[d.table_key], d) for d in chosen)
-    landed = publish(store, Publication(snapshot.branch, updates, expectations, new_ulid(), commit_id, actor))
+    updates = tuple(_update(whole.store, snapshot.entries[d.table_key], d) for d in chosen)
+    landed = publish(whole, Publication(updates, expectations, new_ulid(), commit_id, actor))
     row = Commit(
         commit_id, snapshot.branch, landed.manifest_version, landed.parent, None, time.time_ns() // 1000, actor
     )
     warnings = landed.overtaken
     try:
-        append_commit(store.location, row)
+        append_commit(whole.store.location, row)
     except (CommitFailed, StorageError) as failure:
         warnings += (f"published, but commit {commit_id} is missing in the history: {failure}",)
     return RepairReport(drifts, tuple(d.table_key for d in chosen), commit_id, landed.manifest_version, warnings)

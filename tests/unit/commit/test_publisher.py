@@ -9,6 +9,7 @@ import pytest
 from lance import LanceDataset
 
 from spark_omnigraph.commit import publisher
+from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, sentinel_facts
@@ -29,7 +30,7 @@ def store(tmp_path: Path) -> GraphStore:
 
 
 def publication(operation: str = "op", expected: int = 1) -> Publication:
-    return Publication(None, (TableUpdate(A, expected + 1, None, 0, "p"),), {A: expected}, operation, "commit", "ada")
+    return Publication((TableUpdate(A, expected + 1, None, 0, "p"),), {A: expected}, operation, "commit", "ada")
 
 
 def stamp(store: GraphStore, version: str) -> None:
@@ -41,14 +42,14 @@ def test_a_manifest_of_a_newer_format_is_not_written(store: GraphStore) -> None:
     before = store.snapshot(None)
     stamp(store, "4")
     with pytest.raises(BadRequestError, match="internal schema version 4"):
-        publish(store, publication())
+        publish(WholeBranch(store, None), publication())
     stamp(store, "3")
     assert store.snapshot(None).entries == before.entries
 
 
 def test_a_manifest_of_an_older_format_is_migrated_first(store: GraphStore) -> None:
     stamp(store, "2")
-    published = publish(store, publication())
+    published = publish(WholeBranch(store, None), publication())
     assert read_format(store.manifest(None)).stamp == 3
     assert (store.snapshot(None).pin(A), store.snapshot(None).version) == (2, published.manifest_version)
 
@@ -75,7 +76,7 @@ def test_a_publish_that_takes_effect_late_is_known_as_its_own(
 ) -> None:
     base = store.snapshot(None).version
     late(monkeypatch)
-    published = publish(store, publication())
+    published = publish(WholeBranch(store, None), publication())
     assert published.manifest_version == base + 1 == store.snapshot(None).version
     facts = sentinel_facts(store.snapshot_with_rows(None)[1])
     assert facts is not None
@@ -87,9 +88,9 @@ def test_a_publish_of_somebody_else_meanwhile_is_a_loss(store: GraphStore, monke
 
     def refuse(dataset: LanceDataset, rows: Sequence[ManifestRow]) -> int:
         monkeypatch.setattr(publisher, "publish_rows", publish_rows)
-        publish(others, publication("other"))
+        publish(WholeBranch(others, None), publication("other"))
         raise CommitFailed(Outcome.LOST, "too late")
 
     monkeypatch.setattr(publisher, "publish_rows", refuse)
     with pytest.raises(ExpectedVersionMismatch):
-        publish(store, publication())
+        publish(WholeBranch(store, None), publication())

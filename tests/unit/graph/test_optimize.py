@@ -13,7 +13,7 @@ import lance
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.commit import protocol
+from spark_omnigraph.commit import landing, protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError, StorageError
 from spark_omnigraph.graph.maintain import optimize as optimize_module
@@ -207,14 +207,14 @@ def test_a_stopped_compaction_is_brought_to_its_end(graph: Graph, point: CrashPo
 
 @contextmanager
 def compaction_that(landed: bool, outcome: Outcome) -> Iterator[None]:
-    real = protocol.commit_compaction
+    real = landing.commit_compaction
 
     def fail(dataset: lance.LanceDataset, rewrites: object) -> lance.LanceDataset:
         if landed:
             real(dataset, rewrites)  # the arguments of the real one, passed on
         raise CommitFailed(outcome, "refused by the test")
 
-    with patch.object(protocol, "commit_compaction", fail):
+    with patch.object(landing, "commit_compaction", fail):
         yield
 
 
