@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -72,8 +73,8 @@ def failing(phase: Phase, failure: Exception) -> AbstractContextManager[object]:
     owner, name = STEPS[phase]
     real, failures = getattr(owner, name), iter([failure])
 
-    def step(*arguments: object, **named: object) -> object:
-        if phase is not Phase.LAND or arguments[0].write.table_key == "node:B":  # type: ignore[attr-defined]
+    def step(*arguments: Any, **named: Any) -> object:
+        if phase is not Phase.LAND or arguments[0].write.table_key == "node:B":
             for each in failures:
                 raise each
         return real(*arguments, **named)
