@@ -10,153 +10,155 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Mistake, Rule
-    from spark_omnigraph.engine.result import QueryResult
-    from spark_omnigraph.errors import (
-        AlreadyInitializedError,
-        BadRequestError,
-        BadRowsError,
-        BranchExistsError,
-        CatalogError,
-        ConflictError,
-        ConstraintError,
-        DamagedError,
-        DriftError,
-        ExpectedVersionMismatch,
-        InputError,
-        InternalError,
-        IoError,
-        MergeConflict,
-        MergeConflictsError,
-        NotFoundError,
-        OmnigraphError,
-        ParameterError,
-        PolicyError,
-        QueryEngineError,
-        QueryParseError,
-        QueryTypeError,
-        RecoveryRequiredError,
-        SchemaFilesError,
-        SchemaParseError,
-        StorageError,
-        TransactionCommittedError,
-        UnsupportedFormatError,
-        UsageError,
-        WriterBusyError,
-    )
-    from spark_omnigraph.graph.handle import Graph
-    from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
-    from spark_omnigraph.graph.mutate.mutate import MutationResult
-    from spark_omnigraph.graph.mutate.staging import ChangedRows
-    from spark_omnigraph.lang.pg import compile_schema
-    from spark_omnigraph.manifest.lineage import Commit
-    from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
-    from spark_omnigraph.spark.executor import SparkExecutor
-    from spark_omnigraph.spark.session import local_session
-    from spark_omnigraph.write.executor import LocalExecutor
+    from spark_omnigraph.bad_rows import BadRow as BadRow
+    from spark_omnigraph.bad_rows import BadRowSummary as BadRowSummary
+    from spark_omnigraph.bad_rows import Mistake as Mistake
+    from spark_omnigraph.bad_rows import Rule as Rule
+    from spark_omnigraph.catalog.types import Annotation as Annotation
+    from spark_omnigraph.catalog.types import Cardinality as Cardinality
+    from spark_omnigraph.catalog.types import Catalog as Catalog
+    from spark_omnigraph.catalog.types import Check as Check
+    from spark_omnigraph.catalog.types import EdgeType as EdgeType
+    from spark_omnigraph.catalog.types import Index as Index
+    from spark_omnigraph.catalog.types import InterfaceType as InterfaceType
+    from spark_omnigraph.catalog.types import Key as Key
+    from spark_omnigraph.catalog.types import NodeType as NodeType
+    from spark_omnigraph.catalog.types import Property as Property
+    from spark_omnigraph.catalog.types import PropType as PropType
+    from spark_omnigraph.catalog.types import Range as Range
+    from spark_omnigraph.catalog.types import Scalar as Scalar
+    from spark_omnigraph.catalog.types import Unique as Unique
+    from spark_omnigraph.commit.ending import RecoveryKind as RecoveryKind
+    from spark_omnigraph.commit.lost import LostPublishes as LostPublishes
+    from spark_omnigraph.commit.plan import WriterKind as WriterKind
+    from spark_omnigraph.commit.recovery import Recovered as Recovered
+    from spark_omnigraph.commit.recovery import TableOutcome as TableOutcome
+    from spark_omnigraph.engine.result import QueryResult as QueryResult
+    from spark_omnigraph.errors import AlreadyInitializedError as AlreadyInitializedError
+    from spark_omnigraph.errors import BadRequestError as BadRequestError
+    from spark_omnigraph.errors import BadRowsError as BadRowsError
+    from spark_omnigraph.errors import BranchExistsError as BranchExistsError
+    from spark_omnigraph.errors import CatalogError as CatalogError
+    from spark_omnigraph.errors import ConflictError as ConflictError
+    from spark_omnigraph.errors import ConstraintError as ConstraintError
+    from spark_omnigraph.errors import DamagedError as DamagedError
+    from spark_omnigraph.errors import DriftError as DriftError
+    from spark_omnigraph.errors import ExpectedVersionMismatch as ExpectedVersionMismatch
+    from spark_omnigraph.errors import InputError as InputError
+    from spark_omnigraph.errors import InternalError as InternalError
+    from spark_omnigraph.errors import IoError as IoError
+    from spark_omnigraph.errors import MergeConflict as MergeConflict
+    from spark_omnigraph.errors import MergeConflictsError as MergeConflictsError
+    from spark_omnigraph.errors import NotFoundError as NotFoundError
+    from spark_omnigraph.errors import OmnigraphError as OmnigraphError
+    from spark_omnigraph.errors import ParameterError as ParameterError
+    from spark_omnigraph.errors import PolicyError as PolicyError
+    from spark_omnigraph.errors import QueryEngineError as QueryEngineError
+    from spark_omnigraph.errors import QueryParseError as QueryParseError
+    from spark_omnigraph.errors import QueryTypeError as QueryTypeError
+    from spark_omnigraph.errors import RecoveryRequiredError as RecoveryRequiredError
+    from spark_omnigraph.errors import SchemaFilesError as SchemaFilesError
+    from spark_omnigraph.errors import SchemaParseError as SchemaParseError
+    from spark_omnigraph.errors import SourceError as SourceError
+    from spark_omnigraph.errors import StorageError as StorageError
+    from spark_omnigraph.errors import TransactionCommittedError as TransactionCommittedError
+    from spark_omnigraph.errors import UnsupportedFormatError as UnsupportedFormatError
+    from spark_omnigraph.errors import UsageError as UsageError
+    from spark_omnigraph.errors import WriterBusyError as WriterBusyError
+    from spark_omnigraph.graph.changes.diff import Diff as Diff
+    from spark_omnigraph.graph.changes.diff import DiffFilter as DiffFilter
+    from spark_omnigraph.graph.changes.diff import Operation as Operation
+    from spark_omnigraph.graph.changes.diff import RowChange as RowChange
+    from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
+    from spark_omnigraph.graph.handle import Graph as Graph
+    from spark_omnigraph.graph.load.options import LoadOptions as LoadOptions
+    from spark_omnigraph.graph.load.options import LoadReport as LoadReport
+    from spark_omnigraph.graph.load.options import TableCounts as TableCounts
+    from spark_omnigraph.graph.maintain.cleanup import CleanupItem as CleanupItem
+    from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
+    from spark_omnigraph.graph.maintain.cleanup import KeptObject as KeptObject
+    from spark_omnigraph.graph.maintain.index import BuiltIndexes as BuiltIndexes
+    from spark_omnigraph.graph.maintain.index import IndexProgress as IndexProgress
+    from spark_omnigraph.graph.maintain.index import IndexStatus as IndexStatus
+    from spark_omnigraph.graph.maintain.optimize import CompactedTable as CompactedTable
+    from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
+    from spark_omnigraph.graph.maintain.repair import Drift as Drift
+    from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
+    from spark_omnigraph.graph.maintain.repair import Verdict as Verdict
+    from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
+    from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
+    from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
+    from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
+    from spark_omnigraph.graph.read.describe import TableDescription as TableDescription
+    from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
+    from spark_omnigraph.graph.read.history import Where as Where
+    from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
+    from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
+    from spark_omnigraph.lang.pg import compile_schema as compile_schema
+    from spark_omnigraph.manifest.lineage import Commit as Commit
+    from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
+    from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
+    from spark_omnigraph.records.mode import LoadMode as LoadMode
+    from spark_omnigraph.records.mode import OnDuplicate as OnDuplicate
+    from spark_omnigraph.records.mode import UnknownFields as UnknownFields
+    from spark_omnigraph.spark.api import create_views as create_views
+    from spark_omnigraph.spark.api import read_edges as read_edges
+    from spark_omnigraph.spark.api import read_nodes as read_nodes
+    from spark_omnigraph.spark.api import register as register
+    from spark_omnigraph.spark.executor import SparkExecutor as SparkExecutor
+    from spark_omnigraph.spark.session import local_session as local_session
+    from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit as RecoveryAudit
+    from spark_omnigraph.write.executor import Executor as Executor
+    from spark_omnigraph.write.executor import LocalExecutor as LocalExecutor
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
-    "errors": (
-        "AlreadyInitializedError",
-        "BadRequestError",
-        "BadRowsError",
-        "BranchExistsError",
-        "CatalogError",
-        "ConflictError",
-        "ConstraintError",
-        "DamagedError",
-        "DriftError",
-        "ExpectedVersionMismatch",
-        "QueryTypeError",
-        "QueryEngineError",
-        "QueryParseError",
-        "ParameterError",
-        "PolicyError",
-        "MergeConflictsError",
-        "MergeConflict",
-        "IoError",
-        "InputError",
-        "InternalError",
-        "NotFoundError",
-        "OmnigraphError",
-        "RecoveryRequiredError",
-        "SchemaFilesError",
-        "SchemaParseError",
-        "StorageError",
-        "TransactionCommittedError",
-        "UnsupportedFormatError",
-        "UsageError",
-        "WriterBusyError",
+    "catalog.types": (
+        "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
+        "Property", "PropType", "Range", "Scalar", "Unique",
     ),
+    "commit.ending": ("RecoveryKind",),
+    "commit.lost": ("LostPublishes",),
+    "commit.plan": ("WriterKind",),
+    "commit.recovery": ("Recovered", "TableOutcome"),
     "engine.result": ("QueryResult",),
-    "write.executor": ("LocalExecutor",),
+    "errors": (
+        "AlreadyInitializedError", "BadRequestError", "BadRowsError", "BranchExistsError", "CatalogError",
+        "ConflictError", "ConstraintError", "DamagedError", "DriftError", "ExpectedVersionMismatch", "InputError",
+        "InternalError", "IoError", "MergeConflict", "MergeConflictsError", "NotFoundError", "OmnigraphError",
+        "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError", "QueryTypeError",
+        "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError", "StorageError",
+        "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "WriterBusyError",
+    ),
+    "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
+    "graph.delete.by_id": ("DeleteReport",),
     "graph.handle": ("Graph",),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
+    "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
+    "graph.maintain.index": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
+    "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
+    "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
+    "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
+    "graph.read.history": ("Where",),
+    "graph.read.pending": ("PendingWrite",),
+    "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
     "manifest.lineage": ("Commit",),
+    "manifest.snapshot": ("Snapshot", "TableEntry"),
+    "records.mode": ("LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),
-}
+    "storage.manifest.commit_log": ("RecoveryAudit",),
+    "write.executor": ("Executor", "LocalExecutor"),
+}  # laid out as a table  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "AlreadyInitializedError",
-    "BadRequestError",
-    "BadRow",
-    "BadRowSummary",
-    "BadRowsError",
-    "BranchExistsError",
-    "CatalogError",
-    "ChangedRows",
-    "Commit",
-    "ConflictError",
-    "ConstraintError",
-    "DamagedError",
-    "DriftError",
-    "ExpectedVersionMismatch",
-    "Graph",
-    "InputError",
-    "InternalError",
-    "IoError",
-    "LoadOptions",
-    "LoadReport",
-    "LocalExecutor",
-    "MergeConflict",
-    "MergeConflictsError",
-    "Mistake",
-    "MutationResult",
-    "NotFoundError",
-    "OmnigraphError",
-    "ParameterError",
-    "PolicyError",
-    "QueryEngineError",
-    "QueryParseError",
-    "QueryResult",
-    "QueryTypeError",
-    "RecoveryRequiredError",
-    "Rule",
-    "SchemaFilesError",
-    "SchemaParseError",
-    "SparkExecutor",
-    "StorageError",
-    "TableCounts",
-    "TransactionCommittedError",
-    "UnsupportedFormatError",
-    "UsageError",
-    "WriterBusyError",
-    "compile_schema",
-    "create_views",
-    "local_session",
-    "read_edges",
-    "read_nodes",
-    "register",
-]
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
@@ -164,3 +166,7 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

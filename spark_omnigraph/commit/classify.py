@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from spark_omnigraph.commit.plan import WriterKind
+
 
 class Mode(Enum):
     """How exactly a writer's HEAD movement is known beforehand."""
@@ -22,12 +24,12 @@ class Mode(Enum):
 
 
 MODES: dict[str, Mode] = {
-    "Mutation": Mode.STRICT,
-    "Load": Mode.STRICT,
-    "SchemaApply": Mode.LOOSE,
-    "EnsureIndices": Mode.LOOSE,
-    "Optimize": Mode.LOOSE,
-    "BranchMerge": Mode.CONFIRMED,
+    WriterKind.MUTATION: Mode.STRICT,
+    WriterKind.LOAD: Mode.STRICT,
+    WriterKind.SCHEMA_APPLY: Mode.LOOSE,
+    WriterKind.ENSURE_INDICES: Mode.LOOSE,
+    WriterKind.OPTIMIZE: Mode.LOOSE,
+    WriterKind.BRANCH_MERGE: Mode.CONFIRMED,
 }
 CONFIRMED_SINCE = 2
 """Sidecar version from which branch merges confirm their versions."""
@@ -94,7 +96,7 @@ CLASSES: tuple[_Row, ...] = (
 )
 
 
-def mode_of(writer_kind: str, schema_version: int) -> Mode:
+def mode_of(writer_kind: WriterKind | str, schema_version: int) -> Mode:
     """How to read a sidecar. A writer kind of a later release counts as strict, which never rolls too far forward."""
     mode = MODES.get(writer_kind, Mode.STRICT)
     if mode is Mode.CONFIRMED and schema_version < CONFIRMED_SINCE:

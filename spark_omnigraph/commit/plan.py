@@ -10,16 +10,27 @@ from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.handles import Dataset, PreparedTransaction
-from spark_omnigraph.words import is_text
+from spark_omnigraph.words import TextEnum, is_text
 
 
-class WriterKind:
-    """Names that sidecars record (storage format 6.1)."""
+class WriterKind(TextEnum):
+    """Kinds of writes, by the names that sidecars record (storage format 6.1). We make four, and recover all."""
 
     LOAD = "Load"
     MUTATION = "Mutation"
     ENSURE_INDICES = "EnsureIndices"
     OPTIMIZE = "Optimize"
+    SCHEMA_APPLY = "SchemaApply"
+    BRANCH_MERGE = "BranchMerge"
+
+    @classmethod
+    def of(cls, recorded: str) -> WriterKind | str:
+        """The kind of that name; the name itself when it is one of a later engine.
+
+        >>> WriterKind.of("Load"), WriterKind.of("Vacuum")
+        (<WriterKind.LOAD: 'Load'>, 'Vacuum')
+        """
+        return cls(recorded) if recorded in set(cls) else recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,7 @@ class Identity:
     operation_id: str
     commit_id: str | None
     actor: str | None
-    writer_kind: str
+    writer_kind: WriterKind
 
     def __post_init__(self) -> None:
         """BadRequestError for an actor that could not be read back from what is recorded."""

@@ -36,6 +36,7 @@ from spark_omnigraph.commit.fence import FencedTable, content_version, fence, pu
 from spark_omnigraph.commit.lease import lease_path
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
+from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign, realign_all
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
@@ -91,7 +92,7 @@ class Recovered:
     """One recovered write."""
 
     operation_id: str
-    writer_kind: str
+    writer_kind: WriterKind | str
     kind: RecoveryKind
     branch: str | None
     manifest_version: int

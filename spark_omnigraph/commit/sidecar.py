@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from spark_omnigraph.commit.plan import PreparedCommit
+from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.redaction import excerpt
@@ -77,7 +77,7 @@ class Sidecar:
     started_at: int
     branch: str | None
     actor: str | None
-    writer_kind: str
+    writer_kind: WriterKind | str
     pins: tuple[SidecarPin, ...]
     merge_source: str | None
     registrations: tuple[Registration, ...]
@@ -100,7 +100,7 @@ class Sidecar:
 
     @property
     def is_schema_change(self) -> bool:
-        return self.writer_kind == "SchemaApply" or bool(self.registrations or self.tombstones)
+        return self.writer_kind is WriterKind.SCHEMA_APPLY or bool(self.registrations or self.tombstones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def _sidecar(name: str, body: _Body) -> Sidecar:
         started_at=_microseconds(body.started_at),
         branch=body.branch,
         actor=body.actor_id,
-        writer_kind=body.writer_kind,
+        writer_kind=WriterKind.of(body.writer_kind),
         pins=tuple(_pin(pin) for pin in body.tables),
         merge_source=body.merge_source_commit_id,
         registrations=tuple(_registration(each) for each in body.additional_registrations or ()),

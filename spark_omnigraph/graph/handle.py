@@ -10,13 +10,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
-from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
-from spark_omnigraph.commit.owners import is_live, lease_end
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
-from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.changes.diff import Diff, DiffFilter, diff
@@ -37,7 +34,7 @@ from spark_omnigraph.graph.maintain.index import (
 from spark_omnigraph.graph.maintain.optimize import OptimizeReport, optimize
 from spark_omnigraph.graph.maintain.repair import RepairReport, repair
 from spark_omnigraph.graph.mutate.mutate import MutationResult, mutate, prepare_mutation
-from spark_omnigraph.graph.read.describe import describe_graph
+from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
 from spark_omnigraph.graph.read.history import (
     ReadTarget,
@@ -49,6 +46,7 @@ from spark_omnigraph.graph.read.history import (
     resolve,
     target_of,
 )
+from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -304,10 +302,10 @@ class Graph:
         """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
         return export_records(self.store, self.catalog(), self.snapshot(**where), types, tables)
 
-    def describe(self, **where: Unpack[Where]) -> dict[str, object]:
-        """Types, counts, versions, index coverage and branches as plain values."""
-        found = describe_graph(self.store, self.catalog(), self.snapshot(**where))
-        return {**found, "warnings": [str(self.lost)]} if self.lost is not None else found
+    def describe(self, **where: Unpack[Where]) -> GraphDescription:
+        """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
+        warnings = () if self.lost is None else (str(self.lost),)
+        return describe_graph(self.store, self.catalog(), self.snapshot(**where), warnings)
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first; the newest `limit` of them, or those of one actor."""
@@ -393,17 +391,13 @@ class Graph:
         self._require_writable()
         return recover_for_writing(self.store, Scope.FORWARD_ONLY)
 
-    def interrupted(self) -> list[dict[str, object]]:
-        """Writes whose writer is gone and that await recovery: operation, writer, branch, tables."""
-        return [_facts(s) for s in pending(self.store) if not is_live(self.store, s)]
+    def interrupted(self) -> list[PendingWrite]:
+        """Writes whose writer is gone and that await recovery."""
+        return interrupted_writes(self.store)
 
-    def running(self) -> list[dict[str, object]]:
-        """Writes under way: like `interrupted`, and until when each counts as alive unless its writer says so again."""
-        return [
-            {**_facts(s), "alive_until": moment_text(moment(int(lease_end(self.store, s) * 1_000_000)))}
-            for s in pending(self.store)
-            if is_live(self.store, s)
-        ]
+    def running(self) -> list[PendingWrite]:
+        """Writes under way, and until when each counts as alive unless its writer says so again."""
+        return running_writes(self.store)
 
     def recoveries(self) -> list[RecoveryAudit]:
         """Audit rows of all recoveries, oldest first."""
@@ -464,15 +458,6 @@ class Graph:
     def _require_writable(self) -> None:
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
-
-
-def _facts(write: Sidecar) -> dict[str, object]:
-    return {
-        "operation": write.operation_id,
-        "writer": write.writer_kind,
-        "branch": display(write.branch),
-        "tables": sorted(write.tables),
-    }
 
 
 def _load_mode(text: str) -> LoadMode:

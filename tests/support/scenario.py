@@ -163,7 +163,7 @@ class Scenario:
             _equal(step, got, step.expect["count"])
 
     def _describe(self, step: Step) -> None:
-        described: Json = self._open.describe()
+        described: Json = self._open.describe().to_dict()
         for kind in ("nodes", "edges"):
             for name, expected in step.expect.get(kind, {}).items():
                 got = {member: described[kind][name].get(member) for member in expected}

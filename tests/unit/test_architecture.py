@@ -93,6 +93,23 @@ def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module])
     assert quoting == {"spark_omnigraph/predicates/sql.py"}
 
 
+def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> None:
+    """What a caller is given has a type with fields, but for the plain form of such a value and for a row of a graph,
+    whose members the schema names.
+    """
+    plain = re.compile(r"\b(?:dict|Mapping)\[str, (?:object|Any)\]")
+    found = {
+        node.name
+        for path, tree in trees.items()
+        for node in functions(tree)
+        if path.relative_to(ROOT).parts[1] in ("graph", "branch", "commit", "write")
+        and not node.name.startswith("_")
+        and node.returns is not None
+        and plain.search(ast.unparse(node.returns))
+    }
+    assert found == {"to_dict", "to_json", "ingest_result", "stats", "entity"}
+
+
 def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
     """Types written `X | None` must not be evaluated on the oldest Python we support where that would fail."""
     lacking = [

@@ -22,8 +22,8 @@ def recover(job: Job) -> Outcome:
     storage = job.host.storage_options(config)
     if config.dry_run:
         graph = Graph.open(config.graph, mode="r", storage_options=storage)
-        pending = [{**write, "state": "interrupted"} for write in graph.interrupted()]
-        pending += [{**write, "state": "running"} for write in graph.running()]
+        pending = [{**write.to_dict(), "state": "interrupted"} for write in graph.interrupted()]
+        pending += [{**write.to_dict(), "state": "running"} for write in graph.running()]
         columns = ("operation", "writer", "branch", "tables", "state", "alive_until")
         if pending:
             say_table(job.log, columns, [[_words(row.get(column, "")) for column in columns] for row in pending])
@@ -39,7 +39,7 @@ def recover(job: Job) -> Outcome:
     else:
         job.log.info("nothing to recover")
     for write in graph.running():
-        job.log.info("%s %s counts as running until %s", write["writer"], write["operation"], write["alive_until"])
+        job.log.info("%s %s counts as running until %s", write.writer, write.operation, write["alive_until"])
     return Outcome(result=found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
@@ -11,23 +11,19 @@ from spark_omnigraph.cli.output.log import counted, say_table, speaker
 from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.read.describe import TypeDescription
 from spark_omnigraph.manifest.lineage import Commit
 
 
 def describe(job: Job) -> Outcome:
     """Types with their counts, versions and index coverage."""
-    described = _at(job).describe()
-    version = described["manifest_version"]
+    found = _at(job).describe()
     say = speaker(job.log)
-    say(f"{described['graph']}, branch {described['branch']}, manifest version {version}")
-    rows = [_table_row(kind, name, table) for kind in ("nodes", "edges") for name, table in _tables(described, kind)]
-    say_table(job.log, ("type", "rows", "version", "properties", "indexes"), rows)
-    warnings = described.get("warnings", [])
-    return Outcome(
-        manifest_version=version if isinstance(version, int) else None,
-        warnings=tuple(str(each) for each in warnings) if isinstance(warnings, list) else (),
-        result=described,
-    )
+    say(f"{found.graph}, branch {found.branch}, manifest version {found.manifest_version}")
+    types = [(f"node:{name}", node) for name, node in found.nodes.items()]
+    types += [(f"edge:{name}", edge) for name, edge in found.edges.items()]
+    say_table(job.log, ("type", "rows", "version", "properties", "indexes"), [_row(*each) for each in types])
+    return Outcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
 
 
 def commits(job: Job) -> Outcome:
@@ -96,17 +92,10 @@ def _commit(commit: Commit) -> dict[str, str | int | None]:
     }
 
 
-def _tables(described: Mapping[str, object], kind: str) -> list[tuple[str, Mapping[str, object]]]:
-    tables = described[kind]
-    assert isinstance(tables, Mapping)
-    return list(tables.items())
-
-
-def _table_row(kind: str, name: str, table: Mapping[str, object]) -> tuple[object, ...]:
-    properties, indexes = table["properties"], table.get("indexes", {})
-    assert isinstance(properties, Mapping)
-    assert isinstance(indexes, Mapping)
-    return f"{kind[:-1]}:{name}", table.get("rows"), table.get("version"), len(properties), len(indexes)
+def _row(table_key: str, found: TypeDescription) -> tuple[object, ...]:
+    table = found.table
+    rows, version, indexes = (None, None, 0) if table is None else (table.rows, table.version, len(table.indexes))
+    return table_key, rows, version, len(found.properties), indexes
 
 
 def _at(job: Job) -> Graph:

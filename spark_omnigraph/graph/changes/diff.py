@@ -36,7 +36,7 @@ class Image(TextEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """One row that differs. `manifest_version` is that of the state it was last changed in, as far as this is known:
     the later of the two that were compared. `src` and `dst` are those of edges.
     """
@@ -78,7 +78,7 @@ class Diff:
     from_version: int
     to_version: int
     branch: str | None
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
 
     def stats(self) -> dict[str, object]:
         """Numbers of inserts, updates and deletes, and the names of the types they belong to."""
@@ -173,14 +173,14 @@ def diff(
     """The net changes from one snapshot to another, tables in key order, within one inserts, updates, deletes."""
     chosen = wanted or DiffFilter()
     _check("type", chosen.type_names, tuple(entity.name for entity in catalog.tables()))
-    changes: list[Change] = []
+    changes: list[RowChange] = []
     for table in changed_tables(store, catalog, before, after):
         if chosen.wants_table(table.entity.table_key):
             changes.extend(_listed(table, chosen, after.version))
     return Diff(before.version, after.version, after.branch, tuple(changes))
 
 
-def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[Change]:
+def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[RowChange]:
     rows = table.rows()
     columns = table.entity.identity
     parts = (
@@ -193,7 +193,7 @@ def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[Ch
             continue
         for batch in read_rows(source, ids, columns):
             for row in batch.to_pylist():
-                yield Change(table.entity.table_key, row["id"], op, version, row.get("src"), row.get("dst"))
+                yield RowChange(table.entity.table_key, row["id"], op, version, row.get("src"), row.get("dst"))
 
 
 def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:

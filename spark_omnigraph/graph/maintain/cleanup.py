@@ -60,7 +60,7 @@ class CleanupItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptObject:
     """Something that was not looked at, or not removed, and why."""
 
     what: str
@@ -73,7 +73,7 @@ class CleanupReport:
 
     before: datetime
     items: tuple[CleanupItem, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptObject, ...]
     younger: int
     warnings: tuple[str, ...] = ()
 
@@ -106,14 +106,14 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
     limit = now - older_than if older_than < now - _EPOCH else _EPOCH
     work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
     shown = what_is_shown(store)
-    work.kept += [Kept(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
+    work.kept += [KeptObject(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
     known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
     for location in (*known, COMMITS):
         work.forks(location, shown)
     for location in known:
         pins = shown.pins.get(location, {})
         if any(owners.covers(key) for key in shown.tables[location]):
-            work.kept.append(Kept(location, "a pending write covers it"))
+            work.kept.append(KeptObject(location, "a pending write covers it"))
         else:
             work.sweep(location, partial(dict, pins))
     for location in INTERNAL:
@@ -142,7 +142,7 @@ class _Cleanup:
     before: datetime
     confirm: bool
     items: list[CleanupItem] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptObject] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     younger: int = 0
     orphans: list[Orphan] = field(default_factory=list)
@@ -152,7 +152,7 @@ class _Cleanup:
         try:
             orphans = find_orphans(self.store, location, shown)
         except StorageError as error:
-            self.kept.append(Kept(location, error.message))
+            self.kept.append(KeptObject(location, error.message))
             return
         for orphan in orphans:
             if orphan.newest is None or orphan.newest >= self.before:
@@ -160,7 +160,7 @@ class _Cleanup:
                 continue
             why = self._why_kept(orphan)
             if why is not None:
-                self.kept.append(Kept(orphan.folder.rstrip("/"), why))
+                self.kept.append(KeptObject(orphan.folder.rstrip("/"), why))
                 continue
             self.orphans.append(orphan)
             self._add(orphan.objects, ORPHAN, self.confirm)
@@ -181,7 +181,7 @@ class _Cleanup:
             require_versions(files, pinned)
             residue = find_residue(self.store, files)
         except StorageError as error:
-            self.kept.append(Kept(location, error.message))
+            self.kept.append(KeptObject(location, error.message))
             return
         gone = tuple(orphan.folder for orphan in self.orphans)
         old: list[tuple[StoredObject, str]] = []
@@ -209,7 +209,7 @@ class _Cleanup:
     def links(self) -> None:
         """Symbolic links of a local disk: they lead out of what the graph answers for."""
         why = "a symbolic link: neither it nor what it leads to was looked at"
-        self.kept += [Kept(link, why) for link in self.store.objects.links("")]
+        self.kept += [KeptObject(link, why) for link in self.store.objects.links("")]
 
     def traces(self, ended: Iterable[StoredObject]) -> None:
         """Leases, claims and probes in `__recovery/` whose owners are gone; the leases are removed already."""

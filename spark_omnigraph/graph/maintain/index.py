@@ -55,7 +55,7 @@ ATTEMPTS = 3
 """Times that `ensure_indices` begins again when other writes get in the way."""
 
 
-class Progress(TextEnum):
+class IndexProgress(TextEnum):
     """How far an index is."""
 
     COMPLETE = "complete"
@@ -75,7 +75,7 @@ class IndexStatus:
     name: str | None
     rows: int
     total: int
-    progress: Progress
+    progress: IndexProgress
 
 
 def index_status(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> list[IndexStatus]:
@@ -97,11 +97,11 @@ def table_status(store: GraphStore, entity: EntityType, entry: TableEntry) -> li
         index = want.best(indexes, None)
         name, rows = (index.name, index.rows) if index is not None else (None, 0)
         if index is not None:
-            progress = Progress.PARTIAL if index.uncovered else Progress.COMPLETE
+            progress = IndexProgress.PARTIAL if index.uncovered else IndexProgress.COMPLETE
         elif want.kind == "IVF_FLAT" and not has_values(dataset, want.column):
-            progress = Progress.DEFERRED
+            progress = IndexProgress.DEFERRED
         else:
-            progress = Progress.MISSING if entry.row_count else Progress.COMPLETE
+            progress = IndexProgress.MISSING if entry.row_count else IndexProgress.COMPLETE
         found.append(IndexStatus(entry.table_key, want.column, want.kind, name, rows, entry.row_count, progress))
     return found
 

@@ -1,62 +1,146 @@
-"""`describe`: what a graph holds, as plain values."""
+"""`describe`: what a graph holds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from spark_omnigraph.branch.control import display, list_branches
-from spark_omnigraph.catalog.types import Catalog, EntityType, Index, NodeType, Unique
-from spark_omnigraph.graph.maintain.index import table_status
-from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
+from spark_omnigraph.graph.maintain.index import IndexProgress, table_status
+from spark_omnigraph.graph.read.facts import Facts
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.index import coverage
 
 
-def describe_graph(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """An index that a table has: over which columns, of what kind, and how many of all rows it covers."""
+
+    columns: tuple[str, ...]
+    kind: str
+    rows: int
+    total: int
+
+    def to_dict(self) -> dict[str, object]:
+        return {"columns": list(self.columns), "kind": self.kind, "rows": self.rows, "total": self.total}
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table as one state shows it: indexes by name, and by column which are missing or deferred."""
+
+    rows: int
+    version: int
+    branch: str
+    path: str
+    indexes: Mapping[str, StoredIndex]
+    indexes_pending: Mapping[str, IndexProgress]
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "rows": self.rows,
+            "version": self.version,
+            "table_branch": self.branch,
+            "path": self.path,
+            "indexes": {name: index.to_dict() for name, index in self.indexes.items()},
+            "indexes_pending": {column: str(progress) for column, progress in self.indexes_pending.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDescription:
+    """A node or edge type: its properties with their types, constraints over columns, and its table, None where the
+    state has none. Node types may have a `key`; edge types have the names of the types at their ends.
+    """
+
+    properties: Mapping[str, str]
+    unique: tuple[tuple[str, ...], ...]
+    index: tuple[tuple[str, ...], ...]
+    table: TableDescription | None
+    key: tuple[str, ...] | None = None
+    from_type: str | None = None
+    to_type: str | None = None
+    cardinality: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values; constraints where there are any, and the members of the table beside those of the type."""
+        facts: dict[str, object] = {"key": self.key and list(self.key)}
+        if self.from_type is not None:
+            facts = {"from": self.from_type, "to": self.to_type, "cardinality": self.cardinality}
+        facts["properties"] = dict(self.properties)
+        for name, constraints in (("unique", self.unique), ("index", self.index)):
+            if constraints:
+                facts[name] = [list(columns) for columns in constraints]
+        return facts if self.table is None else {**facts, **self.table.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDescription(Facts):
+    """What a graph holds at one state, types by name. `warnings` tell what this state is known to lack."""
+
+    graph: str
+    branch: str
+    manifest_version: int
+    schema_hash: str
+    branches: tuple[str, ...]
+    nodes: Mapping[str, TypeDescription]
+    edges: Mapping[str, TypeDescription]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON; `warnings` where there are any."""
+        facts: dict[str, object] = {
+            "graph": self.graph,
+            "branch": self.branch,
+            "manifest_version": self.manifest_version,
+            "schema_hash": self.schema_hash,
+            "branches": list(self.branches),
+            "nodes": {name: node.to_dict() for name, node in self.nodes.items()},
+            "edges": {name: edge.to_dict() for name, edge in self.edges.items()},
+        }
+        return {**facts, "warnings": list(self.warnings)} if self.warnings else facts
+
+
+def describe_graph(
+    store: GraphStore, catalog: Catalog, snapshot: Snapshot, warnings: tuple[str, ...] = ()
+) -> GraphDescription:
     """Types with their properties, constraints, row counts, table versions and index coverage; branches."""
-    return {
-        "graph": store.root,
-        "branch": display(snapshot.branch),
-        "manifest_version": snapshot.version,
-        "schema_hash": catalog.ir_hash,
-        "branches": list_branches(store),
-        "nodes": {n.name: _node(store, n, snapshot) for n in catalog.nodes.values()},
-        "edges": {
-            e.name: {
-                "from": e.from_type,
-                "to": e.to_type,
-                "cardinality": e.cardinality.display(),
-                **_table(store, e, snapshot),
-            }
-            for e in catalog.edges.values()
-        },
-    }
+    return GraphDescription(
+        store.root,
+        display(snapshot.branch),
+        snapshot.version,
+        catalog.ir_hash,
+        tuple(list_branches(store)),
+        {name: _type(store, node, snapshot) for name, node in catalog.nodes.items()},
+        {name: _type(store, edge, snapshot) for name, edge in catalog.edges.items()},
+        warnings,
+    )
 
 
-def _node(store: GraphStore, node: NodeType, snapshot: Snapshot) -> dict[str, object]:
-    return {"key": list(node.key) if node.key is not None else None, **_table(store, node, snapshot)}
-
-
-def _table(store: GraphStore, entity: EntityType, snapshot: Snapshot) -> dict[str, object]:
-    facts: dict[str, object] = {"properties": {p.name: p.type.display() for p in entity.properties}}
-    unique = [list(c.columns) for c in entity.constraints if isinstance(c, Unique)]
-    index = [list(c.columns) for c in entity.constraints if isinstance(c, Index)]
-    if unique:
-        facts["unique"] = unique
-    if index:
-        facts["index"] = index
+def _type(store: GraphStore, entity: EntityType, snapshot: Snapshot) -> TypeDescription:
     entry = snapshot.entries.get(entity.table_key)
-    if entry is not None:
-        total = entry.row_count
-        covered = {
-            c.name: {"columns": list(c.columns), "kind": c.kind, "rows": c.rows, "total": total}
-            for c in coverage(store.open_table(entry))
-        }
-        pending = [s for s in table_status(store, entity, entry) if s.name is None and total]
-        facts |= {
-            "rows": entry.row_count,
-            "version": entry.version,
-            "table_branch": display(entry.branch),
-            "path": entry.location,
-            "indexes": covered,
-            "indexes_pending": {s.column: str(s.progress) for s in pending},
-        }
-    return facts
+    ends = (entity.from_type, entity.to_type, entity.cardinality.display()) if isinstance(entity, EdgeType) else ()
+    return TypeDescription(
+        {p.name: p.type.display() for p in entity.properties},
+        tuple(c.columns for c in entity.constraints if isinstance(c, Unique)),
+        tuple(c.columns for c in entity.constraints if isinstance(c, Index)),
+        None if entry is None else _table(store, entity, entry),
+        entity.key,
+        *ends,
+    )
+
+
+def _table(store: GraphStore, entity: EntityType, entry: TableEntry) -> TableDescription:
+    total = entry.row_count
+    found = coverage(store.open_table(entry))
+    pending = [s for s in table_status(store, entity, entry) if s.name is None and total]
+    return TableDescription(
+        total,
+        entry.version,
+        display(entry.branch),
+        entry.location,
+        {index.name: StoredIndex(index.columns, index.kind, index.rows, total) for index in found},
+        {status.column: status.progress for status in pending},
+    )

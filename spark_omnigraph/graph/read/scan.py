@@ -11,7 +11,7 @@ from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.maintain.index import Progress, table_status
+from spark_omnigraph.graph.maintain.index import IndexProgress, table_status
 from spark_omnigraph.graph.read.history import list_commits
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -154,7 +154,7 @@ def _stored(store: GraphStore, catalog: Catalog, entry: TableEntry) -> tuple[int
     sizes = fragment_sizes(pin(store, entry))
     entity = catalog.table(entry.table_key)
     indexes = [] if entity is None else table_status(store, entity, entry)
-    complete = sum(status.progress is Progress.COMPLETE for status in indexes)
+    complete = sum(status.progress is IndexProgress.COMPLETE for status in indexes)
     return len(sizes), sum(size.bytes for size in sizes), len(indexes), complete
 
 

@@ -17,6 +17,7 @@ from spark_omnigraph.cli.verbs import read as reading
 from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
+from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TypeDescription
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 
@@ -35,11 +36,9 @@ REPORT = LoadReport(
     phases={"stage": 0.25},
     warnings=("index of Film.title is behind",),
 )
-DESCRIBED = {
-    "graph": "g", "branch": "main", "manifest_version": 5, "branches": ["main", "dev"],
-    "nodes": {"Film": {"properties": {"name": "String", "year": "I32"}, "rows": 3201, "version": 4, "indexes": {}}},
-    "edges": {"Directed": {"from": "Person", "to": "Film", "properties": {}}},
-}  # laid out as a table  # fmt: skip
+FILM = TypeDescription({"name": "String", "year": "I32"}, (), (), TableDescription(3201, 4, "main", "nodes/0", {}, {}))
+DIRECTED = TypeDescription({}, (), (), None, None, "Person", "Film", "0..*")
+DESCRIBED = GraphDescription("g", "main", 5, "sha256:0", ("main", "dev"), {"Film": FILM}, {"Directed": DIRECTED})
 
 Calls = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
 
@@ -185,7 +184,7 @@ def test_describe(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", "--graph", "g", "--branch", "dev"]) == 0
     assert calls[0] == ("open", ("g",), {"mode": "r", "branch": "dev", "storage_options": {}})
     body, _, err = summary(capsys)
-    assert body["result"] == DESCRIBED
+    assert body["result"] == DESCRIBED.to_dict()
     assert body["manifest_version"] == 5
     assert err.splitlines() == [
         "g, branch main, manifest version 5",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import pyarrow as pa
 import pytest
 
-from spark_omnigraph.commit.classify import Decision, Mode, PinClass, PinState, classify, decide, mode_of
+from spark_omnigraph.commit.classify import MODES, Decision, Mode, PinClass, PinState, classify, decide, mode_of
+from spark_omnigraph.commit.plan import WriterKind
 
 V, N, R, P1, M, I = (  # noqa: E741 - the table below reads like the one in the format
     PinClass.INVARIANT_VIOLATION,
@@ -59,7 +63,14 @@ def test_the_table_of_classes(
     ],
 )
 def test_modes_by_writer(kind: str, version: int, mode: Mode) -> None:
-    assert mode_of(kind, version) is mode
+    assert mode_of(WriterKind.of(kind), version) is mode
+
+
+def test_every_kind_of_write_has_a_mode_and_prints_as_it_is_recorded() -> None:
+    assert set(MODES) == set(WriterKind)
+    assert f"{WriterKind.LOAD} {WriterKind.of('BranchMerge')} {WriterKind.of('Vacuum')}" == "Load BranchMerge Vacuum"
+    assert json.dumps(WriterKind.SCHEMA_APPLY) == '"SchemaApply"'
+    assert pa.array([WriterKind.OPTIMIZE, WriterKind.of("Vacuum")], pa.string()).to_pylist() == ["Optimize", "Vacuum"]
 
 
 LANDED, UNMOVED, FAR = PinState(5, 4, 4, 5), PinState(4, 4, 4, 5), PinState(9, 4, 4, 5)

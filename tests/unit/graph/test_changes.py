@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.changes.diff import Change, DiffFilter, Image, changed_tables
+from spark_omnigraph.graph.changes.diff import DiffFilter, Image, RowChange, changed_tables
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.storage.tables.commits import compact
 
@@ -33,7 +33,7 @@ def graph(tmp_path: Path) -> Graph:
     return g
 
 
-def listed(changes: tuple[Change, ...]) -> list[tuple[str, str, str]]:
+def listed(changes: tuple[RowChange, ...]) -> list[tuple[str, str, str]]:
     return [(str(c.op), c.table_key, c.id) for c in changes]
 
 

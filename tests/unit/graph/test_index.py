@@ -9,7 +9,8 @@ import lance
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.graph.maintain.index import IndexStatus, Progress, ensure_indices
+from spark_omnigraph.graph.maintain.index import IndexProgress, IndexStatus, ensure_indices
+from spark_omnigraph.graph.read.describe import StoredIndex
 from spark_omnigraph.storage.tables import index as storage_index
 
 SCHEMA = """
@@ -62,14 +63,14 @@ def test_the_kind_of_an_index_follows_the_type_of_its_column(graph: Graph) -> No
 
 
 def test_missing_indexes_are_built_and_an_empty_vector_column_waits(graph: Graph) -> None:
-    assert {s.progress for s in graph.indexes()} == {Progress.MISSING, Progress.DEFERRED}
+    assert {s.progress for s in graph.indexes()} == {IndexProgress.MISSING, IndexProgress.DEFERRED}
     before, commits = graph.snapshot(), len(graph.commits())
     built = graph.ensure_indices()
     wanted = {CITES: ("id", "src", "dst"), DOC: ("id", "slug", "title", "size", "kind")}
     assert sorted(built) == sorted(f"{table}.{column}" for table, columns in wanted.items() for column in columns)
     found = by_column(graph)
-    assert found["v"] == IndexStatus(DOC, "v", "IVF_FLAT", None, 0, 10, Progress.DEFERRED)
-    assert found["id"] == IndexStatus(DOC, "id", "BTREE", "id_idx", 10, 10, Progress.COMPLETE)
+    assert found["v"] == IndexStatus(DOC, "v", "IVF_FLAT", None, 0, 10, IndexProgress.DEFERRED)
+    assert found["id"] == IndexStatus(DOC, "id", "BTREE", "id_idx", 10, 10, IndexProgress.COMPLETE)
     assert graph.snapshot().version == before.version + 1, "one publish for all tables"
     assert {k: graph.snapshot().pin(k) for k in (DOC, CITES)} == {k: before.pin(k) + 1 for k in (DOC, CITES)}
     assert len(graph.commits()) == commits, "maintenance is no commit"
@@ -81,11 +82,11 @@ def test_new_rows_are_added_to_indexes_that_are_there(graph: Graph) -> None:
     graph.ensure_indices()
     graph.load([doc(10, [1.0, 2.0]), doc(3)], "merge", options=PLAIN)
     assert {column: (s.rows, s.total, s.progress) for column, s in by_column(graph).items()} == {
-        **dict.fromkeys(("id", "slug", "title", "size", "kind"), (9, 11, Progress.PARTIAL)),
-        "v": (0, 11, Progress.MISSING),
+        **dict.fromkeys(("id", "slug", "title", "size", "kind"), (9, 11, IndexProgress.PARTIAL)),
+        "v": (0, 11, IndexProgress.MISSING),
     }
     assert sorted(graph.ensure_indices()) == [f"{DOC}.{c}" for c in ("id", "kind", "size", "slug", "title", "v")]
-    assert {(s.progress, s.total) for s in by_column(graph).values()} == {(Progress.COMPLETE, 11)}
+    assert {(s.progress, s.total) for s in by_column(graph).values()} == {(IndexProgress.COMPLETE, 11)}
     plan = opened(graph).scanner(filter="id = 'd10'").explain_plan()
     assert "ScalarIndexQuery" in plan
 
@@ -118,7 +119,7 @@ def test_an_index_of_many_segments_becomes_one(graph: Graph) -> None:
         ensure_indices(graph.store, None, extend=True, most_segments=3)
         found.append({i.name: len(i.segments) for i in storage_index.coverage(opened(graph))}["id_idx"])
     assert found == [1, 2, 3, 1, 2]
-    assert {s.progress for s in by_column(graph).values()} == {Progress.COMPLETE}
+    assert {s.progress for s in by_column(graph).values()} == {IndexProgress.COMPLETE}
     assert opened(graph).to_table(filter="id IN ('d0', 'd10', 'd14')").num_rows == 3
     assert opened(graph).to_table(nearest={"column": "v", "q": [14.0, 0.0], "k": 9}).num_rows == 5
 
@@ -127,7 +128,7 @@ def test_an_index_of_another_kind_under_the_same_name_gives_way(graph: Graph) ->
     dataset = lance.dataset(opened(graph).uri)
     dataset.create_scalar_index("size", "BITMAP")
     graph.repair(confirm=True, force=True)
-    assert by_column(graph)["size"].progress is Progress.MISSING
+    assert by_column(graph)["size"].progress is IndexProgress.MISSING
     assert f"{DOC}.size" in graph.ensure_indices()
     kinds = {i.name: i.kind for i in storage_index.coverage(opened(graph))}
     assert kinds["size_idx"] == "BTree"
@@ -138,14 +139,13 @@ def test_a_branch_indexes_the_tables_that_it_owns(graph: Graph) -> None:
     assert graph.ensure_indices(branch="draft") == []
     graph.load([doc(20)], branch="draft", options=PLAIN)
     assert f"{DOC}.id" in graph.ensure_indices(branch="draft")
-    assert by_column(graph)["id"].progress is Progress.MISSING, "main is as it was"
+    assert by_column(graph)["id"].progress is IndexProgress.MISSING, "main is as it was"
 
 
 def test_describe_tells_the_coverage(graph: Graph) -> None:
     graph.ensure_indices()
     graph.load([doc(10)], options=PLAIN)
-    described = graph.describe()["nodes"]
-    assert isinstance(described, dict)
-    found = described["Doc"]
-    assert found["indexes"]["size_idx"] == {"columns": ["size"], "kind": "BTree", "rows": 10, "total": 11}
-    assert found["indexes_pending"] == {"v": "deferred"}
+    table = graph.describe().nodes["Doc"].table
+    assert table is not None
+    assert table.indexes["size_idx"] == StoredIndex(("size",), "BTree", 10, 11)
+    assert table.indexes_pending == {"v": IndexProgress.DEFERRED}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import Graph, RecoveryRequiredError
+from spark_omnigraph import Graph, PendingWrite, RecoveryRequiredError, WriterKind
+from spark_omnigraph.commit.lease import SKEW, lease_path
 
 OPERATION = "01J0000000000000000000000A"
 
@@ -41,12 +43,30 @@ def schema_change(graph: Graph) -> dict[str, object]:
     }  # laid out as a table  # fmt: skip
 
 
+def test_pending_writes_are_read_by_field_and_as_dictionaries(graph: Graph) -> None:
+    leave(graph, {**schema_change(graph), "writer_kind": "Vacuum", "branch": "draft"})
+    (gone,) = graph.interrupted()
+    assert gone == PendingWrite(OPERATION, "Vacuum", "draft", ("node:A", "node:Z"))
+    plain = {"operation": OPERATION, "writer": "Vacuum", "branch": "draft", "tables": ["node:A", "node:Z"]}
+    assert (dict(gone), gone["tables"], "alive_until" in gone) == (plain, ["node:A", "node:Z"], False)
+    leave(graph, schema_change(graph))
+    lease = json.dumps({"owner": "elsewhere:1", "expires_at": 4102444800 - SKEW}).encode()
+    graph.store.objects.put(lease_path(OPERATION), lease)
+    (alive,) = graph.running()
+    assert (alive.writer, alive.branch) == (WriterKind.SCHEMA_APPLY, "main")
+    assert alive.alive_until == datetime(2100, 1, 1, tzinfo=timezone.utc)
+    assert json.dumps({**alive}) == (
+        f'{{"operation": "{OPERATION}", "writer": "SchemaApply", "branch": "main", "tables": ["node:A", "node:Z"], '
+        '"alive_until": "2100-01-01T00:00:00.000Z"}'
+    )
+
+
 def assert_readable(graph: Graph) -> None:
     reader = Graph.open(graph.uri, mode="r")
     assert (reader.count("node:A"), len(list(reader.export()))) == (1, reader.count("node:A") + reader.count("node:B"))
     assert reader.entity("node:A", "1") == {"id": "1", "k": "1"}
     assert reader.commits()[0].id == graph.commits()[0].id
-    assert reader.describe()["manifest_version"] == graph.snapshot().version
+    assert reader.describe().manifest_version == graph.snapshot().version
 
 
 def test_a_schema_change_bars_writers_of_its_tables_and_no_reader(graph: Graph) -> None:

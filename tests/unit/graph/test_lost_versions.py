@@ -159,7 +159,7 @@ def test_reading_goes_on_and_says_what_is_lost(root: Path, caplog: pytest.LogCap
         newest.id,
     )
     assert graph.lost.manifest_version == newest.manifest_version - 1 == graph.snapshot().version
-    assert graph.describe()["warnings"] == [str(graph.lost)]
+    assert graph.describe().warnings == (str(graph.lost),)
     assert [newest.id in record.message for record in caplog.records] == [True]
     assert Graph.open(root, mode="r", branch="draft").lost is None
 
@@ -171,7 +171,7 @@ def test_a_branch_of_the_manifest_is_looked_at_by_itself(root: Path) -> None:
     assert lost.branch == "draft"
     graph = Graph.open(root)
     assert graph.lost is None
-    assert "warnings" not in graph.describe()
+    assert graph.describe().warnings == ()
     with pytest.raises(DriftError, match="branch 'draft'"):
         graph.load([person("x")], branch="draft", options=PLAIN)
     with pytest.raises(DriftError, match="branch 'draft'"):

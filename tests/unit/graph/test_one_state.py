@@ -25,8 +25,8 @@ def lines(number: int) -> list[str]:
 
 
 def described(graph: Graph) -> list[object]:
-    found: dict[str, dict[str, dict[str, object]]] = graph.describe()  # type: ignore[assignment]  # plain values
-    return [found[kind][name]["rows"] for kind, name in (("nodes", "Film"), ("nodes", "Actor"), ("edges", "In"))]
+    found = graph.describe()
+    return [each.table and each.table.rows for each in (found.nodes["Film"], found.nodes["Actor"], found.edges["In"])]
 
 
 CALLS: dict[str, Callable[[Graph], object]] = {

@@ -17,7 +17,7 @@ from spark_omnigraph.commit import landing, protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError, StorageError
 from spark_omnigraph.graph.maintain import optimize as optimize_module
-from spark_omnigraph.graph.maintain.index import Progress, ensure_indices
+from spark_omnigraph.graph.maintain.index import IndexProgress, ensure_indices
 from spark_omnigraph.graph.maintain.optimize import optimize
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from tests.crash.matrix import expire_leases
@@ -95,9 +95,9 @@ def test_files_are_joined_and_no_row_looks_changed(graph: Graph) -> None:
 
 
 def test_indexes_are_whole_afterwards_and_used(graph: Graph) -> None:
-    assert {s.progress for s in graph.indexes()} >= {Progress.PARTIAL}
+    assert {s.progress for s in graph.indexes()} >= {IndexProgress.PARTIAL}
     report = graph.optimize()
-    assert {s.progress for s in graph.indexes()} == {Progress.COMPLETE}
+    assert {s.progress for s in graph.indexes()} == {IndexProgress.COMPLETE}
     assert f"{DOC}.title" in report.indexes
     table = opened(graph)
     assert {len(index.segments) for index in table.describe_indices()} == {1}
