@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 
 from spark_omnigraph.branch.fork import clear_debris
-from spark_omnigraph.commit.claim import branch_claim, claimed
+from spark_omnigraph.commit.claim import branch_claim, claimed, source_claim
+from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, branch_path
+from spark_omnigraph.storage.manifest.commit_log import copy_commits, log_up_to
 from spark_omnigraph.storage.tables.commits import create_branch as create_lance_branch
 from spark_omnigraph.storage.tables.commits import drop_branch
 
@@ -53,24 +57,46 @@ def list_branches(store: GraphStore) -> list[str]:
     return [MAIN, *names]
 
 
-def create_branch(store: GraphStore, name: str, base: str | None = None) -> str:
-    """Creates a branch that shows what its base shows now; tables are not touched. Returns the checked name.
+def create_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> str:
+    """Creates a branch that shows what its base shows, now or at a manifest version; tables are not touched. Returns
+    the checked name.
 
-    BranchExistsError when it exists or collides with another name as a path prefix, NotFoundError for a missing base.
+    BranchExistsError when it exists or collides with another name as a path prefix, NotFoundError for a missing base
+    or version, BadRequestError for a state that the schema does not fit, ConflictError while a schema change runs.
     """
-    branch = _new_name(name)
-    with claimed(store, branch_claim(branch)):
-        check_new_branch(store, branch, base)
-        _create(WholeBranch(store, parse_branch(base)), branch)
+    branch, parent = _new_name(name), parse_branch(base)
+    with ExitStack() as claims:
+        claims.enter_context(claimed(store, branch_claim(branch)))
+        if parent is not None:
+            claims.enter_context(claimed(store, source_claim(parent)))
+        check_new_branch(store, branch, base, version)
+        _create(WholeBranch(store, parent), branch, version)
     return branch
 
 
-def check_new_branch(store: GraphStore, name: str, base: str | None = None) -> str:
+def check_new_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> str:
     """The checked name of a branch that could be created now. Raises what `create_branch` does."""
-    branch = _new_name(name)
-    store.require_branch(parse_branch(base))
+    branch, parent = _new_name(name), parse_branch(base)
+    store.require_branch(parent)
+    if store.has_schema_lock():
+        raise ConflictError("a schema change is running, or died: branches cannot be made until it is over")
     _refuse_collision(branch, store.branch_names())
+    if version is not None:
+        _refuse_other_schema(store, parent, version)
     return branch
+
+
+def _refuse_other_schema(store: GraphStore, parent: str | None, version: int) -> None:
+    """All branches have one schema: a state of before a change of it cannot be a branch."""
+    snapshot = store.snapshot(parent, version)
+    for entity in read_catalog(store).tables():
+        entry = snapshot.entries.get(entity.table_key)
+        lacking = set(entity.columns) if entry is None else set(entity.columns) - set(store.columns(entry))
+        if lacking:
+            raise BadRequestError(
+                f"version {version} of branch '{display(parent)}' lacks {', '.join(sorted(lacking))} of "
+                f"'{entity.table_key}': the schema changed afterwards, and all branches have one; choose a later state"
+            )
 
 
 def _new_name(name: str) -> str:
@@ -91,17 +117,27 @@ def _refuse_collision(branch: str, names: set[str]) -> None:
             )
 
 
-def _create(base: WholeBranch, branch: str) -> None:
-    """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none."""
+def _create(base: WholeBranch, branch: str, version: int | None) -> None:
+    """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none.
+
+    The log is read before the manifest, and at most up to its version: a commit that lands meanwhile is in neither, or
+    in the manifest alone, whose sentinel tells of it.
+    """
     store, parent = base.store, base.branch
     log = store.open_dataset(branch_path(COMMITS, parent))
-    manifest = base.manifest()
+    manifest = base.manifest(version)
     try:
         if store.has_lance_branch(COMMITS, branch):
             drop_branch(log, branch)
         for path in (COMMITS, MANIFEST):
             clear_debris(store, path, branch)
-        create_lance_branch(log, branch, parent, int(log.version))
+        if version is None:
+            create_lance_branch(log, branch, parent, int(log.version))
+        else:
+            up_to, lacking = log_up_to(store.location, parent, version)
+            create_lance_branch(log, branch, parent, up_to)
+            copy_commits(store.location, branch, lacking)
+        reach(CrashPoint.BRANCH_LOGGED)
         create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
         raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure

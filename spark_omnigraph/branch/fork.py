@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from spark_omnigraph.branch.orphans import what_is_shown
 from spark_omnigraph.commit.claim import claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
@@ -59,6 +60,7 @@ def _fork(whole: WholeBranch, branch: str, entry: TableEntry) -> None:
                 # It has moved or comes from elsewhere. Its owner may have armed and landed since we looked; a sidecar
                 # stays until after the publish, so looking again tells that apart from a left-over of the dead.
                 _refuse_used(store, branch, entry)
+                _refuse_shown(store, branch, entry)
                 drop_branch(source, branch)
             else:
                 clear_debris(store, entry.location, branch)
@@ -77,6 +79,15 @@ def _refuse_used(store: GraphStore, branch: str, entry: TableEntry) -> None:
     live = store.snapshot(branch).entry(entry.table_key)
     if live.branch == branch or live.version != entry.version:
         raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)
+
+
+def _refuse_shown(store: GraphStore, branch: str, entry: TableEntry) -> None:
+    """ConflictError when a state of any graph branch, be it a past one, reads what would be removed."""
+    if (entry.location, branch) in what_is_shown(store).forks:
+        raise ConflictError(
+            f"'{entry.table_key}' had versions of its own on branch '{branch}' before a merge by another engine showed "
+            f"it from elsewhere, and earlier states read them: create a branch from '{branch}' and write there"
+        )
 
 
 def _is_unused(store: GraphStore, branch: str, entry: TableEntry, ref: Mapping[str, object]) -> bool:

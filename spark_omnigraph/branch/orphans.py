@@ -58,14 +58,14 @@ class Orphan:
         return max((each.modified for each in self.objects), default=None)
 
 
-def what_is_shown(store: GraphStore) -> Shown:
-    """Reads the manifest of every graph branch. Its rows are never removed, so the newest version tells all, unless
-    that is gone: DriftError.
+def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -> Shown:
+    """Reads the manifest of every graph branch but some. Its rows are never removed, so the newest version tells all,
+    unless that is gone: DriftError.
     """
     tables: dict[str, set[str]] = {}
     pins: dict[str, dict[str | None, set[int]]] = {}
     bad: dict[str, str] = {}
-    names = store.branch_names()
+    names = store.branch_names() - apart_from
     for branch in (None, *sorted(names)):
         rows = store.manifest_rows(WholeBranch(store, branch).manifest())
         locations = _locations(rows)

@@ -58,6 +58,8 @@ class JobConfig:
     types: tuple[str, ...] = ()
     output: str | None = None
     name: str = ""
+    merged: bool = False
+    verbose: bool = False
     folder: str | None = None
     confirm: bool = False
     older_than: timedelta = timedelta(days=7)

@@ -239,6 +239,23 @@ _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a br
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)
 NAME = Option("name", "name of the new branch", metavar="NAME", required=True, positional=True)
+DELETED = Option("name", "the branch to delete", metavar="NAME", positional=True)
+MERGED = Option(
+    "merged",
+    "delete every branch whose commits main or its parent has; one without commits of its own stays",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+VERBOSE = Option(
+    "verbose",
+    "also show parent, head, own tables, and commits ahead of and behind the parent",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+AT_VERSION = Option("version", "start from this manifest version of the branch", values.positive, "N")
+AT_COMMIT = Option("snapshot", "start from the state that this commit left, on whatever branch", metavar="COMMIT")
 QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")

@@ -97,6 +97,17 @@ def fork_claim(location: str, branch: str) -> str:
     return f"fork~{location.replace('/', '~')}~{branch.replace('/', '~')}"
 
 
+def is_held(store: GraphStore, name: str) -> bool:
+    """Whether somebody who may be alive holds the claim."""
+    content = _read(store, _path(name))
+    return content is not None and not _is_abandoned(content)
+
+
+def source_claim(branch: str) -> str:
+    """Name of the claim under which branches are made from a branch; whoever deletes it holds it, too."""
+    return f"source~{branch.replace('/', '~')}"
+
+
 def branch_claim(branch: str) -> str:
     """Name of the claim under which a graph branch is made or removed."""
     return f"branch~{branch.replace('/', '~')}"

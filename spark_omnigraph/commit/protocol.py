@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spark_omnigraph.commit import sidecar
-from spark_omnigraph.commit.claim import is_claimed, recovery_claim
+from spark_omnigraph.commit.claim import branch_claim, is_claimed, is_held, recovery_claim
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
@@ -246,7 +246,7 @@ def _take_turn(attempt: _Attempt) -> ArmedCommit:
 
 
 class _SteppedBackError(WriterBusyError):
-    """Another writer had armed on the same tables."""
+    """Another writer had armed on the same tables, or the branch is being deleted."""
 
 
 def arm(attempt: _Attempt, bound: tuple[BoundWrite, ...]) -> ArmedCommit:
@@ -260,6 +260,9 @@ def arm(attempt: _Attempt, bound: tuple[BoundWrite, ...]) -> ArmedCommit:
         sidecar.arm(store, prepared)
         if covering(store, prepared.branch, prepared.tables, other_than=prepared.identity.operation_id) is not None:
             raise _SteppedBackError("another writer armed at the same moment")
+        if prepared.branch is not None and is_held(store, branch_claim(prepared.branch)):
+            # Whoever deletes a branch takes its claim first and looks for sidecars second.
+            raise _SteppedBackError(f"branch '{prepared.branch}' is being deleted")
         _refuse_moved(store, prepared, bound)
         _refuse_late(attempt)
     reach(CrashPoint.ARMED)

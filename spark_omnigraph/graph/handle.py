@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
+from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
+from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
@@ -332,15 +334,47 @@ class Graph:
         """`main`, then the other branches by name."""
         return list_branches(self.store)
 
-    def create_branch(self, name: str, base: str = "main", *, dry_run: bool = False) -> str:
-        """Creates a branch that shows what `base` shows now; a dry run only checks that it can.
+    def branch_infos(self) -> list[BranchInfo]:
+        """Each branch with its parent, its head, the tables of its own, and how far it is ahead and behind."""
+        return branch_infos(self.store)
 
-        Raises BranchExistsError, NotFoundError for a missing base.
+    def create_branch(
+        self,
+        name: str,
+        base: str = "main",
+        *,
+        version: int | None = None,
+        snapshot: str | None = None,
+        dry_run: bool = False,
+    ) -> str:
+        """Creates a branch that shows what `base` shows, now, at a manifest version, or after the commit `snapshot`
+        (of whatever branch); a dry run only checks that it can. No table is copied.
+
+        Raises BranchExistsError, NotFoundError for a missing base or state, BadRequestError, ConflictError.
+        """
+        if version is not None or snapshot is not None:
+            found = resolve(self.store, ReadTarget(base, version, snapshot))
+            base, version = display(found.branch), found.version
+        if dry_run:
+            return check_new_branch(self.store, name, base, version)
+        self._require_writable()
+        return create_branch(self.store, name, base, version)
+
+    def delete_branch(self, name: str, *, dry_run: bool = False) -> DeletedBranch:
+        """Removes a branch with its commits and its own versions of tables; a dry run only checks that it can.
+
+        Raises BadRequestError for main, NotFoundError, ConflictError when another branch depends on it.
         """
         if dry_run:
-            return check_new_branch(self.store, name, base)
-        self._require_writable()
-        return create_branch(self.store, name, base)
+            return check_deletable(self.store, name)
+        self.refresh()
+        return delete_branch(self.store, name)
+
+    def delete_merged_branches(self, *, dry_run: bool = False) -> tuple[list[DeletedBranch], tuple[str, ...]]:
+        """Deletes every branch whose commits all lie behind main or its parent; which went, and why others stay."""
+        if not dry_run:
+            self.refresh()
+        return delete_merged(self.store, dry_run)
 
     def ensure_indices(self, *, branch: str | None = None) -> BuiltIndexes:
         """Builds the indexes that the schema asks for and that are missing, extends those that do not cover all rows,

@@ -223,6 +223,10 @@ class GraphStore:
         """A table exactly as a snapshot shows it."""
         return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
 
+    def columns(self, entry: TableEntry) -> list[str]:
+        """Names of the columns that a table stores, as a snapshot shows it."""
+        return list(self.open_table(entry).schema.names)
+
     def index_files(self, entry: TableEntry, dataset: LanceDataset) -> IndexFiles:
         """What the index folders of an opened table hold, those of the branches that it came from included."""
         folders: dict[int | None, str] = {None: branch_path(entry.location, entry.branch)}

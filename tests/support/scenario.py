@@ -234,6 +234,9 @@ class Scenario:
     def _branch_create(self, step: Step) -> None:
         self._open.create_branch(step.fields["name"], step.fields.get("from", "main"))
 
+    def _branch_delete(self, step: Step) -> None:
+        self._open.delete_branch(step.fields["name"])
+
     def _branch_list(self, step: Step) -> None:
         _equal(step, self._open.branches(), step.expect["branches"])
 

@@ -1,4 +1,4 @@
-"""The verbs that make things: `init`, `branch create`, `demo`."""
+"""The verbs that make things: `init`, `demo`."""
 
 from __future__ import annotations
 
@@ -29,19 +29,6 @@ def init(job: Job) -> Outcome:
     job.log.info("created graph %s", config.graph)
     head = graph.commits(limit=1)[0]
     return Outcome(commit=head.id, manifest_version=head.manifest_version, warnings=warnings)
-
-
-def create_branch(job: Job) -> Outcome:
-    """A branch at the head of another one."""
-    config = job.config
-    graph = Graph.open(config.graph, storage_options=job.host.storage_options(config))
-    if config.dry_run:
-        graph.create_branch(config.name, base=config.base, dry_run=True)
-        job.log.info("dry run: nothing was written")
-    else:
-        graph.create_branch(config.name, base=config.base)
-        job.log.info("created branch %s from %s", config.name, config.base)
-    return Outcome(branch=config.name, result={"base_branch": config.base})
 
 
 def demo(job: Job) -> Outcome:

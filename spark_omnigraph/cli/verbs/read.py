@@ -1,4 +1,4 @@
-"""The verbs that read: `describe`, `commits`, `diff`, `export`, `branch list`."""
+"""The verbs that read: `describe`, `commits`, `diff`, `export`."""
 
 from __future__ import annotations
 
@@ -53,15 +53,6 @@ def export(job: Job) -> Outcome:
     count = _write_lines(job, _at(job).export(types=list(config.types) or None))
     job.log.info("exported %s", counted(count, "record"))
     return Outcome(result={"records": count, "output": config.output})
-
-
-def list_branches(job: Job) -> Outcome:
-    """Names of the branches."""
-    names = _open(job).branches()
-    say = speaker(job.log)
-    for name in names:
-        say(name)
-    return Outcome(result=names)
 
 
 def _write_lines(job: Job, lines: Iterable[str]) -> int:

@@ -7,13 +7,12 @@ from dataclasses import astuple, dataclass, replace
 
 import pyarrow as pa
 
-from spark_omnigraph.branch.control import list_branches
+from spark_omnigraph.branch.info import branch_infos
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.maintain.index import IndexProgress, table_status
 from spark_omnigraph.graph.read.history import list_commits
-from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_recoveries
@@ -38,6 +37,10 @@ BRANCHES = pa.schema(
         pa.field("parent", pa.string()),
         pa.field("manifest_version", pa.int64(), nullable=False),
         pa.field("head", pa.string()),
+        pa.field("own_tables", pa.list_(pa.string()), nullable=False),
+        pa.field("ahead", pa.int64(), nullable=False),
+        pa.field("behind", pa.int64(), nullable=False),
+        pa.field("merged_into", pa.list_(pa.string()), nullable=False),
     ]
 )
 TABLES = pa.schema(
@@ -112,15 +115,8 @@ def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
 
 
 def branches_table(store: GraphStore) -> pa.Table:
-    """All branches with their newest manifest version and commit, main first."""
-    parents = {name: ref.parent for name, ref in store.branch_refs().items()}
-    rows: list[tuple[object, ...]] = []
-    for name in list_branches(store):
-        newest = head(list_commits(store, name))
-        parent = None if name == MAIN else parents.get(name) or MAIN
-        line = None if name == MAIN else name
-        rows.append((name, parent, int(store.manifest(line).version), newest.id if newest else None))
-    return _table(rows, BRANCHES)
+    """All branches, main first: a row for each `BranchInfo`."""
+    return _table((astuple(info) for info in branch_infos(store)), BRANCHES)
 
 
 def recoveries_table(store: GraphStore) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 
@@ -105,6 +106,38 @@ def read_commits(location: Location, branch: str | None) -> list[Commit]:
     actors = _read_actors(location)
     by_id = {row["graph_commit_id"]: row for row in rows}  # a writer and its recovery may both have added the row
     return [replace(_to_commit(row), actor=actors.get(key)) for key, row in by_id.items()]
+
+
+def log_up_to(location: Location, branch: str | None, manifest_version: int) -> tuple[int, list[Commit]]:
+    """The newest version of a branch's log that has no commit above a manifest version, and commits up to that version
+    which it lacks: writers add their rows in another order than they publish.
+
+    Rows are only ever added, so the version is found by bisection.
+    """
+    log = open_log(location, COMMITS, branch)
+    with reading("read the commit log"):
+        versions = sorted(int(each["version"]) for each in log.versions())
+        low, high = 0, len(versions) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if _newest_version(log.checkout_version(versions[middle])) <= manifest_version:
+                low = middle
+            else:
+                high = middle - 1
+        known = set(log.checkout_version(versions[low]).to_table(columns=["graph_commit_id"])[0].to_pylist())
+    rows = (commit for commit in read_commits(location, branch) if commit.manifest_version <= manifest_version)
+    return versions[low], [commit for commit in rows if commit.id not in known]
+
+
+def _newest_version(log: LanceDataset) -> int:
+    return max(log.to_table(columns=["manifest_version"])[0].to_pylist(), default=0)
+
+
+def copy_commits(location: Location, branch: str, commits: Iterable[Commit]) -> None:
+    """Adds rows of commits that were made elsewhere to the log of a branch; their actors are known already."""
+    rows = [_commit_rows(commit) for commit in commits]
+    if rows:
+        append_log_rows(open_log(location, COMMITS, branch), pa.concat_tables(rows))
 
 
 def find_commit(location: Location, branch: str | None, commit_id: str) -> Commit | None:
