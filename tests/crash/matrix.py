@@ -10,12 +10,14 @@ import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW
 from spark_omnigraph.commit.process import this_process
+from spark_omnigraph.storage.layout import COMMITS, MANIFEST
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, Writer, assert_whole, person, run, state
 
 PAGE = Path(__file__).parents[2] / "docs" / "recovery-matrix.md"
@@ -70,6 +72,14 @@ OPTIMIZE_ROWS = (
     Row(CrashPoint.PUBLISHED, True, True, True, "published; sidecar and lease are still there"),
     Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
 )
+LINE_ROWS = {
+    "create": (Row(CrashPoint.BRANCH_LOGGED, False, False, False, "the commit log has the branch, nothing else"),),
+    "drop": (
+        Row(CrashPoint.BRANCH_FREE, False, False, False, "nobody needs it, all of it is there"),
+        Row(CrashPoint.BRANCH_GONE, True, True, False, "the manifest has it no more; its log and its tables are there"),
+    ),
+}
+"""Of the two writers that make and delete a branch."""
 RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
 DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
 KILLED_WRITERS = ("append", "merge", "overwrite")
@@ -225,6 +235,46 @@ def check_after_optimize_crash(
     assert_whole(graph)
 
 
+def line_cases() -> list[tuple[str, Row]]:
+    """Making and deleting a branch, at every point."""
+    return [(name, row) for name, rows in LINE_ROWS.items() for row in rows]
+
+
+def begin_line(graph: Graph, name: str) -> None:
+    """A branch with a commit of its own, where one is to be deleted."""
+    if name == "drop":
+        graph.create_branch("side")
+        graph.load([person("s", 7)], "merge", branch="side")
+
+
+def change_line(graph: Graph, name: str) -> None:
+    if name == "drop":
+        graph.delete_branch("side")
+    else:
+        graph.create_branch("side")
+
+
+def check_after_line_crash(root: Path | str, name: str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """The branch is there whole or not at all; it can be made and deleted again; clean-up leaves nothing of it."""
+    there = (name == "drop") is not row.visible
+    reader = Graph.open(root, mode="r", storage_options=options)
+    assert ("side" in reader.branches()) is there
+    if there:
+        assert state(reader, "side") == BEFORE | {"Person:s=7"}
+    graph = Graph.open(root, storage_options=options)
+    expire_claims(graph)
+    if there:
+        graph.delete_branch("side")
+    graph.create_branch("side")
+    graph.load([person("t", 8)], "merge", branch="side")
+    assert (state(graph), state(graph, "side")) == (BEFORE, BEFORE | {"Person:t=8"})
+    assert_whole(graph)
+    graph.delete_branch("side")
+    graph.cleanup(timedelta(0), confirm=True)
+    stores = [entry.location for entry in graph.snapshot().entries.values()] + [MANIFEST, COMMITS]
+    assert [each.path for store in stores for each in graph.store.objects.walk(store) if "side" in each.path] == []
+
+
 def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint) -> None:
     """A write dies, its recovery dies too, and the next one ends as the first would have."""
     writer, finished = WRITERS["merge"], died_at is CrashPoint.LANDED_ALL
@@ -267,6 +317,10 @@ _UNDO_NOTE = """
 """
 _INDEX = "It changes no row and makes no commit; *old* is a graph without the indexes, *new* one with all of them."
 _OPTIMIZE = "It changes no row and makes no commit; *old* is a table of many files, *new* the same table in one."
+_LINE = """
+    Neither is a write: a branch is there as soon and as long as the manifest has it, and what is left of one that is
+    not there goes by the next creation or clean-up. *old* is the graph before, *new* the graph after.
+"""
 _SCHEMA = "This project makes none yet. Tables, schema and schema files are old or new together."
 _RECOVERY = """
     A recovery of a write that died at {died} is stopped at {points}; the next one ends as the first would have.
@@ -303,6 +357,9 @@ def render() -> str:
         ["## A schema change of the reference engine"],
         _filled(_SCHEMA),
         ["| stopped after | after recovery |", "|---|---|", *(f"| {s} | {_age(done)} |" for s, done in SCHEMA_STEPS)],
+        ["## A branch that is made or deleted"],
+        _filled(_LINE),
+        [*_HEAD, *(_row(row) for _, row in line_cases())],
         ["## A recovery"],
         _filled(recovery),
         ["## Counts"],
@@ -333,14 +390,14 @@ def _row(row: Row) -> str:
 def _counts() -> list[tuple[str, str, str, int]]:
     writers, killed, s3 = ", ".join(WRITERS), ", ".join(KILLED_WRITERS), ", ".join(S3_WRITERS)
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
-    every = len(cases()) + len(INDEX_ROWS) + len(OPTIMIZE_ROWS)
-    maintenance = "index, compaction"
+    every = len(cases()) + len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(line_cases())
+    maintenance = "index, compaction, branch made, branch deleted"
     fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
     schema = len(SCHEMA_RECOVERED_AT) * len(RECOVERY_POINTS)
     return [
         ("exception", writers, "local, every point", len(cases())),
         ("SIGKILL", killed, f"local, {_listed(KILLED_AT)}", len(KILLED_WRITERS) * len(KILLED_AT)),
-        ("exception", maintenance, "local, every point", len(INDEX_ROWS) + len(OPTIMIZE_ROWS)),
+        ("exception", maintenance, "local, every point", len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(line_cases())),
         ("SIGKILL (`-m long`)", f"{writers}, {maintenance}", "local, every point", every),
         ("exception in an undo", "merge", "local, every point", len(UNDO_ROWS)),
         ("exception in a recovery", "merge", "local, every point", recoveries),

@@ -31,12 +31,16 @@ from tests.crash.matrix import (
     UNDO_ROWS,
     WRITE_ROWS,
     Row,
+    begin_line,
     cases,
+    change_line,
     check_after_crash,
     check_after_index_crash,
+    check_after_line_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
+    line_cases,
     render,
     seen_dead,
 )
@@ -86,6 +90,15 @@ def test_a_compaction_that_stops(tmp_path: Path, row: Row) -> None:
     check_after_optimize_crash(tmp_path / "g", row)
 
 
+@pytest.mark.parametrize(("name", "row"), line_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_change_of_branches_that_stops(tmp_path: Path, name: str, row: Row) -> None:
+    graph = make_graph(tmp_path / "g")
+    begin_line(graph, name)
+    with stop_at(row.point), pytest.raises(Crashed):
+        change_line(graph, name)
+    check_after_line_crash(tmp_path / "g", name, row)
+
+
 def kill(root: Path, name: str, row: Row) -> None:
     make_graph(root)
     kill_at(root, name, row.point)
@@ -131,6 +144,14 @@ def test_a_process_that_is_killed_while_it_compacts(tmp_path: Path, row: Row) ->
     make_untidy(tmp_path / "g")
     kill_at(tmp_path / "g", "optimize", row.point)
     check_after_optimize_crash(tmp_path / "g", row, end=seen_dead)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "row"), line_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_process_that_is_killed_while_it_changes_branches(tmp_path: Path, name: str, row: Row) -> None:
+    begin_line(make_graph(tmp_path / "g"), name)
+    kill_at(tmp_path / "g", name, row.point)
+    check_after_line_crash(tmp_path / "g", name, row)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)

@@ -16,12 +16,16 @@ from tests.crash.matrix import (
     S3_WRITERS,
     WRITE_ROWS,
     Row,
+    begin_line,
     cases,
+    change_line,
     check_after_crash,
     check_after_index_crash,
+    check_after_line_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
+    line_cases,
     seen_dead,
 )
 from tests.crash.victim import kill_at
@@ -91,6 +95,20 @@ def test_a_compaction_that_stops(s3: S3Server, uri: str, row: Row, killed: bool)
         with stop_at(row.point), pytest.raises(Crashed):
             graph.optimize()
     check_after_optimize_crash(uri, row, s3.storage_options, seen_dead if killed else expire_leases)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize(("name", "row"), line_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_change_of_branches_that_stops(s3: S3Server, uri: str, name: str, row: Row, killed: bool) -> None:
+    graph = make_graph(uri, s3.storage_options)
+    begin_line(graph, name)
+    if killed:
+        kill_at(uri, name, row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            change_line(graph, name)
+    check_after_line_crash(uri, name, row, s3.storage_options)
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ import pytest
 
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.cli.program import main
+from spark_omnigraph.cli.verbs import branch as branching
 from spark_omnigraph.cli.verbs import create as creating
 from spark_omnigraph.cli.verbs import load as loading
 from spark_omnigraph.cli.verbs import read as reading
@@ -82,7 +83,7 @@ class FakeGraph:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    for module in (creating, loading, reading):
+    for module in (branching, creating, loading, reading):
         monkeypatch.setattr(module, "Graph", FakeGraph)
     monkeypatch.setattr(FakeGraph, "calls", [])
     return FakeGraph.calls
@@ -264,14 +265,23 @@ def test_a_failed_export_leaves_no_file(
 
 def test_branch_create(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["branch", "create", "new", "--from", "dev", "--graph", "g"]) == 0
-    assert calls[1] == ("create_branch", ("new",), {"base": "dev"})
+    start = {"base": "dev", "version": None, "snapshot": None, "dry_run": False}
+    assert calls[1] == ("create_branch", ("new",), start)
     body, _, _ = summary(capsys)
     assert (body["branch"], body["result"]) == ("new", {"base_branch": "dev"})
 
 
 def test_branch_create_as_a_dry_run(calls: Calls) -> None:
     assert main(["branch", "create", "new", "--from", "dev", "--graph", "g", "--dry-run"]) == 0
-    assert calls[1] == ("create_branch", ("new",), {"base": "dev", "dry_run": True})
+    assert calls[1][2]["dry_run"] is True
+
+
+def test_branch_create_at_an_earlier_state(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["branch", "create", "new", "--version", "7", "--graph", "g"]) == 0
+    assert (calls[1][2]["base"], calls[1][2]["version"]) == ("main", 7)
+    assert "created branch new from main as of version 7" in summary(capsys)[2]
+    assert main(["branch", "create", "new", "--version", "7", "--snapshot", "c1", "--graph", "g"]) == 2
+    assert "give one of --version, --snapshot" in summary(capsys)[2]
 
 
 def test_branch_list(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

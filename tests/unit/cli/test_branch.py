@@ -1,0 +1,73 @@
+"""The verbs of branches on a real graph: what they print, what the summary says, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.cli import main
+
+NO_INDEX = LoadOptions(build_indexes=False)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    made = Graph.init(tmp_path / "g", "node Room { name: String @key }")
+    made.create_branch("draft")
+    made.load(['{"type": "Room", "data": {"name": "attic"}}'], branch="draft", options=NO_INDEX)
+    return made
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object], str]:
+    code = main(list(words))
+    out, err = capsys.readouterr()
+    return code, json.loads(out.splitlines()[-1]), err
+
+
+def test_the_list_tells_all_when_asked(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body, err = run(capsys, "branch", "list", "--verbose", "--graph", graph.uri)
+    head = graph.commits(branch="draft")[0].id
+    assert code == 0
+    assert body["result"][1] == {
+        "name": "draft", "parent": "main", "manifest_version": graph.commits(branch="draft")[0].manifest_version,
+        "head": head, "own_tables": ["node:Room"], "ahead": 1, "behind": 0, "merged_into": [],
+    }  # fmt: skip
+    assert head in err
+
+
+def test_a_branch_is_deleted_by_name(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "branch", "delete", "draft", "--dry-run", "--graph", graph.uri)
+    assert (code, graph.branches()) == (0, ["main", "draft"])
+    assert "branch draft can be deleted; dry run: nothing was written" in err
+    head = graph.commits(branch="draft")[0].id
+    code, body, err = run(capsys, "branch", "delete", "draft", "--graph", graph.uri)
+    assert (code, graph.branches(), body["branch"]) == (0, ["main"], "draft")
+    assert body["result"] == {"deleted": [{"branch": "draft", "head": head, "forks": ["node:Room"], "warnings": []}]}
+    assert f"deleted branch draft, with 1 table of its own; its head was {head}" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "give the NAME of a branch, or --merged"),
+        (("draft", "--merged"), 2, "not both"),
+        (("main",), 3, "cannot delete branch 'main'"),
+        (("drat",), 6, "did you mean 'draft'?"),
+    ],
+)
+def test_how_a_deletion_is_refused(
+    graph: Graph, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+) -> None:
+    got, body, _ = run(capsys, "branch", "delete", *words, "--graph", graph.uri)
+    assert got == code
+    assert said in str(body["error"])
+    assert graph.branches() == ["main", "draft"]
+
+
+def test_nothing_is_merged_yet(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body, err = run(capsys, "branch", "delete", "--merged", "--graph", graph.uri)
+    assert (code, body["result"]) == (0, {"deleted": []})
+    assert "no branch is merged that could be deleted" in err
