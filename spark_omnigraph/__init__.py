@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.bad_rows import BadRowSummary as BadRowSummary
     from spark_omnigraph.bad_rows import Mistake as Mistake
     from spark_omnigraph.bad_rows import Rule as Rule
+    from spark_omnigraph.branch.delete import DeletedBranch as DeletedBranch
+    from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
+    from spark_omnigraph.branch.info import BranchInfo as BranchInfo
     from spark_omnigraph.catalog.types import Annotation as Annotation
     from spark_omnigraph.catalog.types import Cardinality as Cardinality
     from spark_omnigraph.catalog.types import Catalog as Catalog
@@ -115,6 +118,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
+    "branch.delete": ("DeletedBranch", "MergedBranches"),
+    "branch.info": ("BranchInfo",),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
         "Property", "PropType", "Range", "Scalar", "Unique",

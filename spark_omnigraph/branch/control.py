@@ -141,3 +141,25 @@ def _create(base: WholeBranch, branch: str, version: int | None) -> None:
         create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
         raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
+
+
+def branch_to_write(store: GraphStore, name: str, base: str | None, dry_run: bool) -> tuple[str | None, bool]:
+    """Checked name of the branch that a load writes, and whether it was created from `base` just now.
+
+    Without a base it must exist. A dry run creates none: it is checked against the base, which the new one would show.
+    """
+    branch = parse_branch(name)
+    if base is None:
+        store.require_branch(branch, "; create it first, or name a base to create it from")
+        return branch, False
+    if branch is None or branch in store.branch_names():
+        return branch, False
+    if dry_run:
+        return parse_branch(base), False
+    try:
+        create_branch(store, branch, base)
+    except ConflictError:
+        if branch not in store.branch_names():
+            raise
+        return branch, False  # another load made it meanwhile
+    return branch, True

@@ -35,6 +35,14 @@ class DeletedBranch:
     """What of it could not be removed now; `cleanup` will."""
 
 
+@dataclass(frozen=True, slots=True)
+class MergedBranches:
+    """Merged branches that are gone, and for each that stays its name and why."""
+
+    deleted: tuple[DeletedBranch, ...]
+    stays: tuple[str, ...]
+
+
 def delete_branch(store: GraphStore, name: str) -> DeletedBranch:
     """Removes a branch with its commits and its own versions of tables; no other branch changes.
 
@@ -63,8 +71,8 @@ def check_deletable(store: GraphStore, name: str, gone: frozenset[str] = frozens
     return DeletedBranch(branch, _head(store, branch), _forks(_refuse_in_use(store, branch, gone), branch))
 
 
-def delete_merged(store: GraphStore, dry_run: bool = False) -> tuple[list[DeletedBranch], tuple[str, ...]]:
-    """Deletes every branch whose commits all lie behind main or its parent, children first; what stays, and why.
+def delete_merged(store: GraphStore, dry_run: bool = False) -> MergedBranches:
+    """Deletes every branch whose commits all lie behind main or its parent, children first.
 
     A branch without commits of its own counts as new, not as merged.
     """
@@ -79,7 +87,7 @@ def delete_merged(store: GraphStore, dry_run: bool = False) -> tuple[list[Delete
             deleted.append(check_deletable(store, name, gone) if dry_run else delete_branch(store, name))
         except (ConflictError, RecoveryRequiredError) as error:
             stays.append(f"'{name}' is merged, and stays: {error.message}")
-    return deleted, tuple(stays)
+    return MergedBranches(tuple(deleted), tuple(stays))
 
 
 def _depth(infos: Mapping[str, BranchInfo], name: str) -> int:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.branch.control import check_new_branch, create_branch, display, list_branches, parse_branch
+from spark_omnigraph.branch.control import (
+    branch_to_write,
+    check_new_branch,
+    create_branch,
+    display,
+    list_branches,
+    parse_branch,
+)
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
@@ -17,7 +24,7 @@ from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.engine.result import QueryResult
-from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.changes.diff import Diff, DiffFilter, diff
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.delete.by_id import DeleteReport, DeleteRequest, delete_ids, id_array
@@ -209,7 +216,7 @@ class Graph:
         load_mode = _load_mode(mode)
         chosen = options or LoadOptions()
         check_report_path(chosen.bad_rows, inputs.files, self.store.root)
-        name, created = self._target_branch(branch, base, chosen.dry_run)
+        name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)
         report = self._load(LoadRequest(inputs.files, name, load_mode, actor, chosen, base, created))
         return replace(report, warnings=inputs.warnings + report.warnings)
 
@@ -370,7 +377,7 @@ class Graph:
         self.refresh()
         return delete_branch(self.store, name)
 
-    def delete_merged_branches(self, *, dry_run: bool = False) -> tuple[list[DeletedBranch], tuple[str, ...]]:
+    def delete_merged_branches(self, *, dry_run: bool = False) -> MergedBranches:
         """Deletes every branch whose commits all lie behind main or its parent; which went, and why others stay."""
         if not dry_run:
             self.refresh()
@@ -467,27 +474,6 @@ class Graph:
         name = parse_branch(branch if branch is not None else self.branch)
         self.store.require_branch(name, "; create it first")
         return name
-
-    def _target_branch(self, branch: str | None, base: str | None, dry_run: bool) -> tuple[str | None, bool]:
-        """Checked name of the branch to write, and whether it was created from `base` just now.
-
-        A dry run creates none: it is checked against the base, which the new branch would show.
-        """
-        name = parse_branch(branch if branch is not None else self.branch)
-        if base is None:
-            self.store.require_branch(name, "; create it first, or name a base to create it from")
-            return name, False
-        if name is None or name in self.store.branch_names():
-            return name, False
-        if dry_run:
-            return parse_branch(base), False
-        try:
-            create_branch(self.store, name, base)
-        except ConflictError:
-            if name not in self.store.branch_names():
-                raise
-            return name, False  # another load made it meanwhile
-        return name, True
 
     def _require_writable(self) -> None:
         if not self.writable:

@@ -58,13 +58,13 @@ def delete_branch(job: Job) -> Outcome:
 
 
 def _delete_merged(job: Job, graph: Graph) -> Outcome:
-    deleted, stays = graph.delete_merged_branches(dry_run=job.config.dry_run)
-    for gone in deleted:
+    merged = graph.delete_merged_branches(dry_run=job.config.dry_run)
+    for gone in merged.deleted:
         _say(job, gone)
-    if not deleted:
+    if not merged.deleted:
         job.log.info("no branch is merged that could be deleted")
-    debris = tuple(warning for gone in deleted for warning in gone.warnings)
-    return Outcome(warnings=stays + debris, result={"deleted": [asdict(gone) for gone in deleted]})
+    debris = tuple(warning for gone in merged.deleted for warning in gone.warnings)
+    return Outcome(warnings=merged.stays + debris, result={"deleted": [asdict(gone) for gone in merged.deleted]})
 
 
 def _say(job: Job, gone: DeletedBranch) -> None:

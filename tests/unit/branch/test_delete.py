@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, NotFoundError, RecoveryRequiredError
+from spark_omnigraph.branch.delete import MergedBranches
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.claim import branch_claim, claimed
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
@@ -130,7 +131,7 @@ def test_merged_branches_are_those_whose_commits_main_has(graph: Graph) -> None:
     graph.create_branch("new")
     graph.create_branch("draft")
     graph.load([room("attic")], branch="draft", options=NO_INDEX)
-    assert graph.delete_merged_branches() == ([], ())
+    assert graph.delete_merged_branches() == MergedBranches((), ())
     assert graph.branches() == ["main", "draft", "new"]
 
 
@@ -145,8 +146,12 @@ def test_a_branch_is_known_by_its_parent_head_and_distance(graph: Graph) -> None
     assert (main.name, main.parent, main.head, main.ahead, main.behind) == ("main", None, heads["main"].id, 0, 0)
     assert main.own_tables == ("edge:Opens", "node:Key", "node:Room")
     assert (draft.name, draft.parent, draft.head, draft.ahead, draft.behind) == (
-        "draft", "main", heads["draft"].id, 2, 1,
-    )  # fmt: skip
+        "draft",
+        "main",
+        heads["draft"].id,
+        2,
+        1,
+    )
     assert (draft.own_tables, draft.manifest_version) == (("node:Room",), heads["draft"].manifest_version)
     assert (inner.parent, inner.ahead, inner.behind, inner.own_tables) == ("draft", 0, 2, ())
     assert (draft.merged_into, inner.merged_into) == ((), ())

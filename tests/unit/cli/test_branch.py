@@ -34,7 +34,7 @@ def test_the_list_tells_all_when_asked(graph: Graph, capsys: pytest.CaptureFixtu
     assert body["result"][1] == {
         "name": "draft", "parent": "main", "manifest_version": graph.commits(branch="draft")[0].manifest_version,
         "head": head, "own_tables": ["node:Room"], "ahead": 1, "behind": 0, "merged_into": [],
-    }  # fmt: skip
+    }  # laid out as a table  # fmt: skip
     assert head in err
 
 

@@ -69,6 +69,10 @@ def test_branches_name_their_heads(store: GraphStore) -> None:
         "parent": "main",
         "manifest_version": 6,
         "head": commits_table(store, "dev/one").column("commit").to_pylist()[0],
+        "own_tables": ["edge:Link"],
+        "ahead": 1,
+        "behind": 0,
+        "merged_into": [],
     }
     assert heads["main"]["parent"] is None
 
