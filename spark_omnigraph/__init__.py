@@ -80,9 +80,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.cleanup import CleanupItem as CleanupItem
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
     from spark_omnigraph.graph.maintain.cleanup import KeptObject as KeptObject
-    from spark_omnigraph.graph.maintain.index import BuiltIndexes as BuiltIndexes
-    from spark_omnigraph.graph.maintain.index import IndexProgress as IndexProgress
-    from spark_omnigraph.graph.maintain.index import IndexStatus as IndexStatus
     from spark_omnigraph.graph.maintain.optimize import CompactedTable as CompactedTable
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
     from spark_omnigraph.graph.maintain.repair import Drift as Drift
@@ -113,6 +110,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit as RecoveryAudit
     from spark_omnigraph.write.executor import Executor as Executor
     from spark_omnigraph.write.executor import LocalExecutor as LocalExecutor
+    from spark_omnigraph.write.indexes import BuiltIndexes as BuiltIndexes
+    from spark_omnigraph.write.indexes import IndexProgress as IndexProgress
+    from spark_omnigraph.write.indexes import IndexStatus as IndexStatus
 
 __version__ = "0.1.0"
 
@@ -142,7 +142,7 @@ _HOMES = {
     "graph.handle": ("Graph",),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
-    "graph.maintain.index": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
+    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
     "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
     "graph.mutate.mutate": ("MutationResult",),

@@ -52,6 +52,8 @@ class OmnigraphError(Exception):
     exit_code: ClassVar[int] = 1
     way_out: ClassVar[str] = "read the message"
     """What the caller does next, in words of the documentation."""
+    nothing_landed = False
+    """Set where the commit protocol proves it: the files that the write staged are named by nothing."""
 
     def __init__(self, message: str) -> None:
         self.message = redact(message)

@@ -31,6 +31,15 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
             _fork(whole, snapshot.branch, entry)
 
 
+def require_forks(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) -> None:
+    """ConflictError when one of these tables has no Lance branch for the snapshot's graph branch; reads alone."""
+    for entry in (snapshot.entry(key) for key in sorted(tables)):
+        if entry.branch == snapshot.branch or snapshot.branch is None:
+            continue
+        if not store.objects.has_prefix(f"{branch_path(entry.location, snapshot.branch)}/_versions"):
+            raise ConflictError(f"'{entry.table_key}' has no fork for branch '{snapshot.branch}'; begin the write anew")
+
+
 def clear_debris(store: GraphStore, location: str, branch: str) -> None:
     """Removes what a creation left that died before the Lance branch existed: it would bar its name for ever.
 

@@ -10,6 +10,7 @@ from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.handles import Dataset, PreparedTransaction
+from spark_omnigraph.storage.tables.staged import StagedFile
 from spark_omnigraph.words import TextEnum, is_text
 
 
@@ -53,13 +54,12 @@ class TableWrite:
     """One table of a write.
 
     `entry` is what the snapshot showed; `branch` is where the commit lands (a fork when it differs from
-    `entry.branch`); `row_count` is the number of rows once it has landed.
+    `entry.branch`).
     """
 
     entry: TableEntry
     branch: str | None
     change: TableChange
-    row_count: int
 
     @property
     def table_key(self) -> str:
@@ -69,6 +69,12 @@ class TableWrite:
     def landing(self) -> int:
         """Version at which the write stands once it has landed."""
         return self.entry.version + self.change.versions
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the table once it has landed."""
+        change, stored = self.change, 0 if self.change.replace_all else self.entry.row_count
+        return stored + sum(file.rows for file in change.files) - len(() if change.removed is None else change.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +90,18 @@ class PreparedCommit:
     """The name of the write, published with it; refused when it was published before."""
     stages: tuple[str, ...] = ()
     """Under which its files were staged; see `lease.staging`."""
+    keeps_files: bool = False
+    """Its files stay when nothing landed: another attempt of the same write reads them."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to publish: no table advances, and no name is to be remembered."""
         return not self.writes and self.transaction is None
+
+    @property
+    def staged(self) -> tuple[StagedFile, ...]:
+        """Files that nothing names until it lands."""
+        return tuple(file for write in self.writes for file in write.change.files)
 
     @property
     def tables(self) -> frozenset[str]:

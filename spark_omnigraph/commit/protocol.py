@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -63,6 +63,7 @@ from spark_omnigraph.storage.tables.commits import (
     prepare_change,
     restore,
 )
+from spark_omnigraph.storage.tables.staged import discard
 
 TURNS = 20
 """Times a writer steps back for others that armed at the same moment."""
@@ -169,12 +170,12 @@ class _Attempt:
             self.warnings.append(f"published, but {phase.value} failed: {failure}; recovery completes it")
 
 
-def commit(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], None] = lambda: None) -> Published:
+def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
     """Makes a prepared write visible, whole or not at all.
 
-    `abandon` is called when the write ends before anything could land, so that its staged files may be removed. Raises
-    ExpectedVersionMismatch or another ConflictError when somebody else won (nothing changed), RecoveryRequiredError
-    when the outcome is unknown.
+    Its staged files go when it ends before anything could land; later nobody knows but `cleanup`, which looks at every
+    version. Raises ExpectedVersionMismatch or another ConflictError when somebody else won (nothing changed),
+    RecoveryRequiredError when the outcome is unknown.
     """
     if prepared.is_empty:
         raise InternalError("a write without tables was handed to the commit protocol")
@@ -184,8 +185,10 @@ def commit(store: GraphStore, prepared: PreparedCommit, abandon: Callable[[], No
             if not prepared.writes:
                 return _done(attempt, _publish_name(attempt))
             armed = _take_turn(attempt)
-        except OmnigraphError:
-            abandon()
+        except OmnigraphError as refused:
+            if not prepared.keeps_files:
+                discard(store.objects, prepared.staged)
+            refused.nothing_landed = True
             raise
         version = _publish(attempt, _land_all(attempt, armed))
         reach(CrashPoint.PUBLISHED)

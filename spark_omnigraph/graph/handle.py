@@ -32,14 +32,6 @@ from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.load import LoadRequest, load
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.maintain.cleanup import OLDER_THAN, CleanupReport, cleanup
-from spark_omnigraph.graph.maintain.index import (
-    ATTEMPTS,
-    BuiltIndexes,
-    IndexStatus,
-    ensure_indices,
-    index_after,
-    index_status,
-)
 from spark_omnigraph.graph.maintain.optimize import OptimizeReport, optimize
 from spark_omnigraph.graph.maintain.repair import RepairReport, repair
 from spark_omnigraph.graph.mutate.mutate import MutationResult, mutate, prepare_mutation
@@ -65,7 +57,10 @@ from spark_omnigraph.storage.input.found import Source, list_inputs
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.manifest.stamp import migrate
+from spark_omnigraph.write.after import after
+from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.executor import LocalExecutor
+from spark_omnigraph.write.indexes import BuiltIndexes, IndexStatus, ensure_indices, index_status
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -268,10 +263,7 @@ class Graph:
         request = prepare_mutation(read_contract(self.store), text, name, params)
         self.refresh()
         result = mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run))
-        if result.commit is None:
-            return result
-        seconds, warnings = index_after(self.store, "mutation", line, result.tables)
-        return replace(result, phases={**result.phases, "index": seconds}, warnings=result.warnings + warnings)
+        return after(self.store, line, result, "mutation")
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
@@ -464,11 +456,7 @@ class Graph:
         size = sum(file.size for file in request.files)
         executor = options.executor or LocalExecutor(1 if size <= SMALL_INPUT else None)
         report = load(self.store, request, executor)
-        if report.commit is None or not options.build_indexes:
-            return report
-        seconds, warnings = index_after(self.store, "load", request.branch, report.tables)
-        phases = {**report.phases, "index": seconds}
-        return replace(report, phases=phases, warnings=report.warnings + warnings)
+        return after(self.store, request.branch, report, "load") if options.build_indexes else report
 
     def _existing_branch(self, branch: str | None) -> str | None:
         name = parse_branch(branch if branch is not None else self.branch)

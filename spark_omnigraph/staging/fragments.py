@@ -72,7 +72,7 @@ def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with
     # file, must do for a report.
     before = list(takewhile(lambda field: field.name not in blobs, fields))
     schema = pa.schema([*before, *(field for field in fields[len(before) :] if field.name in target.beside)])
-    return read_staged(target.uri, fragment.file, schema.names, context.storage_options).cast(schema)
+    return read_staged(fragment.file, schema.names, context.storage_options).cast(schema)
 
 
 def write_fragment(

@@ -64,11 +64,11 @@ class _Kind(msgspec.Struct, gc=False):
     edge: object = None
 
 
-def tables_mentioned(context: StageContext, range_: InputRange) -> set[str]:
+def tables_mentioned(catalog: Catalog, options: Mapping[str, str], range_: InputRange) -> set[str]:
     """Tables that the records of a range name; lines that are not records are left to decoding."""
     decode = msgspec.json.Decoder(_Kind).decode
     named: set[tuple[str, bool]] = set()
-    for chunk in read_chunks(range_, dict(context.storage_options)):
+    for chunk in read_chunks(range_, dict(options)):
         for line in chunk.lines:
             try:
                 kind = decode(line.removeprefix(BYTE_ORDER_MARK))
@@ -78,7 +78,7 @@ def tables_mentioned(context: StageContext, range_: InputRange) -> set[str]:
                 named.add((kind.type, False))
             elif isinstance(kind.edge, str):
                 named.add((kind.edge, True))
-    return {key for name, is_edge in named if (key := table_key_of(context.catalog, name, is_edge)) is not None}
+    return {key for name, is_edge in named if (key := table_key_of(catalog, name, is_edge)) is not None}
 
 
 def table_key_of(catalog: Catalog, name: str, is_edge: bool) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -99,6 +99,11 @@ class RangeReceipt:
     @property
     def bad_total(self) -> int:
         return sum(self.bad.values())
+
+    @property
+    def files(self) -> Iterator[StagedFile]:
+        """All files that it staged."""
+        return (fragment.file for fragments in self.staged.values() for fragment in fragments)
 
     def unpack_rejected(self) -> list[Rejected]:
         """Bad rows of the range in line order, at most REPORT_LIMIT."""

@@ -1,4 +1,4 @@
-"""Answers the probes of a load over staged plus pinned rows, reading key columns only.
+"""Answers the probes of a write over staged plus pinned rows, reading key columns only.
 
 Node tables come first, since rows dropped there are endpoints that edges lose; then edges: ids, uniqueness,
 endpoints, cardinality. Rows found bad are dropped from the staged tables and reported as findings.
@@ -68,8 +68,8 @@ class CheckResult:
     superseded: dict[str, int]
 
 
-class LoadChecker:
-    """Checks of one load against one snapshot. `targets` pins every table of the graph."""
+class WriteChecker:
+    """Checks of one write against one snapshot. `targets` pins every table of the graph."""
 
     def __init__(
         self,

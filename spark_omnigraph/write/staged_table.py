@@ -101,7 +101,7 @@ class StagedTable:
         """Some columns file by file, with the number of the first row; nothing is kept."""
         first = 0
         for _, fragment in self.parts:
-            yield first, read_staged(self.target.uri, fragment.file, names, self._options)
+            yield first, read_staged(fragment.file, names, self._options)
             first += fragment.file.rows
 
     def load(self, names: Iterable[str]) -> None:
@@ -109,7 +109,7 @@ class StagedTable:
         missing = [n for n in dict.fromkeys(names) if n not in self._columns]
         if not missing:
             return
-        tables = [read_staged(self.target.uri, f.file, missing, self._options) for _, f in self.parts]
+        tables = [read_staged(f.file, missing, self._options) for _, f in self.parts]
         merged = pa.concat_tables(tables)
         for name in missing:
             self._columns[name] = merged.column(name)

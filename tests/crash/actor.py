@@ -23,10 +23,8 @@ from spark_omnigraph import Graph, OmnigraphError
 from spark_omnigraph.commit import lease
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.realign import realign_all
-from spark_omnigraph.graph.delete import by_id as delete_ids
-from spark_omnigraph.graph.load import frame as frame_load
-from spark_omnigraph.graph.load import load
 from spark_omnigraph.storage.objects import small as objects
+from spark_omnigraph.write import attempts
 from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
@@ -153,8 +151,8 @@ def take_turns_at_swaps() -> threading.Lock:
 
 
 def _work(request: Json) -> Json:
-    for module in (load, frame_load, delete_ids):
-        module.REPLANS = 5 if request.get("replan") else 1
+    if request["work"] in WRITERS and request["work"] != "mutation" and not request.get("replan"):
+        attempts.ATTEMPTS = 1
     with refused_first_publish() if request["point"].startswith("undo_") else nullcontext():
         return _answer(request)
 

@@ -53,8 +53,8 @@ def commits(graph: Graph, numbers: range) -> None:
         entry, name = store.snapshot(None).entry(key), f"p{number}"
         rows = pa.Table.from_pylist([{"id": name, "name": name, "age": number}], columns)
         target = TableTarget(key, store.table_uri(entry.location, None), entry.version, entry.row_count)
-        change = TableChange((stage_rows(target, rows, None, {}).fragment,))
-        writes = (TableWrite(entry, None, change, entry.row_count + 1),)
+        change = TableChange((stage_rows(target, rows, None, {}),))
+        writes = (TableWrite(entry, None, change),)
         identity = Identity(new_ulid(), new_ulid(), None, WriterKind.LOAD)
         commit(store, PreparedCommit(identity, None, schema_hash, writes))
 

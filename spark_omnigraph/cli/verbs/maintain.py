@@ -12,8 +12,8 @@ from spark_omnigraph.cli.verb import Job, Outcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
-from spark_omnigraph.graph.maintain.index import BuiltIndexes
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
+from spark_omnigraph.write.indexes import BuiltIndexes
 
 
 def recover(job: Job) -> Outcome:

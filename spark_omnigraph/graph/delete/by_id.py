@@ -10,25 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.branch.control import display
-from spark_omnigraph.branch.fork import fork_tables
-from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import staging
-from spark_omnigraph.commit.owners import await_turn
-from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
-from spark_omnigraph.commit.protocol import commit
-from spark_omnigraph.commit.publisher import check_transaction
-from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
+from spark_omnigraph.commit.plan import TableWrite, WriterKind
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.legible import legible, shown_bytes
-from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
-
-REPLANS = 5
-"""Attempts while other writers move the tables: which rows are meant does not depend on what they did."""
+from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.candidates import candidate, capture, fork_first
+from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
 Ids = Mapping[str, pa.Array]
 """Ids to delete by table key, texts in any layout of Arrow; repeats count once."""
@@ -42,8 +34,6 @@ class DeleteRequest:
     branch: str | None = None
     actor: str | None = None
     transaction: Transaction | None = None
-    stages: tuple[str, ...] = ()
-    """Under which rows are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +58,13 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     """
     request = replace(request, ids={key: _texts(key, ids) for key, ids in request.ids.items()})
     store.require_branch(request.branch, "; create it first")
-    attempt = 1
-    while True:
-        try:
-            with staging(store) as stage:
-                return _attempt(store, replace(request, stages=(stage,)))
-        except ExpectedVersionMismatch as moved:
-            if attempt == REPLANS:
-                raise
-            attempt += 1
-            await_turn(store, request.branch, frozenset({*request.ids, moved.table_key}))
+
+    def attempt() -> DeleteReport:
+        with staged_files(store) as files:
+            return _attempt(store, request, files)
+
+    # Which rows are meant does not depend on what others did.
+    return in_attempts(store, request.branch, attempt, lambda _: request.ids.keys())
 
 
 def id_array(table: str, ids: Iterable[str]) -> pa.Array:
@@ -124,51 +111,30 @@ def _plain_texts(key: str, ids: pa.Array, first: int) -> pa.Array:
     return texts
 
 
-def _attempt(store: GraphStore, request: DeleteRequest) -> DeleteReport:
-    contract = read_contract(store)
-    snapshot, rows = store.snapshot_with_rows(request.branch)
-    if request.transaction is not None:
-        check_transaction(rows, request.transaction)
-    deletion = Deletion(store, contract.catalog, snapshot)
+def _attempt(store: GraphStore, request: DeleteRequest, files: StagedFiles) -> DeleteReport:
+    base = capture(store, request.branch, request.transaction)
+    snapshot, catalog = base.snapshot, base.contract.catalog
+    deletion = Deletion(store, catalog, snapshot)
     missing = {}
     for key, ids in sorted(request.ids.items()):
-        entity = contract.catalog.require(key)
+        entity = catalog.require(key)
         before = len(deletion.changes().get(key, ()))
         deletion.ids(entity, ids)
         missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
     changes = deletion.changes()
     reach(CrashPoint.CHECKED)
-    acts = bool(changes) or request.transaction is not None
-    published = _commit(store, request, contract, snapshot, deletion) if acts else None
+    fork_first(store, snapshot, changes)
+    writes = [
+        TableWrite(snapshot.entry(key), snapshot.branch, TableChange(removed=gone)) for key, gone in changes.items()
+    ]
+    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, writes, deletion.looked_at)
+    prepared = replace(prepared, transaction=request.transaction)
+    published = base.unchanged if prepared.is_empty else files.commit(prepared)
     return DeleteReport(
         branch=display(request.branch),
-        commit=published.commit_id if published is not None else None,
-        manifest_version=published.manifest_version if published is not None else snapshot.version,
+        commit=published.commit_id,
+        manifest_version=published.manifest_version,
         deleted={key: len(gone) for key, gone in changes.items()},
         missing=missing,
-        warnings=published.warnings if published is not None else (),
+        warnings=published.warnings,
     )
-
-
-def _commit(
-    store: GraphStore, request: DeleteRequest, contract: Contract, snapshot: Snapshot, deletion: Deletion
-) -> Published:
-    changes = deletion.changes()
-    if any(snapshot.entry(key).branch != snapshot.branch for key in changes):
-        fork_tables(store, snapshot, changes)
-        reach(CrashPoint.FORKED)
-    writes = tuple(
-        TableWrite(
-            snapshot.entry(key),
-            snapshot.branch,
-            TableChange(removed=gone),
-            snapshot.entry(key).row_count - len(gone),
-        )
-        for key, gone in changes.items()
-    )
-    reads = {key: snapshot.pin(key) for key in sorted(deletion.looked_at - changes.keys())}
-    identity = Identity(new_ulid(), new_ulid(), request.actor, WriterKind.MUTATION)
-    prepared = PreparedCommit(
-        identity, request.branch, contract.schema_hash, writes, reads, request.transaction, request.stages
-    )
-    return commit(store, prepared)

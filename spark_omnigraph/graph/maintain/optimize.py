@@ -11,21 +11,18 @@ from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.claim import refuse_remade
-from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lease import staging
-from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
-from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.commit.plan import TableWrite, WriterKind
 from spark_omnigraph.errors import ConflictError
-from spark_omnigraph.graph.maintain.index import BuiltIndexes, ensure_indices
 from spark_omnigraph.manifest.snapshot import TableEntry
-from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.compaction import TARGET_ROWS, stage_compaction
-
-ATTEMPTS = 3
-"""Times that a table is begun anew when other writers get in the way; then it is left for the next time."""
+from spark_omnigraph.write.attempts import ATTEMPTS, in_attempts
+from spark_omnigraph.write.candidates import maintenance
+from spark_omnigraph.write.indexes import BuiltIndexes, ensure_indices
+from spark_omnigraph.write.staged_files import staged_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,9 @@ def _tidy(store: GraphStore, branch: str | None) -> dict[str, int]:
 
 
 def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, dry_run: bool) -> CompactedTable:
-    files = 0
-    for _ in range(ATTEMPTS):
+    """A table on which other writers are busy is left for the next time."""
+
+    def attempt() -> CompactedTable:
         entry = store.snapshot(branch).entry(key)
         dataset = store.open_table(entry)
         files = len(dataset.get_fragments())
@@ -85,26 +83,24 @@ def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, 
         if hidden is not None:
             why = f"an older Lance wrote nulls of '{hidden}' that would become empty blobs; load those rows again first"
             return CompactedTable(files, files, why)
-        if dry_run:
-            return CompactedTable(files, files)
-        try:
-            with staging(store) as stage:
-                after = _rewrite(store, branch, entry, target_rows, stage)
-        except ConflictError:
-            continue
+        after = None if dry_run else _rewrite(store, branch, entry, target_rows)
         return CompactedTable(files, files if after is None else after)
-    return CompactedTable(files, files, "other writers kept moving it")
+
+    try:
+        return in_attempts(store, branch, attempt, lambda _: frozenset(), lost=ConflictError)
+    except ConflictError:
+        files = _files(store, store.snapshot(branch).entry(key))
+        return CompactedTable(files, files, "other writers kept moving it")
 
 
-def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_rows: int, stage: str) -> int | None:
+def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_rows: int) -> int | None:
     """Files that the table has now; None when there was nothing to gain."""
-    rewrites = stage_compaction(store.open_table(entry), target_rows)
-    if not rewrites:
-        return None
-    write = TableWrite(entry, branch, TableChange(rewrites=rewrites), entry.row_count)
-    identity = Identity(new_ulid(), None, None, WriterKind.OPTIMIZE)
-    prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, (write,), stages=(stage,))
-    commit(store, prepared)
+    with staged_files(store) as files:
+        rewrites = stage_compaction(store.open_table(entry), target_rows)
+        if not rewrites:
+            return None
+        write = TableWrite(entry, branch, TableChange(rewrites=rewrites))
+        files.commit(maintenance(store, WriterKind.OPTIMIZE, branch, (write,)))
     return _files(store, store.snapshot(branch).entry(entry.table_key))
 
 

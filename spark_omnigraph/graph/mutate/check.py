@@ -18,7 +18,8 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.keys import stored_among
 from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.validate.batch import BatchChecker
-from spark_omnigraph.write.checker import Finding, LoadChecker
+from spark_omnigraph.write.candidates import target_of
+from spark_omnigraph.write.checker import Finding, WriteChecker
 from spark_omnigraph.write.personal import personal_message
 
 _NAMED = 5
@@ -39,11 +40,11 @@ def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements)
         return
     catalog = statements.catalog
     _refuse(said for rows in pending.values() for said in _of_rows(rows, catalog))
-    targets = {key: _target(store, snapshot, key) for key in snapshot.entries}
+    targets = {key: target_of(store, snapshot, key, entry.branch) for key, entry in snapshot.entries.items()}
     _refuse(_unborn(store, targets, statements))
-    tables = {key: PendingTable(rows, _target(store, snapshot, key)) for key, rows in pending.items()}
+    tables = {key: PendingTable(rows, targets[key]) for key, rows in pending.items()}
     # Rows replace stored ones by id, which is what a merge does.
-    checker = LoadChecker(catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
+    checker = WriteChecker(catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
     found = checker.run(frozenset(pending)).findings
     _refuse(said for finding in found for said in _of_finding(finding, pending[finding.table_key], catalog))
 
@@ -75,11 +76,6 @@ def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Stat
             name = node_key.partition(":")[2]
             message = f"{column} '{end}' not found in {name}, since a later statement makes it: put that one first"
             yield personal_message(message, statements.catalog, name), partial(ends.__getitem__, end)
-
-
-def _target(store: GraphStore, snapshot: Snapshot, key: str) -> TableTarget:
-    entry = snapshot.entry(key)
-    return TableTarget(key, store.table_uri(entry.location, entry.branch), entry.version, entry.row_count)
 
 
 def _refuse(found: Iterable[Said]) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display, list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
-from spark_omnigraph.graph.maintain.index import IndexProgress, table_status
 from spark_omnigraph.graph.read.facts import Facts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.index import coverage
+from spark_omnigraph.write.indexes import IndexProgress, table_status
 
 
 @dataclass(frozen=True, slots=True)

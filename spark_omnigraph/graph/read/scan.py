@@ -11,12 +11,12 @@ from spark_omnigraph.branch.info import branch_infos
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.maintain.index import IndexProgress, table_status
 from spark_omnigraph.graph.read.history import list_commits
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_recoveries
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes
+from spark_omnigraph.write.indexes import IndexProgress, table_status
 
 MAIN = "main"
 

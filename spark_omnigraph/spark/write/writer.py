@@ -16,7 +16,9 @@ from spark_omnigraph.commit.lease import close_stage, open_stage, staging
 from spark_omnigraph.errors import OmnigraphError, TransactionCommittedError
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
-    discard_receipts,
+    capture_frame,
+    discard_parts,
+    enter_frame,
     finish_frame_load,
     plan_frame_load,
     staged_part,
@@ -86,7 +88,7 @@ class GraphWriter(Portable, DataSourceArrowWriter):
             return
         with coded():
             store = self._store()
-            discard_receipts(store, self.plan, (part.receipt for part in _parts(messages)))
+            discard_parts(store, _parts(messages))
             close_stage(store, self.stage)
 
     def _store(self) -> GraphStore:
@@ -125,7 +127,8 @@ def _close_stages(store: GraphStore, messages: list[WriterCommitMessage | None])
 
 
 class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
-    """One graph commit for each micro-batch. Tasks plan their batch themselves: Spark makes one writer for a query.
+    """One graph commit for each micro-batch. Tasks look by themselves at what stands when their batch begins, since
+    Spark makes one writer for a query; they change nothing but by staging.
 
     Spark hands the id of a batch to `commit`, but that of the query only to tasks, which send it along.
     """
@@ -139,7 +142,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         task = TaskContext.get()
         with coded():
             store = self._store()
-            # Before a fork is made or looked for, so that clean-up leaves it and what is staged alone.
+            # Before a fork is looked for, so that clean-up leaves it and what is staged alone.
             stage = open_stage(store, shared=current_batch())
             context = self._plan(store).context
             # The schema may have changed since the query began.
@@ -170,7 +173,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
             return
         with coded():
             store = self._store()
-            discard_receipts(store, self._plan(store), (part.receipt for part in _parts(messages)))
+            discard_parts(store, _parts(messages))
             _close_stages(store, messages)
 
     def _named(self, messages: list[WriterCommitMessage | None], batch: int) -> LoadRequest:
@@ -181,14 +184,16 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
         return request if app_id is None else replace(request, transaction=Transaction(app_id, batch))
 
     def _plan(self, store: GraphStore) -> LoadPlan:
-        return plan_frame_load(store, self.write_options.request, self.write_options.table_key)
+        return capture_frame(store, self.write_options.request, self.write_options.table_key)
 
     def _store(self) -> GraphStore:
         return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
 
 
 def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-    """Checks options and columns before a query starts, and forks the tables that it will write on a branch."""
+    """Checks options and columns before a query starts, heals, and forks the tables that it will write on a branch.
+    Spark calls it again for the commit of each batch, on the driver too.
+    """
     options = parse_write_options(given, overwrite, stream=True)
     if options.deletes:
         check_delete(options, schema)
@@ -196,5 +201,5 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
     store = GraphStore.open(options.uri, options.storage or None)
     columns = arrow_columns(schema)
     plan_frame(read_catalog(store), options.table_key, columns)
-    plan_frame_load(store, options.request, options.table_key)
+    enter_frame(store, options.request, options.table_key)
     return GraphStreamWriter(options, columns)

@@ -6,7 +6,6 @@ in `faults.CommitFailed`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -23,6 +22,7 @@ from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
+from spark_omnigraph.storage.tables.staged import StagedFile
 
 FENCE_KEY = "omnigraph:fence"
 CONTENT_KEY = "omnigraph:content"
@@ -40,11 +40,11 @@ Addresses = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
-    """What one commit does to a table: new fragments (JSON), rows to mask by address (sorted, distinct), a
-    replacement of all rows, staged index segments and those they replace (alone), or a staged compaction (alone).
+    """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), a replacement of all
+    rows, staged index segments and those they replace (alone), or a staged compaction (alone).
     """
 
-    fragments: tuple[str, ...] = ()
+    files: tuple[StagedFile, ...] = ()
     removed: Addresses | None = None
     replace_all: bool = False
     segments: tuple[lance.Index, ...] = ()
@@ -86,7 +86,7 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
     if change.segments:
         indexing = LanceOperation.CreateIndex(list(change.segments), list(change.replaced_segments))
         return Transaction(dataset.version, indexing, transaction_properties=dict(properties))
-    new = [FragmentMetadata.from_json(text) for text in change.fragments]
+    new = [FragmentMetadata.from_json(file.fragment) for file in change.files]
     present = dataset.get_fragments()
     if change.replace_all or not present:
         operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(dataset.schema, new)
@@ -239,7 +239,7 @@ def append_strict(dataset: LanceDataset, rows: pa.Table) -> int:
     """Appends rows only to the version that was opened, or raises CommitFailed: what it lacks it still lacks then."""
     with committing(f"append {dataset.uri}"):
         new = lance.fragment.write_fragments(rows, dataset, mode="append")
-    change = TableChange(tuple(json.dumps(fragment.to_json()) for fragment in new))
+    change = TableChange(tuple(StagedFile.of(dataset.uri, fragment) for fragment in new))
     return int(commit_strict(dataset, prepare_change(dataset, change, {})).version)
 
 

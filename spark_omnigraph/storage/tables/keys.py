@@ -189,14 +189,14 @@ def any_of(rows: pa.Table) -> str | None:
     return " AND ".join(parts) or None
 
 
-def read_staged(table_uri: str, file: StagedFile, columns: Sequence[str], options: Mapping[str, str]) -> pa.Table:
+def read_staged(file: StagedFile, columns: Sequence[str], options: Mapping[str, str]) -> pa.Table:
     """Some columns of a staged data file, rows in file order."""
     beside = file.read_beside()
     inside = [name for name in columns if name not in beside.column_names]
     if not inside:
         return beside.select(list(columns))
-    with reading(f"read staged file {file.path}"):
-        reader = LanceFileReader(f"{table_uri}/data/{file.path}", storage_options=dict(options) or None, columns=inside)
+    with reading(f"read staged file {file.uri}"):
+        reader = LanceFileReader(file.uri, storage_options=dict(options) or None, columns=inside)
         found = reader.read_all(batch_size=_SCAN_BATCH).to_table()
     for name in columns:
         if name not in inside:

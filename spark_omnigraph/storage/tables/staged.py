@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from lance.fragment import RowIdSequence, write_fragments
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
-from spark_omnigraph.errors import InternalError
+from spark_omnigraph.errors import InternalError, StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.objects.small import Objects
@@ -40,14 +41,20 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A fragment that nothing refers to yet: its Lance metadata (JSON), the data file's name, its row count, and the
-    columns that travel beside it (Arrow IPC).
+    """A fragment that nothing refers to yet: its Lance metadata (JSON), the URI of the data file, its row count, and
+    the columns that travel beside it (Arrow IPC).
     """
 
     fragment: str
-    path: str
+    uri: str
     rows: int
     beside: bytes | None = None
+
+    @classmethod
+    def of(cls, table_uri: str, fragment: FragmentMetadata, beside: bytes | None = None) -> StagedFile:
+        """The one data file of a fragment that Lance has just written into a table's folder."""
+        (file,) = fragment.files
+        return cls(json.dumps(fragment.to_json()), f"{table_uri}/data/{file.path}", fragment.physical_rows, beside)
 
     def read_beside(self) -> pa.Table:
         """The columns that travel beside the file, rows in file order."""
@@ -77,7 +84,7 @@ def stage_rows(
         kept = RowIdSequence(pa.array(row_ids, pa.uint64())).to_inline_metadata()
         fragment = dataclasses.replace(fragment, row_id_meta=kept)
     beside = _packed(rows.select(list(target.beside))) if target.beside else None
-    return StagedFile(json.dumps(fragment.to_json()), fragment.files[0].path, rows.num_rows, beside)
+    return StagedFile.of(target.uri, fragment, beside)
 
 
 def _packed(rows: pa.Table) -> bytes:
@@ -87,9 +94,10 @@ def _packed(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def discard(objects: Objects, table_uri: str, files: Iterable[StagedFile]) -> None:
-    """Removes staged files, blobs included. Only for files that no commit was tried with."""
-    folder = table_uri.removeprefix(objects.location.root).strip("/")
-    for file in files:
-        objects.delete(f"{folder}/data/{file.path}")
-        objects.purge(f"{folder}/data/{file.path.removesuffix('.lance')}")
+def discard(objects: Objects, files: Iterable[StagedFile]) -> None:
+    """Removes staged files, blobs included, that nothing can name. What the store does not let go is clean-up's."""
+    with suppress(StorageError):
+        for file in files:
+            path = file.uri.removeprefix(objects.location.root).strip("/")
+            objects.delete(path)
+            objects.purge(path.removesuffix(".lance"))

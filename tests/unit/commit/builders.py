@@ -70,8 +70,7 @@ def staged_write(store: GraphStore, key: str, ids: list[str], replace_all: bool 
     target = TableTarget(key, store.table_uri(entry.location, None), entry.version, entry.row_count)
     rows = pa.table({"id": ids, "x": list(range(len(ids)))}, schema=SCHEMA)
     file = stage_rows(target, rows, None, {})
-    count = len(ids) if replace_all else entry.row_count + len(ids)
-    return TableWrite(entry, None, TableChange((file.fragment,), None, replace_all), count)
+    return TableWrite(entry, None, TableChange((file,), None, replace_all))
 
 
 def prepared(*writes: TableWrite, reads: dict[str, int] | None = None, actor: str | None = None) -> PreparedCommit:

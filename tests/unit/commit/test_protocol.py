@@ -91,11 +91,10 @@ def test_a_failure_of_any_step_is_dealt_with_by_its_rule(
     assert observe(phase, failure) is observation
     tables = () if phase is Phase.NAME else tuple(staged_write(store, key, ["x"]) for key in ("node:A", "node:B"))
     write, before = replace(prepared(*tables), transaction=Transaction("job", 1)), store.snapshot(None)
-    abandoned: list[bool] = []
     action, raised, warnings = RULES[phase, observation], None, ""
     with failing(phase, failure):
         try:
-            warnings = " ".join(commit(store, write, lambda: abandoned.append(True)).warnings)
+            warnings = " ".join(commit(store, write).warnings)
         except OmnigraphError as error:
             raised = error
     own = write.identity.operation_id
@@ -109,7 +108,9 @@ def test_a_failure_of_any_step_is_dealt_with_by_its_rule(
     after = store.snapshot(None)
     assert {key for key in after.entries if after.pin(key) > before.pin(key)} == advanced
     assert ids(store, "node:A") == (["x"] if action is Action.STAND else [])
-    assert abandoned == ([True] if action in (Action.REFUSE, Action.ABORT) else [])
+    nothing_landed = action in (Action.REFUSE, Action.ABORT)
+    assert {Path(file.uri).exists() for file in write.staged} == ({not nothing_landed} if tables else set())
+    assert getattr(raised, "nothing_landed", False) == nothing_landed
     assert ("recovery completes it" in warnings) == (action is Action.STAND)
     assert (raised is None) == (action is Action.STAND)
     if action is Action.RECOVER:
@@ -188,14 +189,21 @@ def test_the_sidecar_says_what_the_format_asks_for_while_it_is_armed(store: Grap
 def test_a_moved_table_is_a_mismatch_with_its_numbers_and_staged_files_may_go(store: GraphStore) -> None:
     late = prepared(staged_write(store, "node:A", ["late"]))
     commit(store, prepared(staged_write(store, "node:A", ["first"])))
-    abandoned: list[bool] = []
     with pytest.raises(ExpectedVersionMismatch) as caught:
-        commit(store, late, lambda: abandoned.append(True))
+        commit(store, late)
     assert (caught.value.table_key, caught.value.expected, caught.value.actual) == ("node:A", 1, 2)
     assert caught.value.to_dict()["manifest_conflict"] == {"table_key": "node:A", "expected": 1, "actual": 2}
-    assert abandoned == [True]
+    assert (caught.value.nothing_landed, [Path(file.uri).exists() for file in late.staged]) == (True, [False])
     assert ids(store, "node:A") == ["first"]
     assert leftovers(store) == []
+
+
+def test_files_that_another_attempt_reads_stay_when_nothing_landed(store: GraphStore) -> None:
+    late = replace(prepared(staged_write(store, "node:A", ["late"])), keeps_files=True)
+    commit(store, prepared(staged_write(store, "node:A", ["first"])))
+    with pytest.raises(ExpectedVersionMismatch) as caught:
+        commit(store, late)
+    assert (caught.value.nothing_landed, [Path(file.uri).exists() for file in late.staged]) == (True, [True])
 
 
 def test_a_table_that_was_only_read_must_not_have_moved(store: GraphStore) -> None:
@@ -228,10 +236,9 @@ def test_a_name_without_tables_is_published_without_a_commit(store: GraphStore) 
 def test_a_name_is_not_published_when_what_it_looked_at_moved(store: GraphStore) -> None:
     late = named({"node:B": 1})
     commit(store, prepared(staged_write(store, "node:B", ["b"])))
-    abandoned: list[bool] = []
     with pytest.raises(ExpectedVersionMismatch, match="node:B"):
-        commit(store, late, lambda: abandoned.append(True))
-    assert (abandoned, last_transaction(read_rows(store.manifest(None)), "job")) == ([True], None)
+        commit(store, late)
+    assert last_transaction(read_rows(store.manifest(None)), "job") is None
 
 
 def test_a_name_whose_publish_has_no_known_outcome_is_safe_to_publish_again(
@@ -241,10 +248,9 @@ def test_a_name_whose_publish_has_no_known_outcome_is_safe_to_publish_again(
         raise RecoveryRequiredError("the outcome of publish X is unknown")
 
     monkeypatch.setattr(protocol, "publish", lost)
-    abandoned: list[bool] = []
     with pytest.raises(StorageError, match=r"publish X is unknown\); it had nothing else to write, so run it again"):
-        commit(store, named({}), lambda: abandoned.append(True))
-    assert (abandoned, leftovers(store)) == ([True], [])
+        commit(store, named({}))
+    assert leftovers(store) == []
 
 
 def test_no_name_is_published_while_the_schema_changes(store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:

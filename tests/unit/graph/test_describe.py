@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.maintain.index import IndexProgress
 from spark_omnigraph.graph.read.describe import StoredIndex, describe_graph
+from spark_omnigraph.write.indexes import IndexProgress
 
 SCHEMA = """
 node Film { name: String @key  year: I32? @index  code: String? @unique  v: Vector(2)? @index }

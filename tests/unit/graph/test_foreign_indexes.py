@@ -15,9 +15,9 @@ from lance import LanceDataset, LanceOperation, Transaction
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.graph.maintain import index as graph_index
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables import index as storage_index
+from spark_omnigraph.write import staged_files
 
 SCHEMA = """
 node Doc { slug: String @key  title: String @index  size: I32 @index  v: Vector(2)? @index }
@@ -189,7 +189,7 @@ def test_an_index_that_cannot_be_built_holds_up_no_other(graph: Graph, monkeypat
 
 
 def test_what_lance_refuses_in_one_write_is_built_one_by_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = graph_index.commit
+    real = staged_files.commit
 
     def refuse(store: GraphStore, prepared: PreparedCommit) -> object:
         segments = [s for write in prepared.writes for s in write.change.segments]
@@ -197,7 +197,7 @@ def test_what_lance_refuses_in_one_write_is_built_one_by_one(graph: Graph, monke
             raise StorageError("storage: refused by the test")
         return real(store, prepared)
 
-    monkeypatch.setattr(graph_index, "commit", refuse)
+    monkeypatch.setattr(staged_files, "commit", refuse)
     built = graph.ensure_indices()
     assert sorted(built) == sorted(f"{DOC}.{column}" for column in COLUMNS - {"size"})
     assert [w for w in built.warnings if "'node:Doc.size'" in w]

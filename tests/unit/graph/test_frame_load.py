@@ -20,7 +20,7 @@ from spark_omnigraph import (
 )
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
-    discard_receipts,
+    discard_parts,
     finish_frame_load,
     frame_request,
     plan_frame_load,
@@ -213,8 +213,8 @@ def test_blobs_that_lost_a_race_are_a_conflict(graph: Graph, mode: str) -> None:
 
 def test_an_abort_removes_files(graph: Graph) -> None:
     files = data_files(graph)
-    _, plan, staged = stage(graph, "node:Person", [people(("c", "1"))])
-    discard_receipts(graph.store, plan, [part.receipt for part in staged])
+    _, _, staged = stage(graph, "node:Person", [people(("c", "1"))])
+    discard_parts(graph.store, staged)
     assert data_files(graph) == files
 
 

@@ -9,9 +9,9 @@ import lance
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.graph.maintain.index import IndexProgress, IndexStatus, ensure_indices
 from spark_omnigraph.graph.read.describe import StoredIndex
 from spark_omnigraph.storage.tables import index as storage_index
+from spark_omnigraph.write.indexes import IndexProgress, IndexStatus, ensure_indices
 
 SCHEMA = """
 node Doc {

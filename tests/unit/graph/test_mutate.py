@@ -25,6 +25,7 @@ from spark_omnigraph.graph.mutate import mutate as mutate_module
 from spark_omnigraph.graph.mutate import staging as mutation_staging
 from spark_omnigraph.graph.mutate.staging import ChangedRows
 from spark_omnigraph.write import checker as check_module
+from spark_omnigraph.write.attempts import ATTEMPTS
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  mail: String? @unique  seen: DateTime?  @range(age, 0..150) }
@@ -374,7 +375,7 @@ def test_attempts_are_bounded(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(mutate_module, "check_pending", check_and_lose)
     with pytest.raises(ExpectedVersionMismatch):
         graph.mutate(query('insert Person { name: "d" }'))
-    assert len(tries) == mutate_module.REPLANS
+    assert len(tries) == ATTEMPTS
 
 
 @pytest.mark.parametrize(

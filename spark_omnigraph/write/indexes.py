@@ -6,20 +6,16 @@ data, and a missing one never changes an answer.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.contract import read_catalog
-from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.lost import WholeBranch
-from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
-from spark_omnigraph.commit.protocol import commit
-from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
+from spark_omnigraph.commit.plan import TableWrite, WriterKind
+from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
-from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.index import (
@@ -34,7 +30,10 @@ from spark_omnigraph.storage.tables.index import (
     unlisted,
 )
 from spark_omnigraph.words import TextEnum
+from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.candidates import maintenance
 from spark_omnigraph.write.executor import available_cores
+from spark_omnigraph.write.staged_files import staged_files
 
 _BTREE_SCALARS = frozenset(
     {
@@ -49,10 +48,6 @@ _BTREE_SCALARS = frozenset(
         Scalar.DATETIME,
     }
 )
-
-
-ATTEMPTS = 3
-"""Times that `ensure_indices` begins again when other writes get in the way."""
 
 
 class IndexProgress(TextEnum):
@@ -145,15 +140,14 @@ def ensure_indices(
     whole = WholeBranch(store, branch)
     names = None if tables is None else set(tables)
     upkeep = Upkeep(most_segments) if extend else None
-    for _ in range(attempts):
-        tasks = _due(whole, names, upkeep)
-        if not tasks:
-            break
-        try:
-            return _in_one_write(store, branch, tasks)
-        except ConflictError:
-            continue
-    return BuiltIndexes()
+
+    def attempt() -> BuiltIndexes:
+        return _in_one_write(store, branch, _due(whole, names, upkeep))
+
+    try:
+        return in_attempts(store, branch, attempt, lambda _: frozenset(), most=attempts, lost=ConflictError)
+    except ConflictError:
+        return BuiltIndexes()
 
 
 def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> list[_Task]:
@@ -176,6 +170,8 @@ def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> 
     """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
     one that no engine can go on with must not hold up the others.
     """
+    if not tasks:
+        return BuiltIndexes()
     try:
         return _write(store, branch, tasks)
     except StorageError:
@@ -194,7 +190,7 @@ def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> 
 
 
 def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
-    with staging(store) as stage:
+    with staged_files(store) as files:
         # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
             results = list(pool.map(lambda task: _attempt(store, task), tasks))
@@ -202,9 +198,7 @@ def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIn
         warnings = [made for made in results if isinstance(made, str)]
         writes = _writes(store, branch, builds)
         if writes:
-            identity = Identity(new_ulid(), None, None, WriterKind.ENSURE_INDICES)
-            prepared = PreparedCommit(identity, branch, read_catalog(store).ir_hash, writes, stages=(stage,))
-            commit(store, prepared)
+            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, writes))
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
 
 
@@ -237,7 +231,7 @@ def _writes(store: GraphStore, branch: str | None, builds: list[tuple[_Task, Ind
         files = upkeep.files if upkeep is not None else None
         replaced += unlisted((files or store.index_files(entry, dataset)).unnamed(coverage(dataset)))
         change = TableChange(segments=segments, replaced_segments=replaced)
-        writes.append(TableWrite(entry, branch, change, entry.row_count))
+        writes.append(TableWrite(entry, branch, change))
     return tuple(writes)
 
 
@@ -263,16 +257,3 @@ def _kind(prop: Property) -> str | None:
     if prop.type.scalar is Scalar.STRING:
         return "BTREE" if prop.type.is_enum else "INVERTED"
     return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
-
-
-def index_after(
-    store: GraphStore, write: str, branch: str | None, tables: Iterable[str]
-) -> tuple[float, tuple[str, ...]]:
-    """Builds what is missing after a write, which stands whatever becomes of it; seconds, and what went wrong."""
-    started = time.perf_counter()
-    warnings: tuple[str, ...] = ()
-    try:
-        warnings = ensure_indices(store, branch, tables).warnings
-    except OmnigraphError as error:
-        warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
-    return round(time.perf_counter() - started, 4), warnings

@@ -1,0 +1,46 @@
+"""The one loop in which a write is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import TypeVar
+
+from spark_omnigraph.commit.owners import await_turn
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
+from spark_omnigraph.storage.graph_store import GraphStore
+
+ATTEMPTS = 5
+"""Times that a write is tried while others keep winning."""
+
+T = TypeVar("T")
+
+Again = Callable[[str], Set[str] | None]
+"""Asked with the key of the table that moved (empty where none is named). Tables whose writers are waited for before
+the next attempt, or None when the loss is the caller's: what the write means depends on what has changed.
+"""
+
+
+def in_attempts(
+    store: GraphStore,
+    branch: str | None,
+    attempt: Callable[[], T],
+    again: Again,
+    *,
+    most: int | None = None,
+    lost: type[ConflictError] = ExpectedVersionMismatch,
+) -> T:
+    """What the first attempt returns that no other writer gets in the way of. Each plans anew, on what is visible then.
+
+    Raises what the last attempt was `lost` to, and at once whatever else an attempt raises.
+    """
+    left = ATTEMPTS if most is None else most
+    while True:
+        left -= 1
+        try:
+            return attempt()
+        except lost as conflict:
+            moved = conflict.table_key if isinstance(conflict, ExpectedVersionMismatch) else ""
+            tables = again(moved) if left else None
+            if tables is None:
+                raise
+        await_turn(store, branch, frozenset({*tables, moved}))

@@ -1,0 +1,86 @@
+"""From plan to commit: what an attempt is planned on, forks of what a branch writes first, the write as data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Set
+from dataclasses import dataclass
+
+from spark_omnigraph.branch.control import display
+from spark_omnigraph.branch.fork import fork_tables
+from spark_omnigraph.commit.contract import Contract, read_catalog, read_contract
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
+from spark_omnigraph.commit.publisher import check_transaction, current_head
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.staged import TableTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What an attempt is planned on: the schema, the newest snapshot of the branch, and the commit that it shows."""
+
+    contract: Contract
+    snapshot: Snapshot
+    commit: str | None
+
+    @property
+    def unchanged(self) -> Published:
+        """The outcome of a write that has nothing to do."""
+        return Published(None, None, self.snapshot.version, {})
+
+
+def capture(
+    store: GraphStore, branch: str | None, transaction: Transaction | None = None, contract: Contract | None = None
+) -> Base:
+    """What stands now; reads alone. A `contract` is given by who has checked something against it already.
+
+    TransactionCommittedError for a write of that name that was committed before.
+    """
+    contract = contract if contract is not None else read_contract(store)
+    snapshot, rows = store.snapshot_with_rows(branch)
+    if transaction is not None:
+        check_transaction(rows, transaction)
+    return Base(contract, snapshot, current_head(store, branch, snapshot.version, rows))
+
+
+def fork_first(store: GraphStore, snapshot: Snapshot, tables: Collection[str]) -> None:
+    """Makes sure that the branch has what it is going to write for the first time."""
+    if any(snapshot.entry(key).branch != snapshot.branch for key in tables):
+        fork_tables(store, snapshot, tables)
+        reach(CrashPoint.FORKED)
+
+
+def target_of(
+    store: GraphStore, snapshot: Snapshot, key: str, branch: str | None, beside: tuple[str, ...] = ()
+) -> TableTarget:
+    """A table as the snapshot pins it, in its folder on one of the two branches that have it before it is written."""
+    entry = snapshot.entry(key)
+    return TableTarget(key, store.table_uri(entry.location, branch), entry.version, entry.row_count, beside)
+
+
+def candidate(
+    store: GraphStore, base: Base, kind: WriterKind, actor: str | None, writes: Iterable[TableWrite], read: Set[str]
+) -> PreparedCommit:
+    """A checked write as data. It relies on the tables that it writes and on those that it `read`."""
+    advancing = tuple(writes)
+    for write in advancing:
+        folder = store.table_uri(write.entry.location, write.branch)
+        if not all(file.uri.startswith(f"{folder}/data/") for file in write.change.files):
+            where = display(write.branch)
+            raise InternalError(f"rows of '{write.table_key}' were staged outside the folder that '{where}' writes")
+    pins = {key: base.snapshot.pin(key) for key in sorted(read - {write.table_key for write in advancing})}
+    identity = Identity(new_ulid(), new_ulid(), actor, kind)
+    schema = base.contract.schema_hash
+    return PreparedCommit(identity, base.snapshot.branch, schema, advancing, pins)
+
+
+def maintenance(
+    store: GraphStore, kind: WriterKind, branch: str | None, writes: Iterable[TableWrite]
+) -> PreparedCommit:
+    """A write that changes no row and makes no commit."""
+    identity = Identity(new_ulid(), None, None, kind)
+    return PreparedCommit(identity, branch, read_catalog(store).ir_hash, tuple(writes))

@@ -1,0 +1,61 @@
+"""Who removes staged files: their writer, until they are handed to the commit protocol, which knows what may land."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+
+from spark_omnigraph.commit.lease import staging
+from spark_omnigraph.commit.plan import PreparedCommit, Published
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.staged import StagedFile, discard
+
+
+class StagedFiles:
+    """Files that a write has staged and that no commit was tried with. As a context it removes what it still owns on
+    the way out: of a write that was refused, had no effect, or wrote them anew. An interrupt leaves them to `cleanup`.
+
+    `stages` are those under which they were staged. With `several_attempts` a commit that could land nothing gives its
+    files back, for the next attempt to read.
+    """
+
+    def __init__(self, store: GraphStore, stages: tuple[str, ...] = (), several_attempts: bool = False) -> None:
+        self._store = store
+        self._stages = stages
+        self._keeps = several_attempts
+        self._owned: set[StagedFile] = set()
+
+    def add(self, files: Iterable[StagedFile]) -> None:
+        """Owns these from now on."""
+        self._owned.update(files)
+
+    def commit(self, prepared: PreparedCommit) -> Published:
+        """Commits. From here on its files are the protocol's; those that may have landed never come back."""
+        handed = self._owned.intersection(prepared.staged)
+        self._owned -= handed
+        try:
+            return commit(self._store, replace(prepared, stages=self._stages, keeps_files=self._keeps))
+        except OmnigraphError as failure:
+            if self._keeps and failure.nothing_landed:
+                self._owned |= handed
+            raise
+
+    def __enter__(self) -> StagedFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, OmnigraphError):
+            discard(self._store.objects, self._owned)
+
+
+@contextmanager
+def staged_files(store: GraphStore) -> Iterator[StagedFiles]:
+    """The owner of what one attempt stages, under a stage that keeps clean-up away as long as the block runs."""
+    with staging(store) as stage, StagedFiles(store, (stage,)) as files:
+        yield files
