@@ -73,8 +73,8 @@ class TableWrite:
     @property
     def row_count(self) -> int:
         """Rows of the table once it has landed."""
-        change, stored = self.change, 0 if self.change.replace_all else self.entry.row_count
-        return stored + sum(file.rows for file in change.files) - len(() if change.removed is None else change.removed)
+        stored = 0 if self.change.replace_all else self.entry.row_count
+        return stored + self.change.added - self.change.masked
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display
@@ -16,6 +16,7 @@ from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.staged import TableTarget
 
 
@@ -63,19 +64,24 @@ def target_of(
 
 
 def candidate(
-    store: GraphStore, base: Base, kind: WriterKind, actor: str | None, writes: Iterable[TableWrite], read: Set[str]
+    store: GraphStore,
+    base: Base,
+    kind: WriterKind,
+    actor: str | None,
+    changes: Mapping[str, TableChange],
+    read: Set[str],
 ) -> PreparedCommit:
-    """A checked write as data. It relies on the tables that it writes and on those that it `read`."""
-    advancing = tuple(writes)
-    for write in advancing:
+    """A checked write as data. It relies on the tables that it changes and on those that it `read`."""
+    snapshot = base.snapshot
+    writes = tuple(TableWrite(snapshot.entry(key), snapshot.branch, change) for key, change in changes.items())
+    for write in writes:
         folder = store.table_uri(write.entry.location, write.branch)
         if not all(file.uri.startswith(f"{folder}/data/") for file in write.change.files):
             where = display(write.branch)
             raise InternalError(f"rows of '{write.table_key}' were staged outside the folder that '{where}' writes")
-    pins = {key: base.snapshot.pin(key) for key in sorted(read - {write.table_key for write in advancing})}
+    pins = {key: snapshot.pin(key) for key in sorted(read - changes.keys())}
     identity = Identity(new_ulid(), new_ulid(), actor, kind)
-    schema = base.contract.schema_hash
-    return PreparedCommit(identity, base.snapshot.branch, schema, advancing, pins)
+    return PreparedCommit(identity, snapshot.branch, base.contract.schema_hash, writes, pins)
 
 
 def maintenance(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.plan import TableWrite, WriterKind
+from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
 from spark_omnigraph.manifest.rows import Transaction
@@ -124,10 +124,8 @@ def _attempt(store: GraphStore, request: DeleteRequest, files: StagedFiles) -> D
     changes = deletion.changes()
     reach(CrashPoint.CHECKED)
     fork_first(store, snapshot, changes)
-    writes = [
-        TableWrite(snapshot.entry(key), snapshot.branch, TableChange(removed=gone)) for key, gone in changes.items()
-    ]
-    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, writes, deletion.looked_at)
+    removals = {key: TableChange(removed=gone) for key, gone in changes.items()}
+    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, removals, deletion.looked_at)
     prepared = replace(prepared, transaction=request.transaction)
     published = base.unchanged if prepared.is_empty else files.commit(prepared)
     return DeleteReport(

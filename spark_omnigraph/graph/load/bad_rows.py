@@ -58,24 +58,17 @@ def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str |
         raise BadRequestError(f"the bad-row report '{path}' lies inside the graph {root}: name a file elsewhere")
     path = plain(path)
     if has_scheme(path):
-        _check_report_uri(path, inputs)
-        return
-    target = Path(path).absolute()
-    if target.is_dir():
+        locate(path)  # refuses a scheme that cannot be written to
+        is_folder, replaces = path.endswith("/"), any(f.name == path for f in inputs)
+    else:
+        target = Path(path).absolute()
+        is_folder = target.is_dir()
+        replaces = any(target.exists() and Path(f.name).exists() and target.samefile(f.name) for f in inputs)
+    if is_folder:
         raise BadRequestError(f"the bad-row report '{path}' is a folder: name a file in it")
-    if any(target.exists() and Path(f.name).exists() and target.samefile(f.name) for f in inputs):
+    if replaces:
         raise BadRequestError(
             f"the bad-row report '{path}' is an input of this load and would replace it: name another file"
-        )
-
-
-def _check_report_uri(uri: str, inputs: Iterable[InputFile]) -> None:
-    locate(uri)  # refuses a scheme that cannot be written to
-    if uri.endswith("/"):
-        raise BadRequestError(f"the bad-row report '{uri}' is a folder: name a file in it")
-    if any(f.name == uri for f in inputs):
-        raise BadRequestError(
-            f"the bad-row report '{uri}' is an input of this load and would replace it: name another file"
         )
 
 

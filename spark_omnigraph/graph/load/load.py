@@ -22,7 +22,7 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.types import EntityType, Scalar, Unique
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.plan import PreparedCommit, Published, TableWrite, WriterKind
+from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
@@ -282,13 +282,10 @@ def prepare(store: GraphStore, request: LoadRequest, checked: CheckedLoad) -> Pr
     staged, base = checked.staged, checked.staged.plan.base
     replacing = request.mode is LoadMode.OVERWRITE
     keys = staged.mentioned if replacing else frozenset(staged.tables)
-    writes = [
-        TableWrite(base.snapshot.entry(key), base.snapshot.branch, _change(staged.tables.get(key), replacing))
-        for key in sorted(keys)
-    ]
-    advancing = [w for w in writes if w.change.files or (w.change.replace_all and w.entry.row_count)]
-    read = tables_read(base.contract.catalog, {w.table_key for w in advancing}, replacing)
-    read |= {w.table_key for w in writes if replacing}  # those that do not advance must still be empty
+    changes = {key: _change(staged.tables.get(key), replacing) for key in sorted(keys)}
+    advancing = {k: c for k, c in changes.items() if c.files or (replacing and base.snapshot.entry(k).row_count)}
+    read = tables_read(base.contract.catalog, advancing.keys(), replacing)
+    read |= keys if replacing else frozenset()  # those that do not advance must still be empty
     prepared = candidate(store, base, WriterKind.LOAD, request.actor, advancing, read)
     return replace(prepared, transaction=request.transaction)
 

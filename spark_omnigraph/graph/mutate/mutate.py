@@ -18,9 +18,9 @@ from datetime import datetime, timezone
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.contract import Contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.plan import PreparedCommit, TableWrite, WriterKind
+from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.graph.mutate.check import check_pending
-from spark_omnigraph.graph.mutate.staging import ChangedRows, StagedRows, count_pending, stage_pending
+from spark_omnigraph.graph.mutate.staging import ChangedRows, count_pending, stage_pending
 from spark_omnigraph.graph.mutate.statements import Statements
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.mutation import TypedInsert, TypedMutation, TypedStatement, check_mutation
@@ -30,7 +30,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
-from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first
+from spark_omnigraph.write.candidates import candidate, capture, fork_first
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
@@ -109,20 +109,21 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
     with clock.phase("check"):
         check_pending(store, snapshot, statements)
     reach(CrashPoint.CHECKED)
-    changed = {key: ChangedRows(deleted=len(gone)) for key, gone in statements.deletion.changes().items()}
-    published = base.unchanged
+    pending, published = statements.pending.written(), base.unchanged
+    changes = {key: TableChange(removed=gone) for key, gone in statements.deletion.changes().items()}
+    changed = {key: ChangedRows.of(change) for key, change in changes.items()}
     if request.dry_run:
-        pending = statements.pending.written()
         changed |= {key: count_pending(store, snapshot, key, rows) for key, rows in pending.items()}
     elif statements.written:
         with clock.phase("stage"):
             fork_first(store, snapshot, statements.written)
-            pending = statements.pending.written()
-            staged = {key: stage_pending(store, snapshot, key, rows, files) for key, rows in pending.items()}
+            changes |= {key: stage_pending(store, snapshot, key, rows, files) for key, rows in pending.items()}
         reach(CrashPoint.STAGED)
-        changed |= {key: ChangedRows(table.inserted, table.updated) for key, table in staged.items()}
+        changed |= {key: ChangedRows.of(change) for key, change in changes.items()}
+        # It relies on every table that a statement or a check looked at.
+        read = statements.looked_at | tables_read(base.contract.catalog, pending, False)
         with clock.phase("commit"):
-            published = files.commit(_prepare(store, request, base, statements, staged))
+            published = files.commit(candidate(store, base, WriterKind.MUTATION, request.actor, changes, read))
     return MutationResult(
         query=request.name,
         branch=display(request.branch),
@@ -136,15 +137,3 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
         phases=clock.seconds(),
         warnings=published.warnings,
     )
-
-
-def _prepare(
-    store: GraphStore, request: MutationRequest, base: Base, statements: Statements, staged: Mapping[str, StagedRows]
-) -> PreparedCommit:
-    """The write as data. It relies on every table that a statement or a check looked at."""
-    changes = {key: TableChange(table.files, table.removed if table.updated else None) for key, table in staged.items()}
-    changes |= {key: TableChange(removed=gone) for key, gone in statements.deletion.changes().items()}
-    snapshot = base.snapshot
-    writes = [TableWrite(snapshot.entry(key), snapshot.branch, change) for key, change in changes.items()]
-    read = statements.looked_at | tables_read(base.contract.catalog, staged, False)
-    return candidate(store, base, WriterKind.MUTATION, request.actor, writes, read)

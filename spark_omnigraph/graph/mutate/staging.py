@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_omnigraph.graph.mutate.pending import PendingRows
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import Addresses
+from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.keys import find_rows
 from spark_omnigraph.storage.tables.staged import StagedFile, stage_rows
 from spark_omnigraph.write.candidates import target_of
@@ -28,18 +28,10 @@ class ChangedRows:
     updated: int = 0
     deleted: int = 0
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StagedRows:
-    """Staged rows of one table: their files, the stored rows they replace, and how many they add and replace."""
-
-    files: tuple[StagedFile, ...]
-    removed: Addresses
-    inserted: int
-
-    @property
-    def updated(self) -> int:
-        return len(self.removed)
+    @classmethod
+    def of(cls, change: TableChange) -> ChangedRows:
+        """What a change does: without files its rows are gone, with some they are replaced."""
+        return cls(change.added - change.masked, change.masked) if change.files else cls(deleted=change.masked)
 
 
 def count_pending(store: GraphStore, snapshot: Snapshot, key: str, pending: PendingRows) -> ChangedRows:
@@ -51,18 +43,19 @@ def count_pending(store: GraphStore, snapshot: Snapshot, key: str, pending: Pend
 
 def stage_pending(
     store: GraphStore, snapshot: Snapshot, key: str, pending: PendingRows, owner: StagedFiles
-) -> StagedRows:
+) -> TableChange:
     """Writes the rows of one table: first those that replace stored rows, under their stable row ids, then the new."""
     options, rows = store.storage_options, pending.table()
     target = target_of(store, snapshot, key, snapshot.branch)
-    row_ids = removed = np.empty(0, dtype=np.uint64)
+    row_ids, removed = np.empty(0, dtype=np.uint64), None
     if pending.given_ids and target.row_count:
         matches = find_rows(target.open(options), rows.column("id"))
         order = np.concatenate([np.flatnonzero(matches.hit), np.flatnonzero(~matches.hit)])
-        rows, row_ids, removed = rows.take(pa.array(order)), matches.row_ids, np.sort(matches.addresses)
+        rows, row_ids = rows.take(pa.array(order)), matches.row_ids
+        removed = np.sort(matches.addresses) if len(row_ids) else None
     files: list[StagedFile] = []
     for first in range(0, rows.num_rows, FILE_ROWS):
         part = rows.slice(first, FILE_ROWS)
         files.append(stage_rows(target, part, row_ids[first : first + FILE_ROWS], options))
         owner.add(files[-1:])
-    return StagedRows(tuple(files), removed, rows.num_rows - len(removed))
+    return TableChange(tuple(files), removed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,16 +12,18 @@ from pyspark.sql.types import StructType
 
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import TransactionCommittedError
-from spark_omnigraph.graph.delete.by_id import DeleteRequest
+from spark_omnigraph.graph.delete.by_id import DeleteReport, DeleteRequest
 from spark_omnigraph.graph.delete.frame import DELETE_COLUMNS, FrameIds, check_delete_columns, delete_frame, frame_ids
+from spark_omnigraph.graph.load.options import LoadReport
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.spark.write.options import WriteOptions, current_query
-from spark_omnigraph.storage.graph_store import GraphStore
 
 _LOG = logging.getLogger(__name__)
+Messages = list[WriterCommitMessage | None]
+"""One of each task; None of one that failed."""
 
 
 @dataclass
@@ -43,24 +45,17 @@ class _Deleter(Portable):
         with coded():
             return Ids(frame_ids(iterator, self.write_options.table_key), current_query())
 
-    def delete(self, messages: list[WriterCommitMessage | None], transaction: Transaction | None) -> None:
+    def delete(self, messages: Messages, transaction: Transaction | None) -> None:
         """Deletes the ids of all tasks in one commit."""
-        request = self.write_options.request
-        store = GraphStore.open(self.write_options.uri, self.write_options.storage or None)
-        parts = [message.part for message in messages if isinstance(message, Ids)]
-        try:
-            report = delete_frame(store, parts, DeleteRequest({}, request.branch, request.actor, transaction))
-        except TransactionCommittedError as again:
-            _LOG.warning(again.message)
-            return
-        for warning in report.warnings:
-            _LOG.warning(warning)
+        asked, parts = self.write_options.request, [message.part for message in messages if isinstance(message, Ids)]
+        request = DeleteRequest({}, asked.branch, asked.actor, transaction)
+        log_outcome(lambda: delete_frame(self.write_options.open(), parts, request))
 
 
 class DeletingWriter(_Deleter, DataSourceArrowWriter):
     """`save()` with `loadMode` delete."""
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: Messages) -> None:
         """Deletes, or refuses and changes nothing."""
         with coded():
             self.delete(messages, self.write_options.request.transaction)
@@ -69,16 +64,24 @@ class DeletingWriter(_Deleter, DataSourceArrowWriter):
 class DeletingStreamWriter(_Deleter, DataSourceStreamArrowWriter):
     """A stream with `loadMode` delete: one commit for each micro-batch."""
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Deletes the ids of a batch, unless the graph has it already."""
         query = next((m.query for m in messages if isinstance(m, Ids) and m.query), None)
-        app_id = self.write_options.app_id or query
         with coded():
-            self.delete(messages, None if app_id is None else Transaction(app_id, batchId))
+            self.delete(messages, self.write_options.batch_name(query, batchId))
 
 
 def check_delete(options: WriteOptions, schema: StructType) -> None:
     """Refuses, before any task runs, a frame without ids and types that the graph lacks."""
-    store = GraphStore.open(options.uri, options.storage or None)
     telling = StructType([field for field in schema.fields if field.name in DELETE_COLUMNS])
-    check_delete_columns(read_catalog(store), options.table_key, arrow_columns(telling))
+    check_delete_columns(read_catalog(options.open()), options.table_key, arrow_columns(telling))
+
+
+def log_outcome(write: Callable[[], LoadReport | DeleteReport]) -> None:
+    """Commits where nobody sees a report: logs what it warns of, or that the write was committed before."""
+    try:
+        warnings = write().warnings
+    except TransactionCommittedError as again:
+        warnings = (again.message,)
+    for warning in warnings:
+        _LOG.warning(warning)

@@ -23,6 +23,7 @@ from spark_omnigraph.spark.read.options import (
     type_key,
     whole_number,
 )
+from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.words import TextEnum, nearest
 
 WRITE_OPTIONS: Mapping[str, str] = {
@@ -69,6 +70,15 @@ class WriteOptions:
     """Name of the application whose batches are numbered; a stream without one goes by its query id."""
     deletes: bool = False
     """The frame has ids of rows to delete."""
+
+    def open(self) -> GraphStore:
+        """The graph, as the process sees it that writes."""
+        return GraphStore.open(self.uri, self.storage or None)
+
+    def batch_name(self, query: str | None, batch: int) -> Transaction | None:
+        """The name of a batch of a stream, that of its query unless the application has one."""
+        app_id = self.app_id or query
+        return None if app_id is None else Transaction(app_id, batch)
 
 
 def current_query() -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lease import close_stage, open_stage, staging
-from spark_omnigraph.errors import OmnigraphError, TransactionCommittedError
+from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
     capture_frame,
@@ -23,18 +23,22 @@ from spark_omnigraph.graph.load.frame import (
     plan_frame_load,
     staged_part,
 )
-from spark_omnigraph.graph.load.load import LoadPlan, LoadRequest
-from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.graph.load.load import LoadPlan
 from spark_omnigraph.records.frames.decode import FrameDecoder, FramePlan, plan_frame
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_columns
-from spark_omnigraph.spark.write.deleter import DeletingStreamWriter, DeletingWriter, check_delete
+from spark_omnigraph.spark.write.deleter import (
+    DeletingStreamWriter,
+    DeletingWriter,
+    Messages,
+    check_delete,
+    log_outcome,
+)
 from spark_omnigraph.spark.write.options import WriteOptions, current_batch, current_query, parse_write_options
+from spark_omnigraph.staging.receipt import StageContext
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -58,41 +62,18 @@ class GraphWriter(Portable, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stages the rows of one partition."""
-        context, task = self.plan.context, TaskContext.get()
         with coded():
-            decoder = FrameDecoder(context.catalog, context.decode, self.frame)
-            receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
-            return Staged(staged_part(context, receipt))
+            return Staged(_stage(self.plan.context, self.frame, iterator))
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: Messages) -> None:
         """Checks all rows together and commits them, or refuses and removes what was staged."""
-        with coded():
-            store, request = self._store(), replace(self.write_options.request, stages=(self.stage,))
-            try:
-                report = finish_frame_load(store, request, self.plan, _parts(messages))
-            except TransactionCommittedError as again:
-                _LOG.warning(again.message)
-                return
-            finally:
-                close_stage(store, self.stage)
-        for warning in report.warnings:
-            _LOG.warning(warning)
+        with _ending(self.write_options, (self.stage,)) as store:
+            request = replace(self.write_options.request, stages=(self.stage,))
+            log_outcome(lambda: finish_frame_load(store, request, self.plan, _parts(messages)))
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Removes staged files of a job whose tasks failed.
-
-        Spark calls this after a failed `commit` too, which then has all messages: what was staged may have been armed
-        or published by then, and the commit has cleaned up itself as far as that is safe.
-        """
-        if all(message is not None for message in messages):
-            return
-        with coded():
-            store = self._store()
-            discard_parts(store, _parts(messages))
-            close_stage(store, self.stage)
-
-    def _store(self) -> GraphStore:
-        return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
+    def abort(self, messages: Messages) -> None:
+        """Removes staged files of a job whose tasks failed."""
+        _give_up(self.write_options, messages, (self.stage,))
 
 
 def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
@@ -101,7 +82,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
     if options.deletes:
         check_delete(options, schema)
         return DeletingWriter(options)
-    store = GraphStore.open(options.uri, options.storage or None)
+    store = options.open()
     columns = arrow_columns(schema)
     # Columns are checked first: forks of a branch are only made for a frame that fits.
     frame = plan_frame(read_catalog(store), options.table_key, columns)
@@ -113,17 +94,36 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
         raise
 
 
-def _parts(messages: list[WriterCommitMessage | None]) -> list[StagedPart]:
+def _stage(context: StageContext, frame: FramePlan, batches: Iterator[pa.RecordBatch]) -> StagedPart:
+    decoder, task = FrameDecoder(context.catalog, context.decode, frame), TaskContext.get()
+    return staged_part(context, stage_frame(context, decoder, batches, task.partitionId() if task is not None else 0))
+
+
+def _parts(messages: Messages) -> list[StagedPart]:
     return [message.part for message in messages if isinstance(message, Staged)]
 
 
-def _stages(messages: list[WriterCommitMessage | None]) -> tuple[str, ...]:
-    return tuple(sorted({message.stage for message in messages if isinstance(message, Staged) and message.stage}))
+@contextmanager
+def _ending(options: WriteOptions, stages: tuple[str, ...]) -> Iterator[GraphStore]:
+    """The graph, for the last step of a write; then its stages are over."""
+    with coded():
+        store = options.open()
+        try:
+            yield store
+        finally:
+            for stage in stages:
+                close_stage(store, stage)
 
 
-def _close_stages(store: GraphStore, messages: list[WriterCommitMessage | None]) -> None:
-    for stage in _stages(messages):
-        close_stage(store, stage)
+def _give_up(options: WriteOptions, messages: Messages, stages: tuple[str, ...]) -> None:
+    """Removes staged files of a job whose tasks failed.
+
+    Spark calls this after a failed `commit` too, which then has all messages: what was staged may have been armed or
+    published by then, and the commit has cleaned up itself as far as that is safe.
+    """
+    if any(message is None for message in messages):
+        with _ending(options, stages) as store:
+            discard_parts(store, _parts(messages))
 
 
 class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
@@ -139,55 +139,38 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stages the rows of one partition of a batch."""
-        task = TaskContext.get()
         with coded():
-            store = self._store()
+            store = self.write_options.open()
             # Before a fork is looked for, so that clean-up leaves it and what is staged alone.
             stage = open_stage(store, shared=current_batch())
-            context = self._plan(store).context
+            context = self._capture(store).context
             # The schema may have changed since the query began.
             frame = plan_frame(context.catalog, self.write_options.table_key, self.columns)
-            decoder = FrameDecoder(context.catalog, context.decode, frame)
-            receipt = stage_frame(context, decoder, iterator, task.partitionId() if task is not None else 0)
-            return Staged(staged_part(context, receipt), current_query(), stage)
+            return Staged(_stage(context, frame, iterator), current_query(), stage)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
-        with coded():
-            store = self._store()
-            with staging(store) as stage:
-                request = replace(self._named(messages, batchId), stages=(*_stages(messages), stage))
-                try:
-                    report = finish_frame_load(store, request, self._plan(store), _parts(messages))
-                except TransactionCommittedError as again:
-                    _LOG.warning(again.message)
-                    return
-                finally:
-                    _close_stages(store, messages)
-        for warning in report.warnings:
-            _LOG.warning(warning)
+        stages, options = _stages(messages), self.write_options
+        with _ending(options, stages) as store, staging(store) as stage:
+            query = next((m.query for m in messages if isinstance(m, Staged) and m.query), None)
+            request = replace(
+                options.request,
+                options=replace(options.request.options, batch=batchId),
+                transaction=options.batch_name(query, batchId),
+                stages=(*stages, stage),
+            )
+            log_outcome(lambda: finish_frame_load(store, request, self._capture(store), _parts(messages)))
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Removes what the tasks of a batch staged that failed; see `GraphWriter.abort`."""
-        if all(message is not None for message in messages):
-            return
-        with coded():
-            store = self._store()
-            discard_parts(store, _parts(messages))
-            _close_stages(store, messages)
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Removes what the tasks of a batch staged that failed."""
+        _give_up(self.write_options, messages, _stages(messages))
 
-    def _named(self, messages: list[WriterCommitMessage | None], batch: int) -> LoadRequest:
-        request = self.write_options.request
-        request = replace(request, options=replace(request.options, batch=batch))
-        query = next((m.query for m in messages if isinstance(m, Staged) and m.query), None)
-        app_id = self.write_options.app_id or query
-        return request if app_id is None else replace(request, transaction=Transaction(app_id, batch))
-
-    def _plan(self, store: GraphStore) -> LoadPlan:
+    def _capture(self, store: GraphStore) -> LoadPlan:
         return capture_frame(store, self.write_options.request, self.write_options.table_key)
 
-    def _store(self) -> GraphStore:
-        return GraphStore.open(self.write_options.uri, self.write_options.storage or None)
+
+def _stages(messages: Messages) -> tuple[str, ...]:
+    return tuple(sorted({message.stage for message in messages if isinstance(message, Staged) and message.stage}))
 
 
 def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
@@ -198,7 +181,7 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
     if options.deletes:
         check_delete(options, schema)
         return DeletingStreamWriter(options)
-    store = GraphStore.open(options.uri, options.storage or None)
+    store = options.open()
     columns = arrow_columns(schema)
     plan_frame(read_catalog(store), options.table_key, columns)
     enter_frame(store, options.request, options.table_key)

@@ -52,6 +52,16 @@ class TableChange:
     rewrites: tuple[RewriteResult, ...] = ()
 
     @property
+    def added(self) -> int:
+        """Rows in its staged files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def masked(self) -> int:
+        """Stored rows that it takes away, or replaces where it has files."""
+        return 0 if self.removed is None else len(self.removed)
+
+    @property
     def versions(self) -> int:
         """How many versions its commit makes: a compaction first reserves ids for its fragments."""
         return 2 if self.rewrites else 1
