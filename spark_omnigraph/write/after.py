@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ class Report(Protocol):
     @property
     def commit(self) -> str | None: ...
     @property
-    def tables(self) -> Mapping[str, object]: ...
+    def tables(self) -> Iterable[str]: ...
     @property
     def phases(self) -> Mapping[str, float]: ...
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display
@@ -84,9 +84,6 @@ def candidate(
     return PreparedCommit(identity, snapshot.branch, base.contract.schema_hash, writes, pins)
 
 
-def maintenance(
-    store: GraphStore, kind: WriterKind, branch: str | None, writes: Iterable[TableWrite]
-) -> PreparedCommit:
+def maintenance(store: GraphStore, kind: WriterKind, branch: str | None, *writes: TableWrite) -> PreparedCommit:
     """A write that changes no row and makes no commit."""
-    identity = Identity(new_ulid(), None, None, kind)
-    return PreparedCommit(identity, branch, read_catalog(store).ir_hash, tuple(writes))
+    return PreparedCommit(Identity(new_ulid(), None, None, kind), branch, read_catalog(store).ir_hash, writes)

@@ -198,7 +198,7 @@ def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIn
         warnings = [made for made in results if isinstance(made, str)]
         writes = _writes(store, branch, builds)
         if writes:
-            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, writes))
+            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, *writes))
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from types import TracebackType
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 
 from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import PreparedCommit, Published
@@ -15,19 +14,19 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.staged import StagedFile, discard
 
 
-class StagedFiles:
+@dataclass
+class StagedFiles(AbstractContextManager["StagedFiles"]):
     """Files that a write has staged and that no commit was tried with. As a context it removes what it still owns on
     the way out: of a write that was refused, had no effect, or wrote them anew. An interrupt leaves them to `cleanup`.
 
-    `stages` are those under which they were staged. With `several_attempts` a commit that could land nothing gives its
+    `stages` are those under which they are staged. With `several_attempts` a commit that could land nothing gives its
     files back, for the next attempt to read.
     """
 
-    def __init__(self, store: GraphStore, stages: tuple[str, ...] = (), several_attempts: bool = False) -> None:
-        self._store = store
-        self._stages = stages
-        self._keeps = several_attempts
-        self._owned: set[StagedFile] = set()
+    store: GraphStore
+    stages: tuple[str, ...] = ()
+    several_attempts: bool = False
+    _owned: set[StagedFile] = field(default_factory=set)
 
     def add(self, files: Iterable[StagedFile]) -> None:
         """Owns these from now on."""
@@ -38,20 +37,15 @@ class StagedFiles:
         handed = self._owned.intersection(prepared.staged)
         self._owned -= handed
         try:
-            return commit(self._store, replace(prepared, stages=self._stages, keeps_files=self._keeps))
+            return commit(self.store, replace(prepared, stages=self.stages, keeps_files=self.several_attempts))
         except OmnigraphError as failure:
-            if self._keeps and failure.nothing_landed:
+            if self.several_attempts and failure.nothing_landed:
                 self._owned |= handed
             raise
 
-    def __enter__(self) -> StagedFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, OmnigraphError):
-            discard(self._store.objects, self._owned)
+            discard(self.store.objects, self._owned)
 
 
 @contextmanager

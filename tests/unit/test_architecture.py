@@ -110,6 +110,39 @@ def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> Non
     assert found == {"to_dict", "to_json", "ingest_result", "stats", "entity"}
 
 
+def caught(handler: ast.ExceptHandler) -> set[str]:
+    return {node.id for node in ast.walk(handler.type or ast.Constant(None)) if isinstance(node, ast.Name)}
+
+
+def test_writes_are_tried_again_in_one_loop(trees: dict[Path, ast.Module]) -> None:
+    """A new kind of writer gives `in_attempts` one attempt, and the rule by which there is another. What the protocol
+    and recovery do about those that they meet is theirs.
+    """
+    races = {"ExpectedVersionMismatch", "ConflictError", "lost"}
+    loops = {
+        shown(path)
+        for path, tree in trees.items()
+        if path.parent.name != "commit"
+        for loop in ast.walk(tree)
+        if isinstance(loop, ast.For | ast.While)
+        for handler in ast.walk(loop)
+        if isinstance(handler, ast.ExceptHandler) and caught(handler) & races
+    }
+    assert loops == {"spark_omnigraph/write/attempts.py"}
+
+
+def test_staged_files_are_removed_by_their_owner_and_by_the_protocol(trees: dict[Path, ast.Module]) -> None:
+    """By whoever knows that nothing can name them: before they are handed over the one, from then on the other."""
+    removing = {
+        shown(path)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "spark_omnigraph.storage.tables.staged"
+        if any(name.name == "discard" for name in node.names)
+    }
+    assert removing == {"spark_omnigraph/commit/protocol.py", "spark_omnigraph/write/staged_files.py"}
+
+
 def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
     """Types written `X | None` must not be evaluated on the oldest Python we support where that would fail."""
     lacking = [

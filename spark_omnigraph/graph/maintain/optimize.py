@@ -100,7 +100,7 @@ def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_ro
         if not rewrites:
             return None
         write = TableWrite(entry, branch, TableChange(rewrites=rewrites))
-        files.commit(maintenance(store, WriterKind.OPTIMIZE, branch, (write,)))
+        files.commit(maintenance(store, WriterKind.OPTIMIZE, branch, write))
     return _files(store, store.snapshot(branch).entry(entry.table_key))
 
 
