@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +15,15 @@ from spark_omnigraph import (
     BadRequestError,
     BadRowsError,
     ConflictError,
+    ExpectedVersionMismatch,
     Graph,
     LoadOptions,
     LoadReport,
+    OmnigraphError,
+    RecoveryRequiredError,
     TransactionCommittedError,
 )
+from spark_omnigraph.commit.plan import PreparedCommit, Published
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
     discard_parts,
@@ -31,6 +37,9 @@ from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.write import staged_files
+from spark_omnigraph.write.attempts import ATTEMPTS
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }
@@ -216,6 +225,40 @@ def test_an_abort_removes_files(graph: Graph) -> None:
     _, _, staged = stage(graph, "node:Person", [people(("c", "1"))])
     discard_parts(graph.store, staged)
     assert data_files(graph) == files
+
+
+LOST = ExpectedVersionMismatch("node:Person", 1, 2)
+ENDS = {
+    "landed": ([None], 1),
+    "refused before it landed": ([("unlanded", ConflictError("late"))], 0),
+    "lost all races before it landed": ([("unlanded", LOST)] * ATTEMPTS, 0),
+    "undone after it landed": ([("landed", LOST)] * ATTEMPTS, 1),
+    "undone, then refused before it landed": ([("landed", LOST), ("unlanded", ConflictError("late"))], 1),
+    "not known": ([("landed", RecoveryRequiredError("who knows"))], 1),
+}
+
+
+@pytest.mark.parametrize(("outcomes", "files"), ENDS.values(), ids=ENDS.keys())
+def test_staged_files_go_when_the_write_ends_unless_they_may_have_landed(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, outcomes: list[tuple[str, OmnigraphError] | None], files: int
+) -> None:
+    request, plan, staged = stage(graph, "node:Person", [people(("a", "1"))], build_indexes=False)
+    real, left, seen = staged_files.commit, iter(outcomes), []
+
+    def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
+        seen.append(len(table_files(graph)))
+        outcome = next(left)
+        if outcome is None:
+            return real(store, prepared)
+        where, error = outcome
+        again = copy(error)
+        again.nothing_landed = where == "unlanded"
+        raise again
+
+    monkeypatch.setattr(staged_files, "commit", commit)
+    with nullcontext() if outcomes == [None] else pytest.raises(type(outcomes[-1][1])):
+        finish_frame_load(graph.store, request, plan, staged)
+    assert (seen, len(table_files(graph))) == ([1] * len(outcomes), files)
 
 
 def test_a_named_write_is_committed_once(graph: Graph) -> None:

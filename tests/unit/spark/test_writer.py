@@ -14,11 +14,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.spark.errors import CodedError
 from spark_omnigraph.spark.write import deleter, writer
 from spark_omnigraph.spark.write.options import parse_write_options
 from spark_omnigraph.spark.write.writer import GraphStreamWriter, plan_stream_write, plan_write
+from spark_omnigraph.storage.graph_store import GraphStore
+from tests.crash.matrix import expire_leases
 
 SCHEMA = """
 node Mail { address: String @key  size: I32?  body: Blob? }
@@ -192,6 +195,46 @@ def test_clean_up_leaves_alone_what_a_batch_has_staged(graph: Graph, branch: str
     # A batch that fails is not spared for long.
     sink.abort([attempt(sink, mails("e")), None], 1)
     assert not list(Path(graph.uri, "__recovery").glob("*"))
+
+
+def test_tasks_of_a_stream_only_stage_and_the_driver_heals(graph: Graph) -> None:
+    given = {"path": graph.uri, "index": "false", "node": "Mail", "branch": "dev"}
+    schema = from_arrow_schema(mails().schema)
+    sink = plan_stream_write(given, schema, overwrite=False)
+    with pytest.raises(Crashed), stop_at(CrashPoint.LANDED_FIRST):
+        graph.load([json.dumps({"type": "Mail", "data": {"address": "z"}})], options=LoadOptions(build_indexes=False))
+    expire_leases(graph)
+    root = Path(graph.uri)
+    before = set(root.rglob("*"))
+    message = attempt(sink, mails("c"))
+    changed = {path.relative_to(root).parts for path in set(root.rglob("*")) - before if path.is_file()}
+    assert {"__recovery" if parts[0] == "__recovery" else parts[-2] for parts in changed} == {"__recovery", "data"}
+    assert list(root.glob("__recovery/*.json")), "what another writer left is not touched by a task"
+    sink = plan_stream_write(given, schema, overwrite=False)  # as Spark does before it commits
+    assert not list(root.glob("__recovery/*.json"))
+    sink.commit([message], 0)
+    assert sizes(graph, "dev") == {"a": 0, "b": 0, "c": 1}
+
+
+def test_a_task_whose_fork_is_gone_forks_nothing(graph: Graph) -> None:
+    given = {"path": graph.uri, "index": "false", "node": "Mail", "branch": "dev"}
+    sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
+    graph.cleanup(timedelta(0), confirm=True)  # no batch has begun, so nobody seems to need it
+    with pytest.raises(CodedError, match="OMNIGRAPH_CONFLICT: 'node:Mail' has no fork for branch 'dev'"):
+        attempt(sink, mails("c"))
+    sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
+    sink.commit([attempt(sink, mails("c"))], 0)
+    assert sizes(graph, "dev") == {"a": 0, "b": 0, "c": 1}
+
+
+def test_an_abort_needs_no_plan(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"path": graph.uri, "index": "false", "node": "Mail"}
+    sink, known = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False), files(graph)
+    message = attempt(sink, mails("c"))
+    assert len(files(graph) - known) == 1
+    monkeypatch.setattr(GraphStore, "snapshot_with_rows", lambda *_: pytest.fail("looks at what stands"))
+    sink.abort([message, None], 0)
+    assert (files(graph), list(Path(graph.uri, "__recovery").glob("*"))) == (known, [])
 
 
 def test_each_batch_with_bad_rows_has_a_report_of_its_own(graph: Graph, tmp_path: Path) -> None:
