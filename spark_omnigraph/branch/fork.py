@@ -34,9 +34,8 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
 def require_forks(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) -> None:
     """ConflictError when one of these tables has no Lance branch for the snapshot's graph branch; reads alone."""
     for entry in (snapshot.entry(key) for key in sorted(tables)):
-        if entry.branch == snapshot.branch or snapshot.branch is None:
-            continue
-        if not store.objects.has_prefix(f"{branch_path(entry.location, snapshot.branch)}/_versions"):
+        branch = snapshot.branch
+        if branch is not None and branch != entry.branch and not store.has_lance_branch(entry.location, branch):
             raise ConflictError(f"'{entry.table_key}' has no fork for branch '{snapshot.branch}'; begin the write anew")
 
 
