@@ -12,18 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.columns import COLUMNS
+from spark_omnigraph.engine.columns import Columns
 from spark_omnigraph.engine.compare import compare
 from spark_omnigraph.engine.pushdown import Asked, Pushed, ask
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Comparator, Comparison, Constant, Predicate
 from spark_omnigraph.predicates.sql import NO_ROW
 from spark_omnigraph.storage.tables.reader import TableReader
-
-SMALL = 20_000
-"""Rows up to which an index is asked for keys alone: looking at all values takes no longer."""
-SELECTIVE = 64
-"""An index is asked when at most one row in so many is expected."""
 
 _INDEXED = frozenset(
     {
@@ -40,7 +35,7 @@ _SCALAR_INDEXES = frozenset({"BTREE", "BITMAP"})
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AccessPath:
     """How rows are found: what Lance is asked, whether by its indexes, or whether columns are looked at in memory."""
 
     pushed: Pushed
@@ -48,10 +43,10 @@ class Way:
     in_memory: bool
 
 
-def way(table: Table, predicates: Sequence[Predicate]) -> Way:
-    """The way that costs least."""
+def access_path(table: Table, predicates: Sequence[Predicate]) -> AccessPath:
+    """The path that costs least."""
     pushed, by_index = split(table, predicates)
-    return Way(pushed, by_index, not by_index and in_memory(table, predicates))
+    return AccessPath(pushed, by_index, not by_index and in_memory(table, predicates))
 
 
 def split(table: Table, predicates: Sequence[Predicate]) -> tuple[Pushed, bool]:
@@ -67,9 +62,9 @@ def split(table: Table, predicates: Sequence[Predicate]) -> tuple[Pushed, bool]:
 
 
 def in_memory(table: Table, predicates: Sequence[Predicate]) -> bool:
-    """Whether all columns of these comparisons are in memory, or fit and are worth keeping there."""
+    """Whether all columns of these comparisons are few enough bytes to be kept in memory."""
     names = {column.name for p in predicates if isinstance(p, Comparison) for column in _columns(p)}
-    return table.reader is not None and COLUMNS.fits(table.reader, names & table.names)
+    return table.kept is not None and table.kept.fits(names & table.names)
 
 
 def _columns(comparison: Comparison) -> list[Column]:
@@ -85,9 +80,10 @@ def _is_selective(table: Table, reader: TableReader, asked: Asked) -> bool:
     name = IDENTITY if column.name == table.text_key else column.name
     if column.type.is_list or not _has_index(reader, name):
         return False
-    if name == IDENTITY and _keys(predicate) * SELECTIVE <= max(reader.rows, SELECTIVE):
+    share = table.costs.index_share
+    if name == IDENTITY and _keys(predicate) * share <= max(reader.rows, share):
         return True
-    return reader.rows > SMALL and _expected(reader, predicate, name) * SELECTIVE <= 1
+    return reader.rows > table.costs.key_rows and _expected(Columns(reader, table.costs), predicate, name) * share <= 1
 
 
 def _keys(predicate: Comparison) -> int:
@@ -104,7 +100,7 @@ def _has_index(reader: TableReader, name: str) -> bool:
     return any(index.columns == (name,) and index.kind.upper() in _SCALAR_INDEXES for index in reader.indexes)
 
 
-def _expected(reader: TableReader, predicate: Comparison, name: str) -> float:
+def _expected(columns: Columns, predicate: Comparison, name: str) -> float:
     """The share of rows that satisfy a comparison, by a sample."""
-    values: pa.Array = COLUMNS.sample(reader, name)
+    values: pa.Array = columns.sample(name)
     return float(np.mean(compare(predicate, len(values), lambda _: values)))

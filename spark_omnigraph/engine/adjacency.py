@@ -6,8 +6,6 @@ numbers after these, because a walk may pass through them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,26 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.engine.cache import Kept
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import Numbers, distinct, is_range, ranges
 from spark_omnigraph.lang.gq.plan import Direction
+from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import TableReader
 from spark_omnigraph.validate.key_index import KeyIndex
-
-MEMORY = 1 << 30
-"""Bytes of all adjacency indexes together; the least used go first."""
-
-LOOK_UP = 2_048
-"""Edges and nodes that are put into an index in the time of one walk by look-ups."""
-LARGE = 1 << 20
-"""Edges and nodes above which walks from few nodes build no index: who asks for a few rows should not wait so long."""
-COUNTED = 4_096
-"""Tables whose walks are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """One step from each of some nodes: `counts` neighbours each, one after the other, and the edges between."""
+    """One step from each of some nodes: `counts` (`int64[nodes]`) says how many neighbours each has. These follow each
+    other in `nodes` (`int64[sum of counts]`, node numbers), and in `edges` the positions of the edges between.
+    """
 
     counts: Numbers
     nodes: Numbers
@@ -50,7 +41,9 @@ class Neighbours(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """Neighbours of node `n` are `nodes[starts[n]:starts[n + 1]]`."""
+    """Neighbours of node `n` are `nodes[starts[n]:starts[n + 1]]` (node numbers), ascending; `edges` has the position
+    of the edge to each. `starts` is `int64[nodes + 1]`: a matrix of neighbours in compressed sparse rows.
+    """
 
     starts: Numbers
     nodes: npt.NDArray[np.int32]
@@ -71,7 +64,7 @@ class Compressed:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The two node numbers of every edge, by position of the edge, and how many numbers there are."""
+    """The two node numbers of every edge (`int32[edges]`, by position of the edge), and how many numbers there are."""
 
     sources: npt.NDArray[np.int32]
     targets: npt.NDArray[np.int32]
@@ -83,7 +76,11 @@ class Ends:
         return self.sources.nbytes + self.targets.nbytes
 
     def compressed(self, direction: Direction, with_edges: bool) -> Compressed:
-        """The neighbours in one direction; with edges each stored edge counts, otherwise each neighbour once."""
+        """The neighbours in one direction; with edges each stored edge counts, otherwise each neighbour once.
+
+        A pair of nodes `(a, b)` is one number, `a * width + b`: sorting these sorts by both, and equal pairs stand
+        together. The neighbours of `a` begin where `a * width` would be inserted.
+        """
         a, b, size = self.sources, self.targets, self.source_numbers
         edges = np.arange(len(a), dtype=np.int32)
         if direction is Direction.IN:
@@ -135,23 +132,6 @@ def _texts(table: pa.Table, name: str) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-class AdjacencyCache(Kept[Ends | Compressed]):
-    """Adjacency indexes, and the ends that they are made from, by the physical state of their tables."""
-
-    def __init__(self, memory: int = MEMORY) -> None:
-        super().__init__(memory)
-        self._looked: OrderedDict[Hashable, int] = OrderedDict()
-
-    def note_look_up(self, key: Hashable) -> int:
-        """Counts a walk by look-ups over these tables; how many there were before it."""
-        with self._lock:
-            before = self._looked.pop(key, 0)
-            self._looked[key] = before + 1
-            while len(self._looked) > COUNTED:
-                self._looked.popitem(last=False)
-        return before
-
-
 @dataclass(frozen=True, slots=True)
 class EdgeTables:
     """An edge table and the node tables of its ends; `source` and `target` are one object for equal types."""
@@ -162,31 +142,40 @@ class EdgeTables:
 
     @property
     def key(self) -> tuple[object, ...]:
+        """Names the content of the three tables."""
         return self.edges.identity, self.sources.identity, self.targets.identity
 
-    def is_compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> bool:
+    @property
+    def chains(self) -> bool:
+        """Whether both ends are of one type, so that a walk can go on from where it arrives."""
+        return self.sources is self.targets
+
+    @property
+    def _memory(self) -> Memory:
+        return self.edges.memory
+
+    def is_compressed(self, direction: Direction, with_edges: bool) -> bool:
         """Whether the neighbours in one direction are in memory."""
-        return cache.has((*self.key, direction, with_edges))
+        return self._memory.has(Compressed, (*self.key, direction, with_edges))
 
-    def pays(self, cache: AdjacencyCache) -> bool:
+    def pays(self, costs: Costs) -> bool:
         """Whether walks by look-ups have cost as much by now as an index; counts one more where not."""
-        size = self.edges.rows + self.sources.rows + (self.targets.rows if self.targets is not self.sources else 0)
-        return size <= LARGE and cache.note_look_up(self.key) * LOOK_UP >= size
+        size = self.edges.rows + self.sources.rows + (0 if self.chains else self.targets.rows)
+        if size > costs.index_entries:
+            return False
+        walks_before = self._memory.notes.add(self.key, 1) - 1
+        return walks_before * costs.walk_entries >= size
 
-    def compressed(self, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> Compressed:
-        """The neighbours in one direction, from the cache when they are there."""
+    def compressed(self, direction: Direction, with_edges: bool) -> Compressed:
+        """The neighbours in one direction, from memory when they are there."""
         key = (*self.key, direction, with_edges)
-        found = cache.get(key)
-        if isinstance(found, Compressed):
+        found = self._memory.get(Compressed, key)
+        if found is not None:
             return found
-        ends = cache.get(self.key)
-        if not isinstance(ends, Ends):
+        ends = self._memory.get(Ends, self.key)
+        if ends is None:
             ends = read_ends(self.edges, self.sources, self.targets)
-            cache.put(self.key, ends)
+            self._memory.put(Ends, self.key, ends, ends.bytes)
         made = ends.compressed(direction, with_edges)
-        cache.put(key, made)
+        self._memory.put(Compressed, key, made, made.bytes)
         return made
-
-
-CACHE = AdjacencyCache()
-"""Of this process; a version of a table never changes, so what is here is never stale."""

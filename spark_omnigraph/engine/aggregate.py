@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.bindings import Rows
+from spark_omnigraph.engine.bindings import Bindings
 from spark_omnigraph.engine.compare import constant_array, numbers
 from spark_omnigraph.engine.order import Numbered, Ranks, groups, ranks
 from spark_omnigraph.errors import InternalError
@@ -20,7 +20,7 @@ from spark_omnigraph.lang.gq.plan import (
 )
 
 
-def aggregate(operator: Aggregate, rows: Rows) -> list[pa.Array]:
+def aggregate(operator: Aggregate, rows: Bindings) -> list[pa.Array]:
     """The columns of the result, groups in order of their first row."""
     keys = [_key(c) for c in operator.columns if isinstance(c, Output)]
     arguments = [_argument(c) for c in operator.columns if isinstance(c, Aggregated)]
@@ -56,13 +56,13 @@ def _key(column: Output) -> Column | Constant:
     return column.value
 
 
-def _numbers(key: Column | Constant, rows: Rows) -> Numbered:
+def _numbers(key: Column | Constant, rows: Bindings) -> Numbered:
     if isinstance(key, Column):
-        return rows.bound[key.variable].numbers(key.name)
+        return rows.variables[key.variable].numbers(key.name)
     return Numbered(np.zeros(rows.count, dtype=np.int64), 1)
 
 
-def _values(key: Column | Constant, rows: Rows) -> pa.Array:
+def _values(key: Column | Constant, rows: Bindings) -> pa.Array:
     if isinstance(key, Column):
         return rows.column(key.variable, key.name)
     return constant_array(key.value, key.type, rows.count)

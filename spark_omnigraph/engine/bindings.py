@@ -6,38 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.engine.int_arrays import is_range, numbered, upto
 from spark_omnigraph.engine.order import Numbered, value_numbers
 from spark_omnigraph.engine.table import Table
-from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import IDENTITY, Ranking, TextMatch
 from spark_omnigraph.storage.tables.reader import Positions
-
-Scores = npt.NDArray[np.float64]
-"""NaN where a row has no score."""
+from spark_omnigraph.storage.tables.search import Scores
 
 TAG = "#"
 """Begins the names of tags: which outer row a row of an anti-join belongs to."""
 
 
-MOST = 1 << 28
-"""Rows of one step that are refused: each variable takes eight bytes a row."""
-
-
-def check_size(count: int, what: str) -> None:
-    """QueryEngineError when a step would make more rows than fit."""
-    if count > MOST:
-        raise QueryEngineError(
-            f"{what} gives {count:,} rows, and at most {MOST:,} fit: narrow the pattern, or walk less far"
-        )
-
-
 @dataclass(slots=True)
 class Entities:
-    """Different rows of one table; columns that were read are kept."""
+    """Different rows of one table, `positions` in any order; columns that were read are kept."""
 
     table: Table
     positions: Positions
@@ -70,8 +54,8 @@ class Entities:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A variable's values: `index` names one of the entities for each row."""
+class Binding:
+    """A variable's values: `index` (`int64[rows]`) names one of the entities for each row."""
 
     entities: Entities
     index: Positions
@@ -86,12 +70,12 @@ class Bound:
         found = self.entities.numbers(name)
         return found if is_range(self.index, len(found.numbers)) else found.at(self.index)
 
-    def narrowed(self) -> Bound:
+    def narrowed(self) -> Binding:
         """The same values; entities that no row names are forgotten, so that nobody reads their columns."""
         if len(self.index) >= len(self.entities.positions):
             return self
         used, index = numbered(self.index, len(self.entities.positions))
-        return Bound(self.entities.take(used), index)
+        return Binding(self.entities.take(used), index)
 
     def at(self, chosen: Positions) -> Positions:
         """Which entities some of the rows name."""
@@ -104,17 +88,17 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """`count` rows: a value for each variable, tags, and scores by what gave them."""
+class Bindings:
+    """`count` rows: a value for each variable, tags, and scores by what gave them, each an array of that length."""
 
     count: int
-    bound: Mapping[str, Bound]
+    variables: Mapping[str, Binding]
     tags: Mapping[str, Positions] = field(default_factory=dict)
     scored: Mapping[Ranking | TextMatch, Scores] = field(default_factory=dict)
 
     def column(self, variable: str, name: str) -> pa.Array:
         """A column of a variable, one value a row."""
-        return self.bound[variable].column(name)
+        return self.variables[variable].column(name)
 
     def load(self, wanted: Iterable[tuple[str, str]]) -> None:
         """Reads columns of several variables, those of one variable together."""
@@ -122,63 +106,62 @@ class Rows:
         for variable, name in wanted:
             names.setdefault(variable, set()).add(name)
         for variable, columns in names.items():
-            self.bound[variable].entities.load(columns)
+            self.variables[variable].entities.load(columns)
 
-    def take(self, chosen: Positions) -> Rows:
+    def take(self, chosen: Positions) -> Bindings:
         """Rows by number; they may repeat."""
-        bound = {v: Bound(b.entities, b.at(chosen)) for v, b in self.bound.items()}
+        variables = {v: Binding(b.entities, b.at(chosen)) for v, b in self.variables.items()}
         tags = {name: tag[chosen] for name, tag in self.tags.items()}
-        return Rows(len(chosen), bound, tags, {by: found[chosen] for by, found in self.scored.items()})
+        return Bindings(len(chosen), variables, tags, {by: found[chosen] for by, found in self.scored.items()})
 
-    def keep(self, mask: np.ndarray) -> Rows:
+    def keep(self, mask: np.ndarray) -> Bindings:
         """Rows for which the mask is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def narrowed(self) -> Rows:
+    def narrowed(self) -> Bindings:
         """The same rows, of each variable only the entities that they name."""
-        bound = {}
-        for variable, found in self.bound.items():
-            bound[variable] = found.narrowed()
-        return Rows(self.count, bound, self.tags, self.scored)
+        variables = {name: found.narrowed() for name, found in self.variables.items()}
+        return Bindings(self.count, variables, self.tags, self.scored)
 
-    def with_variable(self, variable: str, bound: Bound) -> Rows:
+    def with_variable(self, variable: str, values: Binding) -> Bindings:
         """The same rows with one more variable."""
-        return Rows(self.count, {**self.bound, variable: bound}, self.tags, self.scored)
+        return Bindings(self.count, {**self.variables, variable: values}, self.tags, self.scored)
 
-    def with_scores(self, by: Ranking, scores: Scores) -> Rows:
+    def with_scores(self, by: Ranking, scores: Scores) -> Bindings:
         """The same rows with the scores that a ranking gave them."""
-        return Rows(self.count, self.bound, self.tags, {**self.scored, by: scores})
+        return Bindings(self.count, self.variables, self.tags, {**self.scored, by: scores})
 
-    def with_tag(self, name: str, tag: Positions) -> Rows:
+    def with_tag(self, name: str, tag: Positions) -> Bindings:
         """The same rows with one more tag."""
-        return Rows(self.count, self.bound, {**self.tags, name: tag}, self.scored)
+        return Bindings(self.count, self.variables, {**self.tags, name: tag}, self.scored)
 
 
-def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Rows:
+def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Bindings:
     """One variable, a row for each position; with the ids of the rows where they are known."""
     entities = Entities(table, positions, {} if ids is None else {IDENTITY: ids})
-    return Rows(len(positions), {variable: Bound(entities, upto(len(positions)))})
+    return Bindings(len(positions), {variable: Binding(entities, upto(len(positions)))})
 
 
-def crossed(left: Rows, right: Rows) -> Rows:
+def crossed(left: Bindings, right: Bindings) -> Bindings:
     """Every pair, left-major."""
     a = left.take(np.repeat(np.arange(left.count), right.count))
     b = right.take(np.tile(np.arange(right.count), left.count))
     return joined(a, b)
 
 
-def stacked(parts: Sequence[Rows]) -> Rows:
+def stacked(parts: Sequence[Bindings]) -> Bindings:
     """Rows below each other; all parts have the same variables, with the same entities, and the same tags."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    bound = {
-        v: Bound(b.entities, np.concatenate([part.bound[v].index for part in parts])) for v, b in first.bound.items()
+    variables = {
+        v: Binding(b.entities, np.concatenate([part.variables[v].index for part in parts]))
+        for v, b in first.variables.items()
     }
     tags = {name: np.concatenate([part.tags[name] for part in parts]) for name in first.tags}
-    return Rows(sum(part.count for part in parts), bound, tags)
+    return Bindings(sum(part.count for part in parts), variables, tags)
 
 
-def joined(left: Rows, right: Rows) -> Rows:
+def joined(left: Bindings, right: Bindings) -> Bindings:
     """Rows side by side; a variable of both is the right one's."""
-    return Rows(left.count, {**left.bound, **right.bound}, {**left.tags, **right.tags})
+    return Bindings(left.count, {**left.variables, **right.variables}, {**left.tags, **right.tags})

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.numbers import Real, integer_of, single
 from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.lang.gq.exact import normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
 from spark_omnigraph.records.arrow_schema import property_type
 
 Mask = npt.NDArray[np.bool_]
 
-_FLIPPED = {
-    Comparator.EQUAL: Comparator.EQUAL,
-    Comparator.NOT_EQUAL: Comparator.NOT_EQUAL,
-    Comparator.LESS: Comparator.GREATER,
-    Comparator.LESS_OR_EQUAL: Comparator.GREATER_OR_EQUAL,
-    Comparator.GREATER: Comparator.LESS,
-    Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
-}
-_WITH_FRACTION = {
-    Comparator.LESS: Comparator.LESS_OR_EQUAL,
-    Comparator.LESS_OR_EQUAL: Comparator.LESS_OR_EQUAL,
-    Comparator.GREATER: Comparator.GREATER,
-    Comparator.GREATER_OR_EQUAL: Comparator.GREATER,
-}
-"""What is asked of the integer below instead of a number with a fraction."""
 _ON_SIGN: dict[Comparator, Callable[[npt.NDArray[np.int8]], Mask]] = {
     Comparator.EQUAL: lambda s: s == 0,
     Comparator.NOT_EQUAL: lambda s: s != 0,
@@ -71,46 +55,6 @@ class Side:
     scalar: Scalar
 
 
-def normal(comparison: Comparison) -> Comparison:
-    """The column on the left where the other side is a constant, and a float that meets an F32 column rounded to F32:
-    a reader who stored 0.1 there finds it by 0.1.
-    """
-    left, right = comparison.left, comparison.right
-    flipped = _FLIPPED.get(comparison.comparator)
-    if flipped is not None and isinstance(left, Constant) and isinstance(right, Column):
-        comparison = replace(comparison, comparator=flipped, left=right, right=left)
-        left, right = right, left
-    if isinstance(left, Column) and left.type.scalar is Scalar.F32 and isinstance(right, Constant):
-        return replace(comparison, right=replace(right, value=_single(right.value)))
-    if isinstance(left, Column) and left.type.scalar.is_integer and not left.type.is_list:
-        return _by_digits(comparison)
-    return comparison
-
-
-def _by_digits(comparison: Comparison) -> Comparison:
-    """A column of integers with a literal whose float may be another number: what the literal's digits mean."""
-    right, comparator = comparison.right, comparison.comparator
-    if not isinstance(right, Constant) or not isinstance(right.value, Real) or not 0 <= right.value < 2**64:
-        return comparison
-    whole = integer_of(right.value.text)
-    if whole is not None:
-        return replace(comparison, right=Constant(whole, PropType(Scalar.I64)))
-    if comparator in (Comparator.EQUAL, Comparator.NOT_EQUAL):
-        # No integer is one with a fraction, as none is NaN.
-        return replace(comparison, right=replace(right, value=math.nan))
-    below = integer_of(right.value.text.partition(".")[0])
-    if below is None or comparator not in _WITH_FRACTION:
-        return comparison
-    return Comparison(_WITH_FRACTION[comparator], comparison.left, Constant(below, PropType(Scalar.I64)))
-
-
-def _single(value: Value) -> Value:
-    if not isinstance(value, float) or not math.isfinite(value):
-        return value
-    rounded = single(value)
-    return rounded if math.isfinite(rounded) else value
-
-
 def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:
     """A constant as a column."""
     of = pa.string() if ptype.scalar is Scalar.BLOB else property_type(ptype)
@@ -129,7 +73,7 @@ def constant_array(value: Value, ptype: PropType, count: int = 1) -> pa.Array:
 
 def compare(comparison: Comparison, count: int, values: Callable[[Column], pa.Array]) -> Mask:
     """For which of `count` rows a comparison is true; `values` gives a column's value for each."""
-    comparison = normal(comparison)
+    comparison = normalized(comparison)
     left, right = _side(comparison.left, values), _side(comparison.right, values)
     if left is None or right is None:
         return np.zeros(count, dtype=bool)

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.engine.aggregate import aggregate
-from spark_omnigraph.engine.bindings import TAG, Rows, scanned
+from spark_omnigraph.engine.bindings import TAG, Bindings, scanned
 from spark_omnigraph.engine.compare import constant_array
-from spark_omnigraph.engine.expand import Strategy, connect, expand
+from spark_omnigraph.engine.expand import connect, expand
 from spark_omnigraph.engine.join import all_pairs, filtered, filtered_pairs
-from spark_omnigraph.engine.order import Key, ordered
+from spark_omnigraph.engine.order import SortColumn, ordered
 from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_scan, scores
 from spark_omnigraph.engine.select import known_ids, select
 from spark_omnigraph.engine.source import EngineSource
@@ -42,11 +42,11 @@ from spark_omnigraph.lang.gq.plan import (
 from spark_omnigraph.records.arrow_schema import shown_type
 
 
-def run_plan(plan: Plan, source: EngineSource, strategy: Strategy = Strategy.BY_COST) -> pa.Table:
+def run_plan(plan: Plan, source: EngineSource) -> pa.Table:
     """The rows of a plan whose parameters are bound. Columns have the plan's names, which may repeat, and the
     types in which values leave (`shown_type`).
     """
-    columns = _Run(source, strategy).result(plan.root)
+    columns = _Run(source).result(plan.root)
     arrays = [array.cast(shown_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
     schema = pa.schema([pa.field(c.name, a.type) for c, a in zip(plan.columns, arrays, strict=True)])
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -55,7 +55,6 @@ def run_plan(plan: Plan, source: EngineSource, strategy: Strategy = Strategy.BY_
 @dataclass(slots=True)
 class _Run:
     source: EngineSource
-    strategy: Strategy
 
     def result(self, root: Operator) -> list[pa.Array]:
         if isinstance(root, Limit):
@@ -74,7 +73,7 @@ class _Run:
         rows.load((value.variable, value.name) for value in values if isinstance(value, Column))
         return [self.value(value, rows) for value in values]
 
-    def value(self, expression: Expression, rows: Rows) -> pa.Array:
+    def value(self, expression: Expression, rows: Bindings) -> pa.Array:
         if isinstance(expression, Column):
             return rows.column(expression.variable, expression.name)
         if isinstance(expression, Constant):
@@ -84,7 +83,7 @@ class _Run:
             return pa.array(found, pa.float64(), mask=np.isnan(found))
         raise InternalError(f"parameter '{expression.name}' is not bound to a value")
 
-    def rows(self, operator: Operator, outer: Rows | None) -> Rows:
+    def rows(self, operator: Operator, outer: Bindings | None) -> Bindings:
         """The rows of an operator; `outer` are those that `OuterRows` stands for."""
         if isinstance(operator, Scan):
             table = self.source.table(f"node:{operator.node_type}")
@@ -95,24 +94,25 @@ class _Run:
                 raise InternalError("outer rows outside an anti-join")
             return outer
         if isinstance(operator, Cross):
-            return all_pairs(self.rows(operator.left, outer), self.rows(operator.right, outer))
+            return all_pairs(self.rows(operator.left, outer), self.rows(operator.right, outer), self.source.costs)
         if isinstance(operator, Expand):
-            return expand(operator, self.rows(operator.input, outer), self.source, self.strategy)
+            return expand(operator, self.rows(operator.input, outer), self.source)
         if isinstance(operator, Connect):
-            return connect(operator, self.rows(operator.input, outer), self.source, self.strategy)
+            return connect(operator, self.rows(operator.input, outer), self.source)
         if isinstance(operator, Filter):
             return self.filtered(operator, outer)
         if isinstance(operator, AntiJoin):
             return self.without(operator, outer)
         return self.ordered_rows(operator, outer)
 
-    def filtered(self, operator: Filter, outer: Rows | None) -> Rows:
+    def filtered(self, operator: Filter, outer: Bindings | None) -> Bindings:
         pairs = operator.input
         if isinstance(pairs, Cross):
-            return filtered_pairs(self.rows(pairs.left, outer), self.rows(pairs.right, outer), operator.predicates)
+            left, right = self.rows(pairs.left, outer), self.rows(pairs.right, outer)
+            return filtered_pairs(left, right, operator.predicates, self.source.costs)
         return filtered(self.rows(pairs, outer), operator.predicates)
 
-    def ordered_rows(self, operator: Operator, outer: Rows | None) -> Rows:
+    def ordered_rows(self, operator: Operator, outer: Bindings | None) -> Bindings:
         if isinstance(operator, Sort):
             return self.sorted_rows(operator, outer, None)
         if isinstance(operator, Limit):
@@ -126,20 +126,20 @@ class _Run:
             return rank(operator, rows, self.sort_keys(operator.ties, rows))
         raise InternalError(f"{type(operator).__name__} yields no rows of variables")
 
-    def sorted_rows(self, operator: Sort, outer: Rows | None, limit: int | None) -> Rows:
+    def sorted_rows(self, operator: Sort, outer: Bindings | None, limit: int | None) -> Bindings:
         rows = self.rows(operator.input, outer)
         return rows.take(ordered(self.sort_keys(operator.keys, rows), rows.count, limit))
 
-    def sort_keys(self, keys: tuple[SortKey, ...], rows: Rows) -> list[Key]:
+    def sort_keys(self, keys: tuple[SortKey, ...], rows: Bindings) -> list[SortColumn]:
         """The keys, then the ids of all variables in order of their names."""
         return [*(self.sort_key(key, rows) for key in keys), *by_identity(rows)]
 
-    def sort_key(self, key: SortKey, rows: Rows) -> Key:
+    def sort_key(self, key: SortKey, rows: Bindings) -> SortColumn:
         if isinstance(key.by, Column):
             return column_key(rows, key.by.variable, key.by.name, key.descending)
-        return Key.of(self.value(key.by, rows), key.descending)
+        return SortColumn.of(self.value(key.by, rows), key.descending)
 
-    def without(self, operator: AntiJoin, outer: Rows | None) -> Rows:
+    def without(self, operator: AntiJoin, outer: Bindings | None) -> Bindings:
         rows = self.rows(operator.input, outer)
         if not rows.count:
             return rows
@@ -156,6 +156,8 @@ class _Run:
 def _sorted_result(operator: SortResult, columns: list[pa.Array]) -> list[pa.Array]:
     places = [key.place for key in operator.keys]
     rest = [place for place in range(len(columns)) if place not in places]
-    keys = [Key.of(columns[k.place], k.descending) for k in operator.keys] + [Key.of(columns[p]) for p in rest]
+    keys = [SortColumn.of(columns[k.place], k.descending) for k in operator.keys] + [
+        SortColumn.of(columns[p]) for p in rest
+    ]
     order = pa.array(ordered(keys, len(columns[0]) if columns else 0))
     return [column.take(order) for column in columns]

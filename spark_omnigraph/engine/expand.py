@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EdgeType
-from spark_omnigraph.engine.adjacency import CACHE, EdgeTables
-from spark_omnigraph.engine.bindings import Bound, Entities, Rows, check_size
-from spark_omnigraph.engine.columns import FEW
+from spark_omnigraph.engine.adjacency import EdgeTables
+from spark_omnigraph.engine.bindings import Binding, Bindings, Entities
+from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.engine.int_arrays import Numbers, in_sorted, is_range, numbered, ranges, upto
 from spark_omnigraph.engine.lookup import Lookup, positions_of
 from spark_omnigraph.engine.select import satisfied, select
@@ -19,25 +19,13 @@ from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import IDENTITY, Connect, Direction, Expand, Hops
-from spark_omnigraph.words import TextEnum
-
-SMALL = 512
-"""Nodes from which a walk by look-ups may go on; each look-up of a batch costs some milliseconds."""
-FEW_EDGES = 64
-"""A look-up is chosen for at most one node in so many edges: reading all edges is cheaper otherwise."""
-
-
-class Strategy(TextEnum):
-    """How walks find neighbours: an index of all edges in memory, look-ups in the edge table, or what costs less."""
-
-    BY_COST = "by cost"
-    ADJACENCY = "adjacency"
-    LOOKUP = "lookup"
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """A start and the position of a stored node reached from it, ascending by both; and the edges' positions."""
+    """A start (its place among the starts) and the position of a stored node reached from it, ascending by both; and
+    the position of the edge between. All are `int64[pairs]`.
+    """
 
     starts: Numbers
     nodes: Numbers
@@ -54,35 +42,37 @@ class _Pairs:
         return self.edges if self.edges is None or chosen is None else self.edges[chosen]
 
 
-def expand(operator: Expand, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
+def expand(operator: Expand, rows: Bindings, source: EngineSource) -> Bindings:
     """Each row once for every node that its walk reaches and that satisfies the predicates."""
-    used, of_row = _starts(rows.bound[operator.source])
-    pairs = _walked(operator.hops, rows.bound[operator.source], used, source, strategy)
+    used, of_row = _starts(rows.variables[operator.source])
+    pairs = _walked(operator.hops, rows.variables[operator.source], used, source)
     table = source.table(f"node:{operator.target_type}")
     pairs, target = _reached(operator, table, pairs)
-    found, chosen = _repeated(operator, rows, of_row, pairs, len(used))
+    counted = np.bincount(pairs.starts, minlength=len(used))
+    source.costs.check_size(int(counted[of_row].sum()), f"the walk from ${operator.source} to ${operator.target}")
+    found, chosen = _repeated(rows, of_row, pairs, counted)
     found = found.with_variable(
-        operator.target, target if chosen is None else Bound(target.entities, target.at(chosen))
+        operator.target, target if chosen is None else Binding(target.entities, target.at(chosen))
     )
     return _with_edges(operator.hops, found, pairs.edges_at(chosen), source)
 
 
-def _repeated(operator: Expand, rows: Rows, of_row: Numbers, pairs: _Pairs, starts: int) -> tuple[Rows, Numbers | None]:
-    """Each row once for every pair of its start, and which pairs these are; None: all, in their order."""
-    counted = np.bincount(pairs.starts, minlength=starts)
-    counts = counted[of_row]
-    check_size(int(counts.sum()), f"the walk from ${operator.source} to ${operator.target}")
-    if is_range(of_row, starts):
+def _repeated(rows: Bindings, of_row: Numbers, pairs: _Pairs, counted: Numbers) -> tuple[Bindings, Numbers | None]:
+    """Each row once for every pair of its start, and which pairs these are; None: all, in their order. `of_row` is the
+    start of each row, `counted` the number of pairs of each start.
+    """
+    if is_range(of_row, len(counted)):
         return rows.take(pairs.starts), None
     begins = np.cumsum(counted) - counted
+    counts = counted[of_row]
     return rows.take(np.repeat(upto(rows.count), counts)), ranges(begins[of_row], counts)
 
 
-def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strategy) -> Rows:
+def connect(operator: Connect, rows: Bindings, source: EngineSource) -> Bindings:
     """Rows whose two variables a walk connects; with an edge variable, once for each edge."""
-    used, of_row = _starts(rows.bound[operator.source])
-    pairs = _walked(operator.hops, rows.bound[operator.source], used, source, strategy)
-    targets = rows.bound[operator.target].positions()
+    used, of_row = _starts(rows.variables[operator.source])
+    pairs = _walked(operator.hops, rows.variables[operator.source], used, source)
+    targets = rows.variables[operator.target].positions()
     width = int(max(targets.max(initial=0), pairs.nodes.max(initial=0))) + 1
     wanted, keys = of_row * width + targets, pairs.starts * width + pairs.nodes
     if pairs.edges is None:
@@ -93,17 +83,17 @@ def connect(operator: Connect, rows: Rows, source: EngineSource, strategy: Strat
     return _with_edges(operator.hops, rows.take(np.repeat(upto(rows.count), counts)), pairs.edges_at(chosen), source)
 
 
-def _starts(bound: Bound) -> tuple[Numbers, Numbers]:
+def _starts(variable: Binding) -> tuple[Numbers, Numbers]:
     """Different entities that rows name, and which of them each row names."""
-    return numbered(bound.index, len(bound.entities.positions))
+    return numbered(variable.index, len(variable.entities.positions))
 
 
-def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bound]:
+def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Binding]:
     """Pairs whose node satisfies the predicates, and the node of each: few nodes are asked one by one."""
-    if len(pairs.nodes) * FEW >= table.stored:
+    if table.are_many(len(pairs.nodes)):
         mark = np.zeros(table.stored, dtype=bool)
         mark[pairs.nodes] = True
-        if np.count_nonzero(mark) * FEW >= table.stored:
+        if table.are_many(int(np.count_nonzero(mark))):
             return _among_all(operator, table, pairs)
     positions, index = numbered(pairs.nodes, table.stored)
     nodes = Entities(table, positions, {} if pairs.ids is None else {IDENTITY: pairs.ids})
@@ -112,67 +102,68 @@ def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bou
         kept = np.flatnonzero(good[index])
         number = np.cumsum(good) - 1
         pairs, nodes, index = pairs.at(kept), nodes.take(np.flatnonzero(good)), number[index[kept]]
-    return pairs, Bound(nodes, index)
+    return pairs, Binding(nodes, index)
 
 
-def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bound]:
+def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Binding]:
     if operator.predicates:
         good = np.zeros(table.stored, dtype=bool)
         good[select(table, operator.predicates)] = True
         pairs = pairs.at(np.flatnonzero(good[pairs.nodes]))
-    return pairs, Bound(Entities(table, table.every()), pairs.nodes)
+    return pairs, Binding(Entities(table, table.every()), pairs.nodes)
 
 
-def _with_edges(hops: Hops, rows: Rows, edges: Numbers | None, source: EngineSource) -> Rows:
+def _with_edges(hops: Hops, rows: Bindings, edges: Numbers | None, source: EngineSource) -> Bindings:
     if hops.edge_variable is None or edges is None:
         return rows
     table = source.table(f"edge:{hops.edge_type}")
     positions, index = numbered(edges, table.stored)
-    return rows.with_variable(hops.edge_variable, Bound(Entities(table, positions), index))
+    return rows.with_variable(hops.edge_variable, Binding(Entities(table, positions), index))
 
 
-def _walked(hops: Hops, bound: Bound, used: Numbers, source: EngineSource, strategy: Strategy) -> _Pairs:
+def _walked(hops: Hops, starts: Binding, used: Numbers, source: EngineSource) -> _Pairs:
     edge = source.edge(hops.edge_type)
     nothing = np.empty(0, dtype=np.int64)
     tables = _tables(edge, source)
     if tables is None or not len(used):
         return _Pairs(nothing, nothing, nothing if hops.edge_variable is not None else None)
-    entities = bound.entities
-    if strategy is Strategy.LOOKUP or (strategy is Strategy.BY_COST and _is_small(hops, tables, len(used))):
-        most = tables.edges.rows + tables.sources.rows if strategy is Strategy.LOOKUP else SMALL
-        found = _by_lookup(hops, entities, used, tables, most)
+    costs, entities = source.costs, starts.entities
+    forced = costs.walks is Strategy.LOOKUP
+    if forced or (costs.walks is Strategy.BY_COST and _is_small(hops, tables, len(used), costs)):
+        most = tables.edges.rows + tables.sources.rows if forced else costs.lookup_nodes
+        lookup = Lookup(tables, hops.direction, hops.edge_variable is not None, costs, most)
+        found = _by_lookup(hops, entities.take(used), tables, lookup, costs)
         if found is not None:
             return found
-    chains = tables.sources is tables.targets
-    compressed = tables.compressed(hops.direction, hops.edge_variable is not None, CACHE)
-    reached = walk(hops, entities.positions[used], compressed, chains)
+    compressed = tables.compressed(hops.direction, hops.edge_variable is not None)
+    reached = walk(hops, entities.positions[used], compressed, tables.chains, costs)
     if reached is None:
         raise InternalError("an index of all edges does not give up")
     ends = tables.targets if hops.direction is Direction.OUT else tables.sources
     return _stored(reached, reached.nodes, reached.nodes < ends.rows)
 
 
-def _is_small(hops: Hops, tables: EdgeTables, starts: int) -> bool:
-    if starts > SMALL or starts * FEW_EDGES > tables.edges.rows:
+def _is_small(hops: Hops, tables: EdgeTables, starts: int, costs: Costs) -> bool:
+    if starts > costs.lookup_nodes or starts * costs.lookup_share > tables.edges.rows:
         return False
-    return not tables.is_compressed(hops.direction, hops.edge_variable is not None, CACHE) and not tables.pays(CACHE)
+    return not tables.is_compressed(hops.direction, hops.edge_variable is not None) and not tables.pays(costs)
 
 
-def _by_lookup(hops: Hops, entities: Entities, used: Numbers, tables: EdgeTables, most: int) -> _Pairs | None:
-    chains = tables.sources is tables.targets
-    lookup = Lookup(tables.edges, hops.direction, hops.edge_variable is not None, chains, most)
-    chosen = entities.take(used)
-    starts = lookup.sources.numbers(chosen.column(IDENTITY).to_pylist())
-    reached = walk(hops, starts, lookup, chains)
+def _by_lookup(hops: Hops, starts: Entities, tables: EdgeTables, lookup: Lookup, costs: Costs) -> _Pairs | None:
+    """A walk among ids. `lookup` numbers them as it meets them, `places` (`int64[ids met at the end]`) turns these
+    numbers into positions of stored nodes, -1 for none; then pairs are put in the order of positions, in which a walk
+    over an index of all edges gives them. None when the walk grows too large.
+    """
+    numbers = lookup.sources.numbers(starts.column(IDENTITY).to_pylist())
+    reached = walk(hops, numbers, lookup, tables.chains, costs)
     if reached is None:
         return None
     ends = tables.sources if hops.direction is Direction.IN else tables.targets
     known, at = np.unique(reached.nodes, return_inverse=True)
     ids = [lookup.targets.ids[number] for number in known.tolist()]
-    places = positions_of(ids, ends)
+    places = positions_of(ids, ends, costs)
     positions = places[at]
     found = _stored(reached, positions, positions >= 0)
-    # Numbers of a look-up are in the order in which ids were met.
     keys = (found.nodes, found.starts) if found.edges is None else (found.edges, found.nodes, found.starts)
     order = np.lexsort(keys)
     edges = None if found.edges is None else found.edges[order]

@@ -47,12 +47,15 @@ def in_sorted(values: Numbers, among: Numbers) -> npt.NDArray[np.bool_]:
 
 
 class _Shared:
-    """The whole numbers from 0 on, made once; nobody may change them."""
+    """The whole numbers from 0 on, made once and at most `most` of them; nobody may change them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1 << 22) -> None:
+        self.most = most
         self.numbers: Numbers = np.arange(0)
 
     def upto(self, length: int) -> Numbers:
+        if length > self.most:
+            return np.arange(length)
         found = self.numbers
         if length > len(found):
             found = np.arange(1 << (length - 1).bit_length())
@@ -63,13 +66,12 @@ class _Shared:
 
 
 _SHARED = _Shared()
-_MOST_SHARED = 1 << 22
-"""Numbers that are kept: 32 MiB."""
+"""32 MiB at most."""
 
 
 def upto(length: int) -> Numbers:
     """The whole numbers below a length, in order, to be read alone: making them anew takes longer than most uses."""
-    return _SHARED.upto(length) if length <= _MOST_SHARED else np.arange(length)
+    return _SHARED.upto(length)
 
 
 def is_range(values: Numbers, length: int) -> bool:

@@ -6,16 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from spark_omnigraph.engine.adjacency import Steps
+from spark_omnigraph.engine.adjacency import EdgeTables, Steps
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import Numbers
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
-
-BATCH = 5_000
-"""Ids of one filter."""
-FAN_OUT = 64
-"""Edges for each node that may be asked for, from which a walk takes another way: here each one costs a look at it."""
 
 
 class Lookup:
@@ -23,13 +19,14 @@ class Lookup:
     different types are numbered apart.
     """
 
-    def __init__(self, edges: TableReader, direction: Direction, with_edges: bool, same_type: bool, most: int) -> None:
-        self._edges = edges
+    def __init__(self, tables: EdgeTables, direction: Direction, with_edges: bool, costs: Costs, most: int) -> None:
+        self._edges = tables.edges
         self._direction = direction
         self._with_edges = with_edges
+        self._costs = costs
         self._most = most
         self.sources = Numbering()
-        self.targets = self.sources if same_type else Numbering()
+        self.targets = self.sources if tables.chains else Numbering()
 
     def of(self, nodes: Numbers) -> Steps | None:
         """Neighbours of different nodes; None when more than the limit are asked for."""
@@ -37,7 +34,7 @@ class Lookup:
             return None
         ids = [self.sources.ids[node] for node in nodes.tolist()]
         here, there, edges = self._pairs(ids)
-        if len(here) > FAN_OUT * self._most:
+        if len(here) > self._costs.lookup_fan_out * self._most:
             return None
         place = {id_: number for number, id_ in enumerate(ids)}
         at = np.fromiter((place[id_] for id_ in here), dtype=np.int64, count=len(here))
@@ -55,7 +52,7 @@ class Lookup:
         there: list[str] = []
         edges: list[Positions] = []
         for near, far in _ENDS[self._direction]:
-            for part in batches(ids):
+            for part in batches(ids, self._costs):
                 one = len(part) == 1
                 positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
                 tos = table.column(far).to_pylist()
@@ -97,15 +94,16 @@ class Numbering:
         return np.array(found, dtype=np.int64)
 
 
-def positions_of(ids: Sequence[str], nodes: TableReader) -> Positions:
-    """Position of the node with each id, -1 where there is none."""
+def positions_of(ids: Sequence[str], nodes: TableReader, costs: Costs) -> Positions:
+    """Position of the node with each id (`int64[ids]`), -1 where there is none."""
     place: dict[str, int] = {}
-    for part in batches(ids):
+    for part in batches(ids, costs):
         positions, table = nodes.where(is_text_of("id", part), ["id"])
         place.update(zip(table.column("id").to_pylist(), positions.tolist(), strict=True))
     return np.array([place.get(id_, -1) for id_ in ids], dtype=np.int64)
 
 
-def batches(values: Sequence[str]) -> Iterable[Sequence[str]]:
-    """Runs of at most `BATCH` values."""
-    return (values[start : start + BATCH] for start in range(0, len(values), BATCH))
+def batches(ids: Sequence[str], costs: Costs) -> Iterable[Sequence[str]]:
+    """Runs of as many ids as one filter takes."""
+    most = costs.filter_ids
+    return (ids[start : start + most] for start in range(0, len(ids), most))

@@ -50,14 +50,14 @@ def _list_ranks(column: pa.Array) -> Ranks:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SortColumn:
     """A sort key. `values` gives it for some rows, by number, or for all."""
 
     values: Callable[[Positions | None], pa.Array]
     descending: bool = False
 
     @classmethod
-    def of(cls, column: pa.Array, descending: bool = False) -> Key:
+    def of(cls, column: pa.Array, descending: bool = False) -> SortColumn:
         """A key that is there already."""
         return cls(lambda at: column if at is None else column.take(pa.array(at)), descending)
 
@@ -73,7 +73,7 @@ class Key:
         return np.where(valid, rank, 0), ~valid if self.descending else valid
 
 
-def ordered(keys: Sequence[Key], count: int, limit: int | None = None) -> Positions:
+def ordered(keys: Sequence[SortColumn], count: int, limit: int | None = None) -> Positions:
     """Numbers of rows in the order of the keys, the first key first; stable. Of them the first `limit`.
 
     A key is asked only for rows that those before it left equal and that may be among the first.

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import INTEGER_RANGES, Scalar
-from spark_omnigraph.engine.compare import normal
+from spark_omnigraph.lang.gq.exact import normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Predicate
 from spark_omnigraph.predicates.condition import Condition, on_boolean, on_number, on_text
 from spark_omnigraph.predicates.sql import NO_ROW, is_text_of, number, one_of, quote_name, quote_text
@@ -59,7 +59,7 @@ def push(predicates: Iterable[Predicate], stored: Collection[str], text_key: str
 
 def _term(predicate: Comparison, stored: Collection[str], text_key: str | None) -> tuple[str, bool] | None:
     """SQL, and whether it says all; None when it cannot be said."""
-    predicate = normal(predicate)
+    predicate = normalized(predicate)
     column, constant, comparator = predicate.left, predicate.right, predicate.comparator
     if comparator is Comparator.HAS_ITEM and isinstance(column, Constant) and isinstance(constant, Column):
         return _one_of(constant, column, stored, text_key)

@@ -8,19 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine.access_path import way
-from spark_omnigraph.engine.bindings import Rows, Scores, scanned
-from spark_omnigraph.engine.columns import FEW
-from spark_omnigraph.engine.order import Key, ordered
-from spark_omnigraph.engine.search import distances, query_text, query_vector, search_hits, text_scores
+from spark_omnigraph.engine.access_path import access_path
+from spark_omnigraph.engine.bindings import Bindings, scanned
+from spark_omnigraph.engine.order import SortColumn, ordered
+from spark_omnigraph.engine.search import distances, query_vector, search_hits, text_scores
 from spark_omnigraph.engine.select import satisfied, select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
-from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import (
     IDENTITY,
     Bm25,
-    Constant,
     Fuse,
     Nearest,
     Predicate,
@@ -29,19 +26,15 @@ from spark_omnigraph.lang.gq.plan import (
     Scan,
     TextMatch,
 )
+from spark_omnigraph.lang.gq.search_values import fusion_k, text_of
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
-from spark_omnigraph.storage.tables.search import Restricted, best_text_rows, nearest_rows
+from spark_omnigraph.storage.tables.search import Restricted, Scores, best_text_rows, nearest_rows
 
-MANY = 10_000
-"""Rows from which Lance looks for the best of a scan; of smaller tables all rows are scored here."""
-SPARE = 64
-"""Candidates besides the wanted ones, so that equal scores are told apart by the rules of the plan."""
-TEXTS = 64
-"""Times as many for texts, which often score alike: so all rows of all but common words come at once."""
 _DOUBT = 1e-4
+"""A part of a distance that single precision may be off by."""
 
 
-def rank(operator: Rank, rows: Rows, ties: list[Key]) -> Rows:
+def rank(operator: Rank, rows: Bindings, ties: list[SortColumn]) -> Bindings:
     """Rows with a score, best first, equal ones by `ties`; the first `limit` of them."""
     if isinstance(operator.by, Fuse):
         chosen, fused = _fused(operator.by, operator.limit, rows, ties)
@@ -49,46 +42,46 @@ def rank(operator: Rank, rows: Rows, ties: list[Key]) -> Rows:
     return rows.take(_best_first(operator.by, scores(operator.by, rows), ties, operator.limit))
 
 
-def scores(by: Ranking | TextMatch, rows: Rows) -> Scores:
+def scores(by: Ranking | TextMatch, rows: Bindings) -> Scores:
     """A score a row, NaN where there is none. A fusion that the rows were not ranked by ranks these rows."""
     if by in rows.scored:
         return rows.scored[by]
     if isinstance(by, Fuse):
         return _fusion_scores(by, rows)
-    bound = rows.bound[by.column.variable]
-    entities = bound.entities
+    found = rows.variables[by.column.variable]
+    entities = found.entities
     if isinstance(by, Nearest):
         query = query_vector(by.column, by.query)
         if query is None:
             return np.full(rows.count, np.nan)
-        return distances(entities.column(by.column.name), query)[bound.index]
-    return text_scores(entities.table, by, entities.positions)[bound.index]
+        return distances(entities.column(by.column.name), query)[found.index]
+    return text_scores(entities.table, by, entities.positions)[found.index]
 
 
-def _fusion_scores(fuse: Fuse, rows: Rows) -> Scores:
+def _fusion_scores(fuse: Fuse, rows: Bindings) -> Scores:
     chosen, fused = _fused(fuse, None, rows, by_identity(rows))
-    of_row = rows.bound[fuse.primary.column.variable].positions()
+    of_row = rows.variables[fuse.primary.column.variable].positions()
     score = dict(zip(of_row[chosen].tolist(), fused.tolist(), strict=True))
     return np.array([score.get(node, np.nan) for node in of_row.tolist()], dtype=np.float64)
 
 
-def _best_first(by: Nearest | Bm25, found: Scores, ties: list[Key], limit: int | None) -> np.ndarray:
+def _best_first(by: Nearest | Bm25, found: Scores, ties: list[SortColumn], limit: int | None) -> np.ndarray:
     """Numbers of the rows that have a score, in order, the first `limit` of them."""
     scored = np.flatnonzero(~np.isnan(found))
-    best = Key.of(pa.array(found[scored]), isinstance(by, Bm25))
-    rest = [Key(_among(key, scored), key.descending) for key in ties]
+    best = SortColumn.of(pa.array(found[scored]), isinstance(by, Bm25))
+    rest = [SortColumn(_among(key, scored), key.descending) for key in ties]
     return scored[ordered([best, *rest], len(scored), limit)]
 
 
-def _among(key: Key, chosen: np.ndarray) -> Callable[[Positions | None], pa.Array]:
+def _among(key: SortColumn, chosen: np.ndarray) -> Callable[[Positions | None], pa.Array]:
     return lambda at: key.values(chosen if at is None else chosen[at])
 
 
-def _fused(fuse: Fuse, limit: int | None, rows: Rows, ties: list[Key]) -> tuple[np.ndarray, Scores]:
+def _fused(fuse: Fuse, limit: int | None, rows: Bindings, ties: list[SortColumn]) -> tuple[np.ndarray, Scores]:
     """The rows of a fusion, best first, and their scores: one row for each id of the primary arm's variable."""
-    k = _k(fuse)
+    k = fusion_k(fuse)
     variable = fuse.primary.column.variable
-    of_row = rows.bound[variable].positions()
+    of_row = rows.variables[variable].positions()
     first: dict[int, int] = {}
     score: dict[int, float] = {}
     for arm in (fuse.primary, fuse.secondary):
@@ -103,14 +96,7 @@ def _fused(fuse: Fuse, limit: int | None, rows: Rows, ties: list[Key]) -> tuple[
     return np.array([first[node] for node in best], dtype=np.int64), np.array([score[node] for node in best])
 
 
-def _k(fuse: Fuse) -> int:
-    value = fuse.k.value if isinstance(fuse.k, Constant) else None
-    if not isinstance(value, int) or value <= 0:
-        raise BadRequestError(f"rrf k must be greater than 0, got {value}")
-    return value
-
-
-def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
+def ranked_scan(operator: Rank, source: EngineSource) -> Bindings | None:
     """Candidates for the best rows of a large table: what its filters leave where that is little, otherwise found by
     Lance. None when this is no ranking of one scan, or when they cannot be proven to hold the wanted rows.
     """
@@ -119,12 +105,12 @@ def ranked_scan(operator: Rank, source: EngineSource) -> Rows | None:
         return None
     table = source.table(f"node:{scan.node_type}")
     reader = table.reader
-    if reader is None or reader.rows < MANY:
+    if reader is None or reader.rows < source.costs.scored_rows:
         return None
-    chosen = way(table, scan.predicates)
+    chosen = access_path(table, scan.predicates)
     if isinstance(by, Nearest) and scan.predicates and (chosen.by_index or chosen.in_memory):
         positions = select(table, scan.predicates)
-        if len(positions) * FEW <= reader.rows:
+        if len(positions) * source.costs.many_share <= reader.rows:
             return scanned(scan.variable, table, positions)
     pushed = chosen.pushed
     candidates = _Candidates(scan.variable, table, reader, pushed.where, chosen.by_index, limit)
@@ -146,11 +132,13 @@ class _Candidates:
     by_index: bool
     limit: int
 
-    def nearest(self, by: Nearest) -> Rows | None:
+    def nearest(self, by: Nearest) -> Bindings | None:
         query = query_vector(by.column, by.query)
         if query is None:
             return None
-        positions, bound = nearest_rows(self.reader, by.column.name, query, self.limit + SPARE, self.restricted)
+        positions, bound = nearest_rows(
+            self.reader, by.column.name, query, self.limit + self.table.costs.spare, self.restricted
+        )
         rows = scanned(self.variable, self.table, np.sort(positions))
         if np.isinf(bound):
             return rows
@@ -158,11 +146,11 @@ class _Candidates:
         # Lance adds in single precision; a wanted row may only be missing when it lies as far away as the last one.
         return rows if exact[self.limit - 1] < bound * (1 - _DOUBT) else None
 
-    def matching(self, by: Bm25) -> Rows | None:
-        text = query_text(by.query)
+    def matching(self, by: Bm25) -> Bindings | None:
+        text = text_of(by.query)
         if text is None:
             return None
-        wanted = self.limit + SPARE * TEXTS
+        wanted = self.limit + self.table.costs.spare_texts
         found = best_text_rows(self.reader, by.column.name, text, wanted, self.restricted)
         if found is None:
             return None
@@ -171,7 +159,7 @@ class _Candidates:
             return None
         return scanned(self.variable, self.table, found.positions).with_scores(by, found.scores)
 
-    def all_matching(self, by: Bm25, predicates: Sequence[Predicate]) -> Rows:
+    def all_matching(self, by: Bm25, predicates: Sequence[Predicate]) -> Bindings:
         """Every row that the search finds and that satisfies the predicates."""
         found = search_hits(self.table, by)
         rows = scanned(self.variable, self.table, found.positions).with_scores(by, found.scores)
@@ -182,11 +170,11 @@ class _Candidates:
         return Restricted(self.where, self.by_index)
 
 
-def by_identity(rows: Rows) -> list[Key]:
+def by_identity(rows: Bindings) -> list[SortColumn]:
     """The ids of all variables, in order of their names."""
-    return [column_key(rows, name, IDENTITY) for name in sorted(rows.bound)]
+    return [column_key(rows, name, IDENTITY) for name in sorted(rows.variables)]
 
 
-def column_key(rows: Rows, variable: str, name: str, descending: bool = False) -> Key:
+def column_key(rows: Bindings, variable: str, name: str, descending: bool = False) -> SortColumn:
     """A sort key that is a column, read for the rows that it is asked for."""
-    return Key(lambda at: (rows if at is None else rows.take(at).narrowed()).column(variable, name), descending)
+    return SortColumn(lambda at: (rows if at is None else rows.take(at).narrowed()).column(variable, name), descending)

@@ -6,12 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.engine.bindings import Scores
 from spark_omnigraph.engine.table import Table
-from spark_omnigraph.errors import BadRequestError, InternalError
-from spark_omnigraph.lang.gq.plan import Bm25, Column, Constant, Operand, TextForm, TextMatch
+from spark_omnigraph.lang.gq.plan import Bm25, Column, Operand, TextForm, TextMatch
+from spark_omnigraph.lang.gq.search_values import edits_of, text_of, vector_of
 from spark_omnigraph.storage.tables.reader import Positions
-from spark_omnigraph.storage.tables.search import Hits, text_hits
+from spark_omnigraph.storage.tables.search import Hits, Scores, text_hits
 
 _RUN = 1 << 22
 """Vector components whose differences are in memory at one time."""
@@ -28,7 +27,7 @@ def matching(table: Table, match: TextMatch) -> Positions:
 
 
 def _matches(table: Table, match: TextMatch) -> Hits:
-    edits = _edits(match.max_edits) if match.form is TextForm.FUZZY else None
+    edits = edits_of(match.max_edits) if match.form is TextForm.FUZZY else None
     return _hits(table, match.column, match.query, edits)
 
 
@@ -43,48 +42,16 @@ def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) ->
 
 
 def _hits(table: Table, column: Column, query: Operand, edits: int | None) -> Hits:
-    text = query_text(query)
+    text = text_of(query)
     if table.reader is None or text is None:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))
     return text_hits(table.reader, column.name, text, edits)
 
 
-def query_text(query: Operand) -> str | None:
-    """The text of a search; null matches nothing."""
-    value = _value(query)
-    return None if value is None else str(value)
-
-
-def _edits(operand: Operand | None) -> int:
-    value = _value(operand)
-    if not isinstance(value, int) or value < 0:
-        raise BadRequestError(f"fuzzy max_edits must be a whole number from 0, got {value}")
-    return value
-
-
-def _value(operand: Operand | None) -> object:
-    if not isinstance(operand, Constant):
-        raise InternalError("the query of a search is not bound to a value")
-    return operand.value
-
-
 def query_vector(column: Column, query: Operand) -> npt.NDArray[np.float32] | None:
-    """The vector that rows are compared with, in the width of stored ones; None for null."""
-    value = _value(query)
-    if value is None:
-        return None
-    if isinstance(value, str):
-        raise BadRequestError(
-            f"nearest() on '{column.name}': the query is a text, and no embedding provider is configured "
-            "(OMNIGRAPH_EMBED_PROVIDER, OMNIGRAPH_EMBED_MODEL); pass a vector parameter instead"
-        )
-    assert isinstance(value, tuple)
-    vector = np.array(value, dtype=np.float32)
-    if column.type.dimension is not None and len(vector) != column.type.dimension:
-        raise BadRequestError(
-            f"nearest() on '{column.name}': expected {column.type.dimension} values, got {len(vector)}"
-        )
-    return vector
+    """The vector that rows are compared with (`float32[dimension]`, the width of stored ones); None for null."""
+    values = vector_of(column, query)
+    return None if values is None else np.array(values, dtype=np.float32)
 
 
 def distances(vectors: pa.Array, query: npt.NDArray[np.float32]) -> Scores:

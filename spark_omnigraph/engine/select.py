@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from spark_omnigraph.engine import access_path as access
+from spark_omnigraph.engine.access_path import access_path
 from spark_omnigraph.engine.compare import Mask, compare
 from spark_omnigraph.engine.search import matching, text_mask
 from spark_omnigraph.engine.table import Table
@@ -22,12 +22,12 @@ def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
     reader = table.reader
     if reader is None:
         return table.every()
-    way = access.way(table, wanted)
-    if way.pushed.where == NO_ROW:
+    path = access_path(table, wanted)
+    if path.pushed.where == NO_ROW:
         return np.empty(0, dtype=np.int64)
-    if not way.in_memory:
-        found = table.every() if way.pushed.where is None else reader.find(way.pushed.where, way.by_index)
-        return _keep(table, found, way.pushed.rest)
+    if not path.in_memory:
+        found = table.every() if path.pushed.where is None else reader.find(path.pushed.where, path.by_index)
+        return _keep(table, found, path.pushed.rest)
     comparisons = [p for p in wanted if isinstance(p, Comparison)]
     searches = [p for p in wanted if isinstance(p, TextMatch)]
     # Of many rows few match a search.

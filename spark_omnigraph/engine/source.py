@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.storage.tables.reader import ReadCache
@@ -16,12 +17,14 @@ from spark_omnigraph.storage.tables.scan import PinnedTable
 class EngineSource:
     """One snapshot as the engine sees it. `pin` gives a table of the snapshot, or None when the snapshot lacks it.
 
-    Tables are opened when they are first asked for, once for a source; `cache` keeps them open beyond it.
+    Tables are opened when they are first asked for, once for a source; `cache` keeps them open beyond it, and its
+    memory bounds what is kept of them. `costs` decide between ways to the same rows.
     """
 
     catalog: Catalog
     pin: Callable[[str], PinnedTable | None]
     cache: ReadCache = field(default_factory=ReadCache)
+    costs: Costs = field(default_factory=Costs)
     _tables: dict[str, Table] = field(default_factory=dict)
 
     def entity(self, table_key: str) -> EntityType:
@@ -40,6 +43,6 @@ class EngineSource:
         found = self._tables.get(table_key)
         if found is None:
             entity, pinned = self.entity(table_key), self.pin(table_key)
-            found = Table(entity, self.cache.open(pinned) if pinned is not None else None)
+            found = Table(entity, self.cache.open(pinned) if pinned is not None else None, self.costs)
             self._tables[table_key] = found
         return found

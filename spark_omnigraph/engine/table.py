@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
-from spark_omnigraph.engine.columns import COLUMNS, FEW
+from spark_omnigraph.engine.columns import Columns
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import is_range, upto
 from spark_omnigraph.engine.order import Numbered
 from spark_omnigraph.records.arrow_schema import physical_schema
@@ -21,6 +22,16 @@ class Table:
 
     entity: EntityType
     reader: TableReader | None
+    costs: Costs = field(default_factory=Costs)
+
+    @property
+    def kept(self) -> Columns | None:
+        """Columns of the stored version, some of them in memory."""
+        return Columns(self.reader, self.costs) if self.reader is not None else None
+
+    def are_many(self, count: int) -> bool:
+        """Whether so many rows are enough for whole columns to be read."""
+        return count * self.costs.many_share >= self.stored
 
     @property
     def stored(self) -> int:
@@ -45,16 +56,16 @@ class Table:
 
     def numbers(self, positions: Positions, name: str) -> Numbered | None:
         """Numbers for the texts of many rows, from what is kept of the whole column; None where nothing is."""
-        if self.reader is None or name not in self.names or len(positions) * FEW < self.stored:
+        if self.kept is None or name not in self.names or not self.are_many(len(positions)):
             return None
-        found = COLUMNS.text_numbers(self.reader, name)
+        found = self.kept.text_numbers(name)
         return found if found is None or is_range(positions, self.stored) else found.at(positions)
 
     def columns(self, positions: Positions, names: Sequence[str]) -> list[pa.Array]:
         """Columns of rows, in the order of `positions`."""
         known = [name for name in names if name in self.names]
         read: dict[str, pa.Array] = {}
-        if known and self.reader is not None:
-            read = COLUMNS.read(self.reader, positions, known)
+        if known and self.kept is not None:
+            read = self.kept.read(positions, known)
         schema = physical_schema(self.entity)
         return [read[n] if n in read else pa.nulls(len(positions), schema.field(n).type) for n in names]

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import Neighbours
-from spark_omnigraph.engine.bindings import check_size
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import Numbers, distinct, in_sorted, numbered, ranges, upto
 from spark_omnigraph.lang.gq.plan import Hops
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Pairs of a start (by its place in the list of starts) and a node that a walk reaches from it, in order of starts;
-    `edges` are the positions of the edges where the walk names them.
+    """Pairs of a start (by its place in the list of starts) and the number of a node that a walk reaches from it, in
+    order of starts; `edges` are the positions of the edges where the walk names them. All are `int64[pairs]`.
     """
 
     starts: Numbers
@@ -23,7 +23,7 @@ class Reached:
     edges: Numbers | None = None
 
 
-def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool) -> Reached | None:
+def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool, costs: Costs) -> Reached | None:
     """All nodes that walks from these different starts reach. None when `neighbours` gives up.
 
     `chains`: sources and targets of the edges are numbered together, so that a walk can go on.
@@ -37,15 +37,18 @@ def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool) -> R
     who = np.repeat(upto(len(starts)), first.counts)
     if hops.edge_variable is not None or not chains or hops.max_hops == 1:
         return Reached(who, first.nodes, first.edges)
-    return _chain(hops, starts, neighbours)
+    return _chain(hops, starts, neighbours, costs)
 
 
-def _chain(hops: Hops, starts: Numbers, neighbours: Neighbours) -> Reached | None:
-    """A walk of several hops: pairs are one number, so that sets of them are sorted arrays."""
-    seen = frontier = _Pairs.of(np.arange(len(starts)), starts)
-    found: list[_Pairs] = []
+def _chain(hops: Hops, starts: Numbers, neighbours: Neighbours, costs: Costs) -> Reached | None:
+    """A walk of several hops, from all starts at once: each hop is one step from the frontier, the pairs of a start and
+    a node that were met first at the hop before; what was `seen` at any hop is no frontier again. The loop of a node to
+    itself reaches it at the hop that leaves it, which counts once: at the first hop in bounds at which it is left.
+    """
+    seen = frontier = _PairSet.of(np.arange(len(starts)), starts)
+    found: list[_PairSet] = []
     for hop in range(1, hops.max_hops + 1):
-        step = frontier.step(neighbours)
+        step = frontier.step(neighbours, costs)
         if step is None:
             return None
         loops, others = step
@@ -65,16 +68,18 @@ _WIDTH = np.int64(1) << np.int64(32)
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Different pairs of a start and a node, ascending."""
+class _PairSet:
+    """Different pairs of a start and a node, ascending: `keys` (`int64[pairs]`) are `start * _WIDTH + node`, so that
+    sets are sorted arrays, and what is in one and not in another takes a binary search.
+    """
 
     keys: Numbers
 
     @classmethod
-    def of(cls, starts: Numbers, nodes: Numbers) -> _Pairs:
+    def of(cls, starts: Numbers, nodes: Numbers) -> _PairSet:
         return cls(distinct(starts * _WIDTH + nodes))
 
-    def step(self, neighbours: Neighbours) -> tuple[_Pairs, _Pairs] | None:
+    def step(self, neighbours: Neighbours, costs: Costs) -> tuple[_PairSet, _PairSet] | None:
         """Pairs one step further: those by a node's loop to itself, and the others."""
         starts, nodes = self.keys // _WIDTH, self.keys % _WIDTH
         different, at = numbered(nodes, int(nodes.max(initial=0)) + 1)
@@ -83,14 +88,14 @@ class _Pairs:
             return None
         begins = np.cumsum(steps.counts) - steps.counts
         counts = steps.counts[at]
-        check_size(int(counts.sum()), "a walk")
+        costs.check_size(int(counts.sum()), "a walk")
         reached = steps.nodes[ranges(begins[at], counts)]
         loops = reached == np.repeat(nodes, counts)
         who = np.repeat(starts, counts)
-        return _Pairs.of(who[loops], reached[loops]), _Pairs.of(who[~loops], reached[~loops])
+        return _PairSet.of(who[loops], reached[loops]), _PairSet.of(who[~loops], reached[~loops])
 
-    def without(self, others: _Pairs) -> _Pairs:
-        return _Pairs(self.keys[~in_sorted(self.keys, others.keys)])
+    def without(self, others: _PairSet) -> _PairSet:
+        return _PairSet(self.keys[~in_sorted(self.keys, others.keys)])
 
-    def with_all(self, others: _Pairs) -> _Pairs:
-        return _Pairs(np.sort(np.concatenate([self.keys, others.keys]), kind="stable"))
+    def with_all(self, others: _PairSet) -> _PairSet:
+        return _PairSet(np.sort(np.concatenate([self.keys, others.keys]), kind="stable"))

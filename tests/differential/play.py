@@ -6,13 +6,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from unittest.mock import patch
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from spark_omnigraph.engine import access_path as access
-from spark_omnigraph.engine.expand import Strategy
+from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.engine.result import json_values
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.handle import Graph
@@ -64,18 +62,17 @@ class Form:
     name: str
     graph: Graph
     snapshot: Snapshot
-    strategy: Strategy
-    patched: dict[str, object]
+    costs: Costs
 
     def table(self, world: World, plan: Plan) -> pa.Table:
-        with patch.multiple(access, **self.patched):
-            return run_query(self.graph.store, world.catalog, self.snapshot, plan, self.strategy).table
+        return run_query(self.graph.store, world.catalog, self.snapshot, plan, self.costs).table
 
 
-IN_MEMORY: dict[str, object] = {"SMALL": access.SMALL}
+IN_MEMORY = Costs()
 """Small tables are looked at in memory by themselves."""
-BY_SCAN: dict[str, object] = {"in_memory": lambda *_: False}
-BY_INDEX: dict[str, object] = {"SMALL": -1, "SELECTIVE": 0}
+BY_SCAN = Costs(column_share=1 << 50)
+"""No column fits."""
+BY_INDEX = Costs(key_rows=-1, index_share=0)
 
 
 def forms(world: World, state: State) -> Iterator[Form]:
@@ -86,9 +83,9 @@ def forms(world: World, state: State) -> Iterator[Form]:
         ("indexed", Strategy.ADJACENCY, "by index", BY_INDEX),
         ("indexed", Strategy.LOOKUP, "in memory", IN_MEMORY),
     )
-    for kind, strategy, name, patched in ways:
+    for kind, strategy, name, costs in ways:
         graph, snapshot = (world.indexed, state.indexed) if kind == "indexed" else (world.plain, state.plain)
-        yield Form(f"{kind}, {strategy}, {name}", graph, snapshot, strategy, patched)
+        yield Form(f"{kind}, {strategy}, {name}", graph, snapshot, replace(costs, walks=strategy))
 
 
 def expected(world: World, state: State, question: Question) -> Answer | None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import EntityType, PropType
-from spark_omnigraph.engine.compare import normal
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.exact import normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparison, Constant
 from spark_omnigraph.predicates.condition import Condition, nothing, on_boolean, on_number, on_text
 from spark_omnigraph.records.columns import python_column
@@ -36,7 +36,7 @@ def mask(condition: Condition, rows: pa.Table) -> pa.ChunkedArray:
 
 def condition(entity: EntityType, predicate: Comparison) -> Condition:
     """The condition that a checked predicate of a mutation means, its parameters bound."""
-    predicate = normal(predicate)
+    predicate = normalized(predicate)
     column = predicate.left
     if not isinstance(column, Column) or not isinstance(predicate.right, Constant):
         raise InternalError("a predicate of a mutation compares a column with a value")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from threading import Lock
 
 import pyarrow as pa
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.types import Catalog, PropType
+from spark_omnigraph.engine.costs import DEFAULT, Costs
 from spark_omnigraph.engine.execute import run_plan
-from spark_omnigraph.engine.expand import Strategy
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.graph.read.scan import pin
@@ -25,6 +23,7 @@ from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import PinnedTable
 
@@ -47,9 +46,7 @@ class PlanCache:
     """Plans by the schema, the text and the name of a query; none of them depends on anything else."""
 
     def __init__(self, most: int = PLANS) -> None:
-        self.most = most
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, str, str | None], Prepared] = OrderedDict()
+        self._kept: LruCache[tuple[str, str, str | None], Prepared] = LruCache(most)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -58,17 +55,13 @@ class PlanCache:
         """The plan of one query of a text, made if it is not here."""
         check_kinds(text, name)
         key = (catalog.ir_hash, text, name)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+        found = self._kept.get(key)
+        if found is not None:
+            return found
         read = check_read(catalog, pick_query(parse_queries(text), name))
         made = Prepared(lower(catalog, read), read.params)
         if len(text) <= LONGEST:
-            with self._lock:
-                self._kept[key] = made
-                while len(self._kept) > self.most:
-                    self._kept.popitem(last=False)
+            self._kept.put(key, made)
         return made
 
 
@@ -87,21 +80,21 @@ def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: dat
     return bind(prepared.plan, values)
 
 
-def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot) -> EngineSource:
+def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot, costs: Costs = DEFAULT) -> EngineSource:
     """The tables of a snapshot for the engine."""
 
     def pinned(table_key: str) -> PinnedTable | None:
         entry = snapshot.entries.get(table_key)
         return pin(store, entry) if entry is not None else None
 
-    return EngineSource(catalog, pinned, store.reads)
+    return EngineSource(catalog, pinned, store.reads, costs)
 
 
 def run_query(
-    store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan, strategy: Strategy = Strategy.BY_COST
+    store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan, costs: Costs = DEFAULT
 ) -> QueryResult:
     """The rows of a bound plan on a snapshot."""
-    table = run_plan(plan, source_of(store, catalog, snapshot), strategy)
+    table = run_plan(plan, source_of(store, catalog, snapshot, costs))
     return QueryResult(plan.query, plan.columns, table, display(snapshot.branch), snapshot.version)
 
 

@@ -6,18 +6,18 @@ stand for rows as long as the version does.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.memory import LruCache, Memory, process_memory
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.tables.index import IndexCoverage, coverage
 from spark_omnigraph.storage.tables.scan import PinnedTable
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from lance.lance import _Session
 
 Positions = npt.NDArray[np.int64]
-"""Places of rows, in the order of whoever holds them."""
+"""`int64[n]`: places of rows, in the order of whoever holds them."""
 
-INDEX_CACHE_BYTES = 512 << 20
-METADATA_CACHE_BYTES = 128 << 20
+INDEX_SHARE, METADATA_SHARE = 5, 20
+"""Lance keeps one part in so many of the memory of the indexes of a graph's tables, and of their metadata."""
 OPENED = 256
-"""Tables that stay open in one cache."""
+"""Tables of a graph that stay open."""
 
 _OFFSET = "_rowoffset"
 
@@ -39,10 +39,9 @@ _OFFSET = "_rowoffset"
 class TableReader:
     """One table at one version, opened once; may be used from several threads."""
 
-    def __init__(self, table: PinnedTable, session: _Session | None = None) -> None:
+    def __init__(self, table: PinnedTable, memory: Memory | None = None, session: _Session | None = None) -> None:
         self.table = table
-        self.rewritten: dict[str, Positions] = {}
-        """By the name of an index: rows that it may know by older values; see `storage.rewritten`."""
+        self.memory = memory if memory is not None else process_memory()
         with reading(f"open {table.uri} at version {table.version}"):
             self.dataset = lance.dataset(
                 table.uri, version=table.version, storage_options=dict(table.options) or None, session=session
@@ -110,33 +109,36 @@ class _Key:
     options: tuple[tuple[str, str], ...]
 
 
-class ReadCache:
-    """Tables that were opened before, and what Lance keeps of their indexes; the least used go first."""
+class _Opened:
+    """Tables of one graph, and the session in which Lance keeps what it read of them."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._opened: OrderedDict[_Key, TableReader] = OrderedDict()
-        self._session: _Session | None = None
+    def __init__(self, memory: Memory) -> None:
+        budget = memory.budget
+        self.session: _Session = lance.Session(budget // INDEX_SHARE, budget // METADATA_SHARE)  # type: ignore[attr-defined]  # public, though its stub is not
+        self.tables: LruCache[_Key, TableReader] = LruCache(OPENED)
+
+
+class ReadCache:
+    """Tables of one graph that were opened before. `memory` holds them, beside what others keep there."""
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        self.memory = memory if memory is not None else process_memory()
+        self._key = object()
+        # Of a graph that nobody has any more, nothing is kept.
+        finalize(self, self.memory.forget, _Opened, self._key).atexit = False
 
     def open(self, table: PinnedTable) -> TableReader:
         """A table at its version; StorageError when it cannot be opened."""
+        opened = self.memory.get(_Opened, self._key) or _Opened(self.memory)
+        # A session grows as it is used, so it is weighed anew each time.
+        self.memory.put(_Opened, self._key, opened, opened.session.size_bytes())
         key = _Key(table.uri, table.version, tuple(sorted(table.options.items())))
-        with self._lock:
-            found = self._opened.get(key)
-            if found is not None:
-                self._opened.move_to_end(key)
-                return found
-            if self._session is None:
-                self._session = lance.Session(INDEX_CACHE_BYTES, METADATA_CACHE_BYTES)  # type: ignore[attr-defined]  # public, though its stub is not
-        opened = TableReader(table, self._session)
-        with self._lock:
-            self._opened[key] = opened
-            while len(self._opened) > OPENED:
-                self._opened.popitem(last=False)
-        return opened
+        found = opened.tables.get(key)
+        if found is None:
+            found = TableReader(table, self.memory, opened.session)
+            opened.tables.put(key, found)
+        return found
 
     def forget(self) -> None:
         """Closes everything: the same versions may hold other rows now."""
-        with self._lock:
-            self._opened.clear()
-            self._session = None
+        self.memory.forget(_Opened, self._key)

@@ -6,6 +6,7 @@ such a row out; once another part covers the row, or Lance has joined the parts,
 
 from __future__ import annotations
 
+import numpy as np
 from lance import LanceDataset
 
 from spark_omnigraph.errors import StorageError
@@ -19,9 +20,12 @@ EVER = "_row_last_updated_at_version > _row_created_at_version"
 
 def rewritten(reader: TableReader, index: IndexCoverage) -> Positions:
     """Positions of rows that were replaced after some entry of an index was made, or may have been; ascending."""
-    if index.name not in reader.rewritten:
-        reader.rewritten[index.name] = _rewritten(reader, index)
-    return reader.rewritten[index.name]
+    key = (reader.identity, index.name, "rewritten")
+    found = reader.memory.get(np.ndarray, key)
+    if found is None:
+        found = _rewritten(reader, index)
+        reader.memory.put(np.ndarray, key, found, found.nbytes)
+    return found
 
 
 def _rewritten(reader: TableReader, index: IndexCoverage) -> Positions:

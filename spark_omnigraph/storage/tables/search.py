@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +17,14 @@ from spark_omnigraph.storage.tables.reader import Positions, TableReader
 from spark_omnigraph.storage.tables.rewritten import rewritten
 
 Scores = npt.NDArray[np.float64]
+"""`float64[n]`, NaN where a row has no score."""
 
 REBUILT_ROWS = 500_000
 """Up to so many rows a column whose index covers only a part, or may know a row by an older text, is indexed anew in
 memory, so that all rows are scored alike; above, Lance scores the rest by its own means, and what it finds is checked
 against the stored texts."""
-KEPT = 8
-"""Text indexes in memory; the least used go first."""
+TEXT_INDEX_SIZE = 3
+"""Times the bytes of its texts that an index in memory takes, the texts among them (measured)."""
 EXPANSIONS = 10_000
 """Words within reach of a fuzzy query that are looked for."""
 
@@ -55,35 +54,16 @@ class Restricted:
     by_index: bool = True
 
 
-class _TextIndexes:
-    """Indexes of text columns that have none, in memory; Lance would otherwise split their words in another way."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._built: OrderedDict[tuple[object, ...], LanceDataset] = OrderedDict()
-
-    def of(self, reader: TableReader, column: str) -> LanceDataset:
-        key = (*reader.identity, column)
-        with self._lock:
-            found = self._built.get(key)
-            if found is not None:
-                self._built.move_to_end(key)
-                return found
-        built = _indexed(reader, column)
-        with self._lock:
-            self._built[key] = built
-            while len(self._built) > KEPT:
-                self._built.popitem(last=False)
-        return built
-
-
-_TEXT_INDEXES = _TextIndexes()
-
-
-def _indexed(reader: TableReader, column: str) -> LanceDataset:
-    texts = reader.columns([column])
-    with reading(f"index column '{column}' of {reader.table.uri} in memory"):
-        return text_index_in_memory(texts, column)
+def _index_in_memory(reader: TableReader, column: str) -> LanceDataset:
+    """An index of a text column that has none; Lance would otherwise split its words in another way."""
+    key = (reader.identity, column)
+    found = reader.memory.get(LanceDataset, key)
+    if found is None:
+        texts = reader.columns([column])
+        with reading(f"index column '{column}' of {reader.table.uri} in memory"):
+            found = text_index_in_memory(texts, column)
+        reader.memory.put(LanceDataset, key, found, TEXT_INDEX_SIZE * texts.nbytes)
+    return found
 
 
 def text_hits(reader: TableReader, column: str, query: str, edits: int | None = None) -> Hits:
@@ -96,7 +76,7 @@ def text_hits(reader: TableReader, column: str, query: str, edits: int | None = 
         return _hits(reader, reader.dataset, asked)
     # What an index does not cover, Lance searches for equal words alone.
     if index is None or reader.rows <= REBUILT_ROWS or (edits is not None and index.uncovered):
-        return _hits(reader, _TEXT_INDEXES.of(reader, column), asked)
+        return _hits(reader, _index_in_memory(reader, column), asked)
     return _confirmed(reader, index, column, asked)
 
 

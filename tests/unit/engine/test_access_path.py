@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.engine import access_path as access
-from spark_omnigraph.engine.access_path import way
-from spark_omnigraph.engine.columns import ColumnCache
+from spark_omnigraph.engine.access_path import access_path
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.select import known_ids, select
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import source_of
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant
+from spark_omnigraph.memory import Memory
+from spark_omnigraph.storage.tables.reader import TableReader
 
 ROWS = 2_000
+LARGE = Costs(key_rows=100)
+"""Tables count as large from few rows on."""
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +29,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Table:
     )
     on = ("false", "true")
     made.load([f'{{"type":"N","data":{{"k":"k{i}","n":{i},"on":{on[i % 2]},"m":{i}}}}}' for i in range(ROWS)])
-    return source_of(made.store, made.catalog(), made.snapshot()).table("node:N")
-
-
-@pytest.fixture(autouse=True)
-def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables count as large from few rows on."""
-    monkeypatch.setattr(access, "SMALL", 100)
+    return source_of(made.store, made.catalog(), made.snapshot(), LARGE).table("node:N")
 
 
 def compared(name: str, scalar: Scalar, comparator: Comparator, value: object) -> Comparison:
@@ -63,7 +62,7 @@ PLAIN = compared("m", Scalar.I32, Comparator.LESS, 3)
 def test_an_index_is_asked_where_it_has_few_rows(
     things: Table, predicates: tuple[Comparison, ...], where: str | None, count: int
 ) -> None:
-    found = way(things, predicates)
+    found = access_path(things, predicates)
     assert found.by_index is (where is not None)
     assert found.in_memory is (where is None)
     if where is not None:
@@ -71,26 +70,26 @@ def test_an_index_is_asked_where_it_has_few_rows(
     assert len(select(things, predicates)) == count
 
 
-def test_what_does_not_fit_in_memory_is_scanned_without_an_index(
-    things: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(access, "COLUMNS", ColumnCache(memory=10_000))
-    found = way(things, (MANY, PLAIN))
+def test_what_does_not_fit_in_memory_is_scanned_without_an_index(things: Table) -> None:
+    assert things.reader is not None
+    small = TableReader(things.reader.table, Memory(50_000))
+    things = Table(things.entity, small, LARGE)
+    found = access_path(things, (MANY, PLAIN))
     assert (found.by_index, found.in_memory) == (False, False)
     assert found.pushed.where == "`n` >= 5 AND `m` < 3"
     assert select(things, (MANY, PLAIN)).tolist() == []
     assert len(select(things, (MANY, HALF))) == ROWS // 2 - 2
 
 
-def test_small_tables_are_asked_by_key_alone(things: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "SMALL", ROWS)
-    assert not way(things, (FEW,)).by_index
-    assert way(things, (KEY,)).by_index
+def test_small_tables_are_asked_by_key_alone(things: Table) -> None:
+    small = replace(things, costs=Costs(key_rows=ROWS))
+    assert not access_path(small, (FEW,)).by_index
+    assert access_path(small, (KEY,)).by_index
 
 
 def test_what_cannot_be_is_not_looked_for(things: Table) -> None:
     impossible = compared("n", Scalar.I32, Comparator.GREATER, 2**40)
-    assert way(things, (MANY, impossible)).pushed.where == "false"
+    assert access_path(things, (MANY, impossible)).pushed.where == "false"
     assert select(things, (MANY, impossible)).tolist() == []
 
 

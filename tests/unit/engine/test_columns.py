@@ -11,20 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.engine import columns, table
-from spark_omnigraph.engine.columns import ColumnCache
+from spark_omnigraph.engine.columns import Columns
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
 from spark_omnigraph.storage.tables.scan import PinnedTable
 
 ROWS = 10_000
+COSTS = Costs()
 
 
 class Watched(TableReader):
     """Counts what is read."""
 
     def __init__(self, pinned: PinnedTable) -> None:
-        super().__init__(pinned)
+        super().__init__(pinned, Memory())
         self.wholes: list[list[str]] = []
         self.takes: list[int] = []
 
@@ -46,65 +48,69 @@ def reader(tmp_path: Path) -> Watched:
     return Watched(PinnedTable(str(tmp_path / "t"), dataset.version))
 
 
+def within(reader: Watched, budget: int) -> Columns:
+    reader.memory = Memory(budget)
+    return Columns(reader, COSTS)
+
+
 def at(*positions: int) -> np.ndarray:
     return np.array(positions, dtype=np.int64)
 
 
 def test_single_rows_are_taken_until_that_has_cost_as_much_as_the_column(reader: Watched) -> None:
-    cache = ColumnCache()
-    # A column of 8 bytes costs LOOK + 8 * 10,000 / ROW = 41 rows, a look-up of one row 26.
-    assert cache.read(reader, at(5), ["n"])["n"].to_pylist() == [5]
+    kept = Columns(reader, COSTS)
+    # A column of 8 bytes costs 25 + 8 * 10,000 / 5,000 = 41 rows, a look-up of one row 26.
+    assert kept.read(at(5), ["n"])["n"].to_pylist() == [5]
     assert (reader.takes, reader.wholes) == ([1], [])
-    assert cache.read(reader, at(7, 3), ["n"])["n"].to_pylist() == [7, 3]
+    assert kept.read(at(7, 3), ["n"])["n"].to_pylist() == [7, 3]
     assert reader.wholes == [["n"]]
-    assert cache.read(reader, at(9, 9, 0), ["n"])["n"].to_pylist() == [9, 9, 0]
+    assert kept.read(at(9, 9, 0), ["n"])["n"].to_pylist() == [9, 9, 0]
     assert (reader.takes, reader.wholes) == ([1], [["n"]])
 
 
 def test_many_rows_are_read_with_the_whole_column_at_once_and_wide_ones_later(reader: Watched) -> None:
-    cache = ColumnCache()
+    kept = Columns(reader, COSTS)
     some = np.arange(0, ROWS, 40, dtype=np.int64)
-    assert cache.read(reader, some, ["n"])["n"].to_pylist() == some.tolist()
+    assert kept.read(some, ["n"])["n"].to_pylist() == some.tolist()
     assert reader.wholes == [["n"]]
-    cache.read(reader, some, ["wide"])
+    kept.read(some, ["wide"])
     assert reader.wholes == [["n"]]
-    more = np.arange(0, ROWS, columns.FEW, dtype=np.int64)
-    cache.read(reader, more, ["wide", "t"])
+    more = np.arange(0, ROWS, COSTS.many_share, dtype=np.int64)
+    kept.read(more, ["wide", "t"])
     assert reader.wholes == [["n"], ["wide", "t"]]
 
 
 def test_memory_is_bounded_and_large_columns_are_read_but_not_kept(reader: Watched) -> None:
     every = np.arange(ROWS, dtype=np.int64)
-    cache = ColumnCache(memory=400_000)
-    assert cache.read(reader, every, ["wide"])["wide"][ROWS - 1].as_py() == "x" * 900
-    assert cache.bytes == 0
-    assert not cache.fits(reader, ["wide"])
-    assert cache.fits(reader, ["n"])
+    kept = within(reader, 1_200_000)
+    assert kept.read(every, ["wide"])["wide"][ROWS - 1].as_py() == "x" * 900
+    assert reader.memory.bytes == 0
+    assert not kept.fits(["wide"])
+    assert kept.fits(["n"])
     for _ in range(30):
-        assert cache.read(reader, at(1), ["wide"])["wide"].to_pylist() == ["x" * 900]
+        assert kept.read(at(1), ["wide"])["wide"].to_pylist() == ["x" * 900]
     assert len(reader.wholes) == 1
-    cache.read(reader, every, ["n"])
-    assert 0 < cache.bytes <= 100_000
-    assert columns.COLUMNS.memory == 512 << 20
+    kept.read(every, ["n"])
+    assert 0 < reader.memory.bytes <= 100_000
 
 
 def test_texts_are_numbered_once(reader: Watched) -> None:
-    cache = ColumnCache()
-    found = cache.text_numbers(reader, "t")
+    kept = Columns(reader, COSTS)
+    found = kept.text_numbers("t")
     assert found is not None
     assert (found.numbers[:9].tolist(), found.size) == ([0, 1, 2, 3, 4, 5, 6, 0, 1], 7)
-    assert cache.text_numbers(reader, "t") is found
-    assert cache.text_numbers(reader, "n") is None
-    assert ColumnCache(memory=1000).text_numbers(reader, "t") is None
+    assert kept.text_numbers("t") is found
+    assert kept.text_numbers("n") is None
+    assert within(reader, 1000).text_numbers("t") is None
 
 
 def test_a_sample_is_read_once_and_comes_from_everywhere(reader: Watched) -> None:
-    cache = ColumnCache()
-    values = cache.sample(reader, "n").to_pylist()
-    assert len(values) == columns.SAMPLE
+    kept = Columns(reader, COSTS)
+    values = kept.sample("n").to_pylist()
+    assert len(values) == COSTS.sample_rows
     assert (min(values), max(values)) == (0, ROWS - 1)
-    assert cache.sample(reader, "n").to_pylist() == values
-    assert reader.takes == [columns.SAMPLE]
+    assert kept.sample("n").to_pylist() == values
+    assert reader.takes == [COSTS.sample_rows]
 
 
 SCHEMA = "node P { name: String @key  city: String?  n: I32? }"
@@ -177,7 +183,6 @@ def test_a_graph_made_anew_in_the_same_place_shows_its_own_rows(graph: Graph) ->
     assert names(anew) == ["a", "b", "c"]
 
 
-def test_what_a_mutation_wrote_shows_beside_columns_in_memory(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "COLUMNS", ColumnCache())
+def test_what_a_mutation_wrote_shows_beside_columns_in_memory(graph: Graph) -> None:
     graph.mutate('query m() { insert P { name: "d", city: "x", n: 8 } update P set { city: "w" } where n > 2 }')
     assert grouped(graph) == [("w", 2, 11.0), ("x", 2, 3.0)]

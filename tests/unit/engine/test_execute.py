@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph.engine.expand import Strategy
+from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.engine.result import Json
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
@@ -63,9 +63,9 @@ def rows(graph: Graph, text: str, params: Mapping[str, object] | None = None) ->
     found = [
         [
             tuple(row.values())
-            for row in run_query(graph.store, graph.catalog(), graph.snapshot(), plan, way).to_pylist()
+            for row in run_query(graph.store, graph.catalog(), graph.snapshot(), plan, Costs(walk)).to_pylist()
         ]
-        for way in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST)
+        for walk in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST)
     ]
     if "order" not in text:
         found = [sorted(one, key=repr) for one in found]

@@ -18,11 +18,12 @@ def test_numbers_in_order_are_made_once_and_cannot_be_changed() -> None:
         upto(3)[0] = 1
 
 
-def test_more_than_is_kept_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sets, "_MOST_SHARED", 8)
-    assert upto(9).tolist() == list(range(9))
-    assert upto(9).base is None
-    assert is_range(upto(9), 9)
+def test_more_than_is_kept_is_made_anew() -> None:
+    shared = sets._Shared(most=8)
+    assert shared.upto(9).tolist() == list(range(9))
+    assert shared.upto(9).base is None
+    assert shared.upto(8).base is not None
+    assert is_range(shared.upto(9), 9)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from spark_omnigraph.engine import bindings as rows
-from spark_omnigraph.engine import join
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.result import Json
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.handle import Graph
+from tests.support.engine import answer
 
 VALUES: list[dict[str, Json]] = [
     {"k": f"x{i}", "i": i % 3 if i % 4 else None, "f": i / 2, "s": "abc"[i % 3], "d": i % 2, "u": 2**63 + i % 2}
@@ -39,8 +39,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     [(a, "=", a) for a in "ifsdu"]
     + [("i", "=", "f"), ("f", "=", "i"), ("i", "<", "i"), ("s", "!=", "s"), ("i", ">=", "f")],
 )
-def test_pairs(graph: Graph, monkeypatch: pytest.MonkeyPatch, left: str, word: str, right: str, step: int) -> None:
-    monkeypatch.setattr(join, "PAIRS", step)
+def test_pairs(graph: Graph, left: str, word: str, right: str, step: int) -> None:
+    costs = Costs(pairs=step)
     plain = {"=": "__eq__", "<": "__lt__", "!=": "__ne__", ">=": "__ge__"}[word]
     expected = [
         (a["k"], b["k"])
@@ -50,10 +50,10 @@ def test_pairs(graph: Graph, monkeypatch: pytest.MonkeyPatch, left: str, word: s
     ]
     for clauses in (f"$a.{left} {word} $b.{right}", f'$a.{left} {word} $b.{right} $a.k != "x0"'):
         text = f"query q() {{ match {{ $a: A $b: B {clauses} }} return {{ $a.k, $b.k }} }}"
-        found = [tuple(row.values()) for row in graph.query(text).to_pylist()]
+        found = [tuple(row.values()) for row in answer(graph, text, costs).to_pylist()]
         assert found == [pair for pair in expected if "x0" not in clauses or pair[0] != "x0"]
     negated = f"query q() {{ match {{ $a: A not {{ $b: B $a.{left} {word} $b.{right} }} }} return {{ $a.k }} }}"
-    kept = [row["a.k"] for row in graph.query(negated).to_pylist()]
+    kept = [row["a.k"] for row in answer(graph, negated, costs).to_pylist()]
     assert kept == [a["k"] for a in VALUES if a["k"] not in {pair[0] for pair in expected}]
 
 
@@ -67,7 +67,6 @@ def test_pairs_of_walked_rows(graph: Graph) -> None:
     assert found == [("x2", "x2", "x2"), ("x2", "x2", "x5")]
 
 
-def test_more_pairs_than_fit_are_refused(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MOST", 80)
+def test_more_pairs_than_fit_are_refused(graph: Graph) -> None:
     with pytest.raises(QueryEngineError, match="every pair of 9 and 9 rows gives 81"):
-        graph.query("query q() { match { $a: A $b: B } return { $a.k, $b.k } }")
+        answer(graph, "query q() { match { $a: A $b: B } return { $a.k, $b.k } }", Costs(most_rows=80))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.engine.order import Key, Numbered, codes, groups, ordered
+from spark_omnigraph.engine.order import Numbered, SortColumn, codes, groups, ordered
 
 COLUMNS = {
     "int": (pa.int32(), [None, -5, 0, 3, 2**31 - 1]),
@@ -46,7 +46,7 @@ def test_order_is_that_of_the_values(seed: int) -> None:
     kinds = chance.sample(sorted(COLUMNS), chance.randint(1, 3))
     values = [[chance.choice(COLUMNS[kind][1]) for _ in range(count)] for kind in kinds]
     down = [chance.random() < 0.5 for _ in kinds]
-    keys = [Key.of(array(kind, column), d) for kind, column, d in zip(kinds, values, down, strict=True)]
+    keys = [SortColumn.of(array(kind, column), d) for kind, column, d in zip(kinds, values, down, strict=True)]
 
     def compared(a: int, b: int) -> int:
         for column, is_down in zip(values, down, strict=True):
@@ -68,11 +68,11 @@ def test_later_keys_are_asked_for_equal_rows_alone() -> None:
         asked.append(None if at is None else at.tolist())  # positions
         return pa.array([9, 8, 7, 6, 5], pa.int64()).take(pa.array(at))
 
-    first = Key.of(pa.array([1, 2, 2, 3, 3]))
-    assert ordered([first, Key(second)], 5).tolist() == [0, 2, 1, 4, 3]
-    assert ordered([first, Key(second)], 5, 2).tolist() == [0, 2]
+    first = SortColumn.of(pa.array([1, 2, 2, 3, 3]))
+    assert ordered([first, SortColumn(second)], 5).tolist() == [0, 2, 1, 4, 3]
+    assert ordered([first, SortColumn(second)], 5, 2).tolist() == [0, 2]
     assert asked == [[1, 2, 3, 4], [1, 2]]
-    assert ordered([Key.of(pa.array([3, 1, 2])), Key(second)], 3).tolist() == [1, 2, 0]
+    assert ordered([SortColumn.of(pa.array([3, 1, 2])), SortColumn(second)], 3).tolist() == [1, 2, 0]
     assert len(asked) == 2
 
 
@@ -96,7 +96,7 @@ def test_groups_are_numbered_by_their_first_row(seed: int) -> None:
 
 def test_lists_are_grouped_and_ordered_item_by_item() -> None:
     lists = pa.array([[2], [1, 2], [1], None, [None], [], [1]], pa.list_(pa.int32()))
-    assert ordered([Key.of(lists)], 7).tolist() == [3, 5, 4, 2, 6, 1, 0]
+    assert ordered([SortColumn.of(lists)], 7).tolist() == [3, 5, 4, 2, 6, 1, 0]
     assert codes([lists], 7)[0].tolist() == [0, 1, 2, 3, 4, 5, 2]
 
 

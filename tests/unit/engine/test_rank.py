@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from spark_omnigraph.engine import rank
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.result import Json
 from spark_omnigraph.graph.handle import Graph
+from tests.support.engine import answer
 
 WORDS = ("queen", "king", "river", "stone", "engine")
 ROWS = 400
@@ -40,15 +41,11 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_the_same_rows_with_and_without_the_search_of_lance(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_the_same_rows_with_and_without_the_search_of_lance(graph: Graph, text: str) -> None:
     expected = graph.query(text).to_pylist()
-    monkeypatch.setattr(rank, "MANY", 1)
     for spare, few in ((0, 16), (3, 16), (1000, 16), (3, 1)):
-        monkeypatch.setattr(rank, "SPARE", spare)
-        monkeypatch.setattr(rank, "FEW", few)
-        found = graph.query(text).to_pylist()
+        costs = Costs(scored_rows=1, spare=spare, spare_texts=64 * spare, many_share=few)
+        found = answer(graph, text, costs).to_pylist()
         assert [row["d.k"] for row in found] == [row["d.k"] for row in expected]
         assert [row["s"] for row in found] == pytest.approx([row["s"] for row in expected])
 

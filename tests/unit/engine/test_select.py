@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.engine import access_path as access
+from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.pushdown import push
 from spark_omnigraph.engine.select import select
 from spark_omnigraph.engine.source import EngineSource
@@ -62,21 +62,16 @@ def equal(name: str, scalar: Scalar, value: object, comparator: Comparator = Com
     return Comparison(comparator, Column("n", name, PropType(scalar, nullable=True)), Constant(value, PropType(given)))
 
 
-WAYS: tuple[dict[str, object], ...] = (
-    {"SMALL": access.SMALL},
-    {"in_memory": lambda *_: False},
-    {"SMALL": -1, "SELECTIVE": 0},
-)
+PATHS = (Costs(), Costs(column_share=1 << 50), Costs(key_rows=-1, index_share=0))
 """In memory, by a scan, by indexes."""
 
 
 def found(source: EngineSource, *predicates: Comparison) -> set[str]:
     """The ids of the rows, which are the same however they are found."""
     answers = []
-    for patched in WAYS:
-        with patch.multiple(access, **patched):
-            table = source.table("node:N")
-            answers.append(set(table.columns(select(table, predicates), ["id"])[0].to_pylist()))
+    for costs in PATHS:
+        table = replace(source.table("node:N"), costs=costs)
+        answers.append(set(table.columns(select(table, predicates), ["id"])[0].to_pylist()))
     assert answers[0] == answers[1] == answers[2]
     return answers[0]
 

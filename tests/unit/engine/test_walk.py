@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -12,17 +13,17 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.engine import adjacency
-from spark_omnigraph.engine import bindings as rows
-from spark_omnigraph.engine import expand as expanding
-from spark_omnigraph.engine.adjacency import CACHE, AdjacencyCache, Compressed, EdgeTables
+from spark_omnigraph.engine.adjacency import Compressed, EdgeTables, Ends
 from spark_omnigraph.engine.bindings import crossed, scanned
-from spark_omnigraph.engine.expand import Strategy, connect, expand
+from spark_omnigraph.engine.costs import Costs, Strategy
+from spark_omnigraph.engine.expand import connect, expand
 from spark_omnigraph.engine.select import select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops, OuterRows
 from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.memory import Memory
+from spark_omnigraph.storage.tables.reader import ReadCache, TableReader
 from spark_omnigraph.storage.tables.scan import PinnedTable
 
 SCHEMA = "node N { k: String @key } node M { k: String @key } edge Same: N -> N edge Other: N -> M"
@@ -95,23 +96,24 @@ def test_both_ways_walk_like_one_node_at_a_time(tmp_path: Path, seed: int) -> No
     ids = [f"n{i}" for i in range(chance.randint(1, 9))]
     ends = [*ids, "gone", "lost"]
     edges = [(chance.choice(ends), chance.choice(ends)) for _ in range(chance.randint(0, 24))]
-    source = world(tmp_path, ids, edges)
+    base = world(tmp_path, ids, edges)
     for hops in CASES:
         same = hops.edge_type == "Same"
         types = ("M", "N") if not same and hops.direction is Direction.IN else ("N", "N" if same else "M")
         expected = sorted((a, *found) for a in ids for found in plain(hops, edges, a, set(ids), same))
         for way in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST):
+            source = replace(base, costs=Costs(way))
             table = source.table(f"node:{types[0]}")
             start = scanned("a", table, select(table, ()))
-            found = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source, way)
+            found = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source)
             columns = [found.column("a", "id").to_pylist(), found.column("b", "id").to_pylist()]
-            columns.append(found.bound["w"].positions().tolist() if hops.edge_variable else [None] * found.count)
+            columns.append(found.variables["w"].positions().tolist() if hops.edge_variable else [None] * found.count)
             assert sorted(zip(*columns, strict=True)) == expected, (hops, way, edges)
             other = source.table(f"node:{types[1]}")
             pairs = crossed(start, scanned("b", other, select(other, ())))
-            kept = connect(Connect(OuterRows(), "a", "b", hops), pairs, source, way)
+            kept = connect(Connect(OuterRows(), "a", "b", hops), pairs, source)
             columns = [kept.column("a", "id").to_pylist(), kept.column("b", "id").to_pylist()]
-            columns.append(kept.bound["w"].positions().tolist() if hops.edge_variable else [None] * kept.count)
+            columns.append(kept.variables["w"].positions().tolist() if hops.edge_variable else [None] * kept.count)
             assert sorted(zip(*columns, strict=True)) == expected, (hops, way, edges)
 
 
@@ -121,18 +123,20 @@ def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) ->
     assert edges is not None
     assert nodes is not None
     tables = EdgeTables(edges, nodes, nodes)
-    cache = AdjacencyCache()
-    made = tables.compressed(Direction.OUT, False, cache)
-    assert tables.compressed(Direction.OUT, False, cache) is made
-    assert tables.compressed(Direction.IN, False, cache) is not made
-    assert cache.bytes > 0
-    tiny = AdjacencyCache(memory=0)
-    assert isinstance(tables.compressed(Direction.OUT, False, tiny), Compressed)
-    assert tiny.bytes == 0
+    made = tables.compressed(Direction.OUT, False)
+    assert tables.compressed(Direction.OUT, False) is made
+    assert tables.compressed(Direction.IN, False) is not made
+    kept = [edges.memory.get(Compressed, (*tables.key, way, False)) for way in (Direction.OUT, Direction.IN)]
+    ends = edges.memory.get(Ends, tables.key)
+    assert ends is not None
+    assert edges.memory.bytes >= sum(one.bytes for one in kept if one is not None) + ends.bytes
+    tiny = EdgeTables(TableReader(edges.table, Memory(0)), nodes, nodes)
+    assert tiny.compressed(Direction.OUT, False).nodes.tolist() == made.nodes.tolist()
+    assert tiny.edges.memory.bytes == 0
     anew = world(tmp_path / "anew", ["a", "b"], [("b", "a")]).table("edge:Same").reader
     assert anew is not None
     assert anew.identity != edges.identity
-    assert CACHE.memory == 1 << 30
+    assert edges.memory.budget == 2 << 30
 
 
 def test_a_node_of_many_edges_is_not_looked_up_edge_by_edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,34 +145,32 @@ def test_a_node_of_many_edges_is_not_looked_up_edge_by_edge(tmp_path: Path, monk
     compressed: list[Direction] = []
     plainly = EdgeTables.compressed
 
-    def recorded(tables: EdgeTables, direction: Direction, with_edges: bool, cache: AdjacencyCache) -> Compressed:
+    def recorded(tables: EdgeTables, direction: Direction, with_edges: bool) -> Compressed:
         compressed.append(direction)
-        return plainly(tables, direction, with_edges, cache)
+        return plainly(tables, direction, with_edges)
 
     monkeypatch.setattr(EdgeTables, "compressed", recorded)
     table = source.table("node:N")
     operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT))
     one = scanned("a", table, select(table, ())[:1])
-    assert expand(operator, one, source, Strategy.BY_COST).count == 300
+    assert expand(operator, one, source).count == 300
     assert compressed == []
-    monkeypatch.setattr(expanding, "SMALL", 4)
-    assert expand(operator, one, source, Strategy.BY_COST).count == 300
+    assert expand(operator, one, replace(source, costs=Costs(lookup_nodes=4))).count == 300
     assert compressed == [Direction.OUT]
 
 
-def test_a_walk_that_reaches_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_that_reaches_too_much_is_refused(tmp_path: Path) -> None:
     ids = [f"n{i}" for i in range(4)]
     source = world(tmp_path, ids, [(a, b) for a in ids for b in ids])
+    source = replace(source, costs=Costs(Strategy.ADJACENCY, most_rows=15))
     table = source.table("node:N")
     start = scanned("a", table, select(table, ()))
-    monkeypatch.setattr(rows, "MOST", 15)
     for high in (1, 3):
         with pytest.raises(QueryEngineError, match="walk less far"):
             expand(
                 Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT, 1, high)),
                 start,
                 source,
-                Strategy.ADJACENCY,
             )
 
 
@@ -182,34 +184,27 @@ def test_few_nodes_of_a_large_table_are_looked_up_and_many_are_not(
     table = source.table("node:N")
     one = scanned("a", table, select(table, ())[:1])
     operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT, 1, 3))
-    assert expand(operator, one, source, Strategy.BY_COST).column("b", "id").to_pylist() == ["n1", "n2", "n3"]
+    assert expand(operator, one, source).column("b", "id").to_pylist() == ["n1", "n2", "n3"]
     with pytest.raises(pytest.fail.Exception):
-        expand(operator, scanned("a", table, select(table, ())), source, Strategy.BY_COST)
+        expand(operator, scanned("a", table, select(table, ())), source)
 
 
-def test_an_index_is_built_once_look_ups_have_cost_as_much_but_none_of_a_large_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_is_built_once_look_ups_have_cost_as_much_but_none_of_a_large_type(tmp_path: Path) -> None:
     ids = [f"n{i}" for i in range(300)]
     source = world(tmp_path, ids, [(ids[i], ids[(i + 1) % 300]) for i in range(300)])
-    cache = AdjacencyCache()
-    monkeypatch.setattr(expanding, "CACHE", cache)
-    monkeypatch.setattr(adjacency, "LOOK_UP", 200)
+    memory = Memory()
     table = source.table("node:N")
     operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT))
 
-    def walked() -> bool:
-        found = expand(operator, scanned("a", table, select(table, ())[5:6]), source, Strategy.BY_COST)
+    def walked(index_entries: int) -> bool:
+        costs = Costs(walk_entries=200, index_entries=index_entries)
+        asked = replace(source, cache=ReadCache(memory), costs=costs, _tables={})
+        found = expand(operator, scanned("a", table, select(table, ())[5:6]), asked)
         assert (found.column("b", "id").to_pylist(), found.column("b", "k").to_pylist()) == (["n6"], ["n6"])
-        return cache.bytes > 0
+        edges, nodes = asked.table("edge:Same").reader, asked.table("node:N").reader
+        assert edges is not None
+        assert nodes is not None
+        return memory.has(Ends, EdgeTables(edges, nodes, nodes).key)
 
-    monkeypatch.setattr(adjacency, "LARGE", 599)
-    assert [walked() for _ in range(5)] == [False] * 5
-    monkeypatch.setattr(adjacency, "LARGE", 600)
-    assert [walked() for _ in range(5)] == [False, False, False, True, True]
-
-
-def test_walks_are_counted_for_a_bounded_number_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = AdjacencyCache()
-    monkeypatch.setattr(adjacency, "COUNTED", 2)
-    assert [cache.note_look_up(key) for key in "aabca"] == [0, 1, 0, 0, 0]
+    assert [walked(599) for _ in range(5)] == [False] * 5
+    assert [walked(600) for _ in range(5)] == [False, False, False, True, True]

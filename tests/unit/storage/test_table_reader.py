@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import ReadCache, TableReader
 from spark_omnigraph.storage.tables.scan import PinnedTable
 from spark_omnigraph.storage.tables.search import Restricted, nearest_rows, text_hits
@@ -91,6 +92,49 @@ def test_a_cache_opens_a_version_once(readers: list[TableReader]) -> None:
     assert first.names == {"id", "n", "t", "v"}
     with pytest.raises(StorageError):
         cache.open(PinnedTable(readers[0].table.uri, 999))
+
+
+def test_tables_of_all_graphs_share_one_memory(readers: list[TableReader], tmp_path: Path) -> None:
+    memory = Memory(64 << 20)
+    cache, other = ReadCache(memory), ReadCache(memory)
+    first = cache.open(readers[0].table)
+    assert first.memory is memory
+    assert first.take(np.array([2]), ["id"]).column("id").to_pylist() == ["k2"]
+    assert other.open(readers[0].table) is not first
+    # Lance has read something meanwhile, which is weighed when the next table is opened.
+    cache.open(readers[0].table)
+    assert 0 < memory.bytes < 1 << 20
+    memory.put(bytes, "a value of another kind", b"", (64 << 20) - 1)
+    assert cache.open(readers[0].table) is not first
+
+
+def test_a_graph_that_is_gone_leaves_nothing(readers: list[TableReader]) -> None:
+    memory = Memory()
+    cache = ReadCache(memory)
+    cache.open(readers[0].table).columns(["id"])
+    cache.open(readers[0].table)
+    assert memory.bytes > 0
+    del cache
+    assert memory.bytes == 0
+
+
+def test_without_memory_tables_are_read_all_the_same(readers: list[TableReader]) -> None:
+    memory = Memory(0)
+    opened = ReadCache(memory).open(readers[-1].table)
+    assert text_hits(opened, "t", "even").positions.tolist() == text_hits(readers[-1], "t", "even").positions.tolist()
+    assert memory.bytes == 0
+
+
+def test_what_a_search_makes_is_kept_in_the_memory(readers: list[TableReader], tmp_path: Path) -> None:
+    lance.write_dataset(rows(0, 6), str(tmp_path / "t"))
+    memory = Memory()
+    reader = TableReader(PinnedTable(str(tmp_path / "t"), 1), memory)
+    assert text_hits(reader, "t", "even").positions.tolist() == [0, 2, 4]
+    made = memory.get(lance.LanceDataset, (reader.identity, "t"))
+    assert made is not None
+    assert memory.bytes == 3 * reader.columns(["t"]).nbytes
+    text_hits(reader, "t", "odd")
+    assert memory.get(lance.LanceDataset, (reader.identity, "t")) is made
 
 
 def test_identity_tells_states_apart(readers: list[TableReader], tmp_path: Path) -> None:
