@@ -88,7 +88,11 @@ def _summary(function: AggregateFunction, values: pa.Array, group: Ranks, count:
 def _extreme(
     function: AggregateFunction, values: pa.Array, owner: Ranks, valid: np.ndarray | slice, count: int
 ) -> pa.Array:
-    """Values at the least or greatest rank of each group; `valid` are the rows that `owner` has the groups of."""
+    """Values at the least or greatest rank of each group; `valid` are the rows that `owner` has the groups of.
+
+    One pass finds the best rank of each group, a second one row of the group that has it (`at`, `int64[count]`), and
+    the value is taken from there: so it is a stored value, of whatever type, and not one made from its rank.
+    """
     rank = ranks(values)[valid]
     if function is AggregateFunction.MAX:
         rank = ~rank

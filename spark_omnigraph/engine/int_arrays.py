@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
+"""`int64[n]`: positions of rows, numbers of nodes, or places in another array, as whoever holds them says."""
 
 _DENSE = 16
+"""Values are marked in a table of all there can be, up to so many times their number; above, they are sorted."""
 
 
 def distinct(values: Numbers) -> Numbers:

@@ -80,7 +80,7 @@ def _matched(left: Bindings, right: Bindings, sides: tuple[Column, Column], cost
 
 
 def _numbers(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Equal numbers for equal values of both columns, -1 for null."""
+    """A number for each row of both sides (`int64[rows]`), equal for equal values, -1 for null: of one dictionary."""
     if left.type != right.type:
         left, right = left.cast(pa.int64()), right.cast(pa.int64())
     both = pa.concat_arrays([left, right]).dictionary_encode()

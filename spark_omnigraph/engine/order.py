@@ -15,6 +15,7 @@ from spark_omnigraph.engine.int_arrays import upto
 from spark_omnigraph.storage.tables.reader import Positions
 
 Ranks = npt.NDArray[np.int64]
+"""`int64[rows]`: ordered like the values that they stand for, and equal where these are."""
 
 _SIGN = np.int64(-(2**63))
 _NAN = np.int64(2**63 - 1)
@@ -74,15 +75,17 @@ class SortColumn:
 
 
 def ordered(keys: Sequence[SortColumn], count: int, limit: int | None = None) -> Positions:
-    """Numbers of rows in the order of the keys, the first key first; stable. Of them the first `limit`.
+    """Numbers of rows (`int64[rows]`) in the order of the keys, the first key first; stable. Of them the first `limit`.
 
-    A key is asked only for rows that those before it left equal and that may be among the first.
+    `rows` is the order so far; rows that the keys so far left equal stand together as a run, and `begins`
+    (`bool[rows]`) marks the first of each. A key sorts the rows of runs longer than one (`at`, places in `rows`) by run
+    first, then by its own rank, and splits runs where that changes. So a key is asked only for rows that those before
+    it left equal and that may be among the first.
     """
     if limit == 0:
         return np.empty(0, dtype=np.int64)
     rows = np.arange(count)
     begins = np.zeros(count, dtype=bool)
-    """Where a run of rows begins that are equal so far."""
     begins[:1] = True
     for place, key in enumerate(keys):
         tied = ~(begins & np.append(begins[1:], True))
@@ -131,7 +134,7 @@ def _cut(rows: Positions, begins: np.ndarray, limit: int) -> tuple[Positions, np
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A number for each row, equal for equal values: at least 0 and less than `size`."""
+    """A number for each row (`int[rows]`), equal for equal values: at least 0 and less than `size`, in no order."""
 
     numbers: npt.NDArray[np.integer]
     size: int
@@ -147,9 +150,11 @@ def codes(columns: Sequence[pa.Array], count: int) -> tuple[Ranks, Positions]:
 
 
 def groups(keys: Sequence[Numbered], count: int) -> tuple[Ranks, Positions]:
-    """A group number for each row, groups numbered in order of their first row, and the first row of each group.
+    """A group number for each row (`int64[count]`), groups numbered in order of their first row, and the first row of
+    each group (`int64[groups]`).
 
-    Rows are of one group when all keys are equal.
+    Rows are of one group when all keys are equal. Two keys become one like digits, `a * size of b + b`; where such
+    numbers outgrow the rows they are numbered anew, so that they never overflow.
     """
     found = Numbered(np.zeros(count, dtype=np.int64), 1)
     for place, key in enumerate(keys):
@@ -186,7 +191,7 @@ def _by_first_row(found: Numbered, count: int) -> tuple[Ranks, Positions]:
 
 
 def _first_rows(found: Numbered, count: int) -> Positions:
-    """The first row of each number, -1 for those that no row has; looks no further than it has to."""
+    """The first row of each number (`int64[size]`), -1 for those that no row has; looks no further than it has to."""
     first = np.full(found.size, -1, dtype=np.int64)
     start, run = 0, max(_RUN, found.size)
     while start < count and (first < 0).any():

@@ -323,7 +323,12 @@ class WriteChecker:
         total: npt.NDArray[np.int64],
         probe: CardinalityProbe,
     ) -> tuple[Rows, Callable[[int], str]]:
-        """Rows to refuse: of a source with too few edges all, of one with too many the last ones in input order."""
+        """Rows to refuse: of a source with too few edges all, of one with too many the last ones in input order.
+
+        `live` are the rows that stay (`int64[n]`), `codes` the source of each (`int32[n]`), `total` the edges of each
+        source (`int64[sources]`). Sorted by source and backwards by input, the rows of a source are a run, and how far
+        a row stands from the beginning of its run is how many rows of its source come after it in the input.
+        """
         low, high = probe.cardinality.min, probe.cardinality.max
         rank = table.input_rank[live]
         order = np.lexsort((-rank, codes))
