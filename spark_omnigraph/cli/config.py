@@ -14,6 +14,7 @@ from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import check_characters, shortened
 from spark_omnigraph.errors import UsageError
+from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 
 _READ = ("input", "schema", "file", "config")
@@ -71,6 +72,7 @@ class JobConfig:
     format: str = "table"
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
+    cache_memory: int = BUDGET
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:

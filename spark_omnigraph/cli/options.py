@@ -272,3 +272,11 @@ FORMAT = Option(
 EXPLAIN = Option("explain", "show the plan, read nothing", values.switch, default="false", shape=Shape.SWITCH)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")
 PARAMS = Option("params", "parameters of the query, as a JSON object", values.json_object, "JSON")
+CACHE_MEMORY = Option(
+    "cache_memory",
+    "what the query may keep in memory of the tables that it reads",
+    values.size,
+    "SIZE",
+    default="2GiB",
+    env=True,
+)

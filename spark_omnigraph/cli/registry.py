@@ -67,7 +67,7 @@ _ALL = (
         "Runs one read query of a text and shows its rows, or writes them to a file.",
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
         _in("query", "query"),
-        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, *o.PAST),
+        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, *o.PAST, o.CACHE_MEMORY),
         o.TO_READ,
         has_rows=True,
     ),

@@ -11,7 +11,9 @@ from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.history import Where
+from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.input.globs import is_packed
+from spark_omnigraph.storage.tables.reader import ReadCache
 
 
 def query(job: Job) -> Outcome:
@@ -23,6 +25,7 @@ def query(job: Job) -> Outcome:
         raise UsageError("a Parquet file is packed by itself: give --output a name without .gz")
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
+    graph.store.reads = ReadCache(Memory(config.cache_memory))
     if config.explain:
         return _explained(job, graph, text)
     past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}

@@ -97,6 +97,26 @@ def test_a_text_on_the_command_line_reads_the_past(folder: Path, capsys: pytest.
     assert run(capsys, "-e", text, "--format", "jsonl", "--version", "1")[1] == ['{"n": 0}']
 
 
+def test_the_memory_is_an_option_and_a_variable(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[int] = []
+
+    def noted(graph: Graph, text: str, *args: object, **past: object) -> object:
+        budgets.append(graph.store.reads.memory.budget)
+        return plainly(graph, text, *args, **past)  # type: ignore[arg-type]  # whatever the verb gives
+
+    plainly = Graph.query
+    monkeypatch.setattr(Graph, "query", noted)
+    text = ("-e", "query n() { match { $f: Film } return { $f.title } order { $f.title } }", "--format", "csv")
+    shown = run(capsys, *text)[1]
+    assert run(capsys, *text, "--cache-memory", "0")[1] == shown
+    monkeypatch.setenv("OMNIGRAPH_CACHE_MEMORY", "3MiB")
+    assert run(capsys, *text)[1] == shown
+    assert run(capsys, *text, "--cache-memory", "some")[0] == 2
+    assert budgets == [2 << 30, 0, 3 << 20]
+
+
 def test_the_plan_is_shown_and_nothing_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, lines, body = run(capsys, *BY_YEAR, "--explain")
     assert code == 0
