@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import finalize
 
@@ -32,6 +33,8 @@ INDEX_SHARE, METADATA_SHARE = 5, 20
 """Lance keeps one part in so many of the memory of the indexes of a graph's tables, and of their metadata."""
 OPENED = 256
 """Tables of a graph that stay open."""
+WEIGHED_EVERY = 1.0
+"""Seconds after which what Lance keeps is weighed anew: Lance looks at each thing that it keeps."""
 
 _OFFSET = "_rowoffset"
 
@@ -116,6 +119,7 @@ class _Opened:
         budget = memory.budget
         self.session: _Session = lance.Session(budget // INDEX_SHARE, budget // METADATA_SHARE)  # type: ignore[attr-defined]  # public, though its stub is not
         self.tables: LruCache[_Key, TableReader] = LruCache(OPENED)
+        self.weighed = monotonic()
 
 
 class ReadCache:
@@ -129,11 +133,16 @@ class ReadCache:
 
     def open(self, table: PinnedTable) -> TableReader:
         """A table at its version; StorageError when it cannot be opened."""
-        opened = self.memory.get(_Opened, self._key) or _Opened(self.memory)
-        # A session grows as it is used, so it is weighed anew each time.
-        self.memory.put(_Opened, self._key, opened, opened.session.size_bytes())
         key = _Key(table.uri, table.version, tuple(sorted(table.options.items())))
+        opened = self.memory.get(_Opened, self._key)
+        if opened is None:
+            opened = _Opened(self.memory)
         found = opened.tables.get(key)
+        if found is not None and monotonic() - opened.weighed < WEIGHED_EVERY:
+            return found
+        # A session grows as it is used.
+        opened.weighed = monotonic()
+        self.memory.put(_Opened, self._key, opened, opened.session.size_bytes())
         if found is None:
             found = TableReader(table, self.memory, opened.session)
             opened.tables.put(key, found)

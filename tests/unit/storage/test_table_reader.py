@@ -102,7 +102,7 @@ def test_tables_of_all_graphs_share_one_memory(readers: list[TableReader], tmp_p
     assert first.take(np.array([2]), ["id"]).column("id").to_pylist() == ["k2"]
     assert other.open(readers[0].table) is not first
     # Lance has read something meanwhile, which is weighed when the next table is opened.
-    cache.open(readers[0].table)
+    cache.open(readers[1].table)
     assert 0 < memory.bytes < 1 << 20
     memory.put(bytes, "a value of another kind", b"", (64 << 20) - 1)
     assert cache.open(readers[0].table) is not first
@@ -112,7 +112,7 @@ def test_a_graph_that_is_gone_leaves_nothing(readers: list[TableReader]) -> None
     memory = Memory()
     cache = ReadCache(memory)
     cache.open(readers[0].table).columns(["id"])
-    cache.open(readers[0].table)
+    cache.open(readers[1].table)
     assert memory.bytes > 0
     del cache
     assert memory.bytes == 0
