@@ -54,7 +54,7 @@ class Entities:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BoundVariable:
     """A variable's values: `index` (`int64[rows]`) names one of the entities for each row."""
 
     entities: Entities
@@ -70,12 +70,12 @@ class Binding:
         found = self.entities.numbers(name)
         return found if is_range(self.index, len(found.numbers)) else found.at(self.index)
 
-    def narrowed(self) -> Binding:
+    def narrowed(self) -> BoundVariable:
         """The same values; entities that no row names are forgotten, so that nobody reads their columns."""
         if len(self.index) >= len(self.entities.positions):
             return self
         used, index = numbered(self.index, len(self.entities.positions))
-        return Binding(self.entities.take(used), index)
+        return BoundVariable(self.entities.take(used), index)
 
     def at(self, chosen: Positions) -> Positions:
         """Which entities some of the rows name."""
@@ -92,7 +92,7 @@ class Bindings:
     """`count` rows: a value for each variable, tags, and scores by what gave them, each an array of that length."""
 
     count: int
-    variables: Mapping[str, Binding]
+    variables: Mapping[str, BoundVariable]
     tags: Mapping[str, Positions] = field(default_factory=dict)
     scored: Mapping[Ranking | TextMatch, Scores] = field(default_factory=dict)
 
@@ -110,7 +110,7 @@ class Bindings:
 
     def take(self, chosen: Positions) -> Bindings:
         """Rows by number; they may repeat."""
-        variables = {v: Binding(b.entities, b.at(chosen)) for v, b in self.variables.items()}
+        variables = {v: BoundVariable(b.entities, b.at(chosen)) for v, b in self.variables.items()}
         tags = {name: tag[chosen] for name, tag in self.tags.items()}
         return Bindings(len(chosen), variables, tags, {by: found[chosen] for by, found in self.scored.items()})
 
@@ -123,7 +123,7 @@ class Bindings:
         variables = {name: found.narrowed() for name, found in self.variables.items()}
         return Bindings(self.count, variables, self.tags, self.scored)
 
-    def with_variable(self, variable: str, values: Binding) -> Bindings:
+    def with_variable(self, variable: str, values: BoundVariable) -> Bindings:
         """The same rows with one more variable."""
         return Bindings(self.count, {**self.variables, variable: values}, self.tags, self.scored)
 
@@ -139,7 +139,7 @@ class Bindings:
 def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Bindings:
     """One variable, a row for each position; with the ids of the rows where they are known."""
     entities = Entities(table, positions, {} if ids is None else {IDENTITY: ids})
-    return Bindings(len(positions), {variable: Binding(entities, upto(len(positions)))})
+    return Bindings(len(positions), {variable: BoundVariable(entities, upto(len(positions)))})
 
 
 def crossed(left: Bindings, right: Bindings) -> Bindings:
@@ -155,7 +155,7 @@ def stacked(parts: Sequence[Bindings]) -> Bindings:
     if len(parts) == 1:
         return first
     variables = {
-        v: Binding(b.entities, np.concatenate([part.variables[v].index for part in parts]))
+        v: BoundVariable(b.entities, np.concatenate([part.variables[v].index for part in parts]))
         for v, b in first.variables.items()
     }
     tags = {name: np.concatenate([part.tags[name] for part in parts]) for name in first.tags}

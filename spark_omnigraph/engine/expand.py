@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.engine.adjacency import EdgeTables
-from spark_omnigraph.engine.bindings import Binding, Bindings, Entities
+from spark_omnigraph.engine.bindings import Bindings, BoundVariable, Entities
 from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.engine.int_arrays import Numbers, in_sorted, is_range, numbered, ranges, upto
 from spark_omnigraph.engine.lookup import Lookup, positions_of
@@ -52,7 +52,7 @@ def expand(operator: Expand, rows: Bindings, source: EngineSource) -> Bindings:
     source.costs.check_size(int(counted[of_row].sum()), f"the walk from ${operator.source} to ${operator.target}")
     found, chosen = _repeated(rows, of_row, pairs, counted)
     found = found.with_variable(
-        operator.target, target if chosen is None else Binding(target.entities, target.at(chosen))
+        operator.target, target if chosen is None else BoundVariable(target.entities, target.at(chosen))
     )
     return _with_edges(operator.hops, found, pairs.edges_at(chosen), source)
 
@@ -83,12 +83,12 @@ def connect(operator: Connect, rows: Bindings, source: EngineSource) -> Bindings
     return _with_edges(operator.hops, rows.take(np.repeat(upto(rows.count), counts)), pairs.edges_at(chosen), source)
 
 
-def _starts(variable: Binding) -> tuple[Numbers, Numbers]:
+def _starts(variable: BoundVariable) -> tuple[Numbers, Numbers]:
     """Different entities that rows name, and which of them each row names."""
     return numbered(variable.index, len(variable.entities.positions))
 
 
-def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Binding]:
+def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, BoundVariable]:
     """Pairs whose node satisfies the predicates, and the node of each: few nodes are asked one by one."""
     if table.are_many(len(pairs.nodes)):
         mark = np.zeros(table.stored, dtype=bool)
@@ -102,15 +102,15 @@ def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bin
         kept = np.flatnonzero(good[index])
         number = np.cumsum(good) - 1
         pairs, nodes, index = pairs.at(kept), nodes.take(np.flatnonzero(good)), number[index[kept]]
-    return pairs, Binding(nodes, index)
+    return pairs, BoundVariable(nodes, index)
 
 
-def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Binding]:
+def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, BoundVariable]:
     if operator.predicates:
         good = np.zeros(table.stored, dtype=bool)
         good[select(table, operator.predicates)] = True
         pairs = pairs.at(np.flatnonzero(good[pairs.nodes]))
-    return pairs, Binding(Entities(table, table.every()), pairs.nodes)
+    return pairs, BoundVariable(Entities(table, table.every()), pairs.nodes)
 
 
 def _with_edges(hops: Hops, rows: Bindings, edges: Numbers | None, source: EngineSource) -> Bindings:
@@ -118,10 +118,10 @@ def _with_edges(hops: Hops, rows: Bindings, edges: Numbers | None, source: Engin
         return rows
     table = source.table(f"edge:{hops.edge_type}")
     positions, index = numbered(edges, table.stored)
-    return rows.with_variable(hops.edge_variable, Binding(Entities(table, positions), index))
+    return rows.with_variable(hops.edge_variable, BoundVariable(Entities(table, positions), index))
 
 
-def _walked(hops: Hops, starts: Binding, used: Numbers, source: EngineSource) -> _Pairs:
+def _walked(hops: Hops, starts: BoundVariable, used: Numbers, source: EngineSource) -> _Pairs:
     edge = source.edge(hops.edge_type)
     nothing = np.empty(0, dtype=np.int64)
     tables = _tables(edge, source)
