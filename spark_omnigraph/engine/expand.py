@@ -49,27 +49,27 @@ def expand(operator: Expand, rows: Bindings, source: EngineSource) -> Bindings:
     table = source.table(f"node:{operator.target_type}")
     pairs, target = _reached(operator, table, pairs)
     counted = np.bincount(pairs.starts, minlength=len(used))
-    source.costs.check_size(int(counted[of_row].sum()), f"the walk from ${operator.source} to ${operator.target}")
-    found, chosen = _repeated(rows, of_row, pairs, counted)
+    counts = counted[of_row]
+    source.costs.check_size(int(counts.sum()), f"the walk from ${operator.source} to ${operator.target}")
+    chosen: Numbers | None = None
+    if is_range(of_row, len(used)):
+        found = rows.take(pairs.starts)
+    else:
+        # The pairs of a start stand together, and each of its rows takes them all.
+        chosen = ranges((np.cumsum(counted) - counted)[of_row], counts)
+        found = rows.take(np.repeat(upto(rows.count), counts))
     found = found.with_variable(
         operator.target, target if chosen is None else BoundVariable(target.entities, target.at(chosen))
     )
     return _with_edges(operator.hops, found, pairs.edges_at(chosen), source)
 
 
-def _repeated(rows: Bindings, of_row: Numbers, pairs: _Pairs, counted: Numbers) -> tuple[Bindings, Numbers | None]:
-    """Each row once for every pair of its start, and which pairs these are; None: all, in their order. `of_row` is the
-    start of each row, `counted` the number of pairs of each start.
-    """
-    if is_range(of_row, len(counted)):
-        return rows.take(pairs.starts), None
-    begins = np.cumsum(counted) - counted
-    counts = counted[of_row]
-    return rows.take(np.repeat(upto(rows.count), counts)), ranges(begins[of_row], counts)
-
-
 def connect(operator: Connect, rows: Bindings, source: EngineSource) -> Bindings:
-    """Rows whose two variables a walk connects; with an edge variable, once for each edge."""
+    """Rows whose two variables a walk connects; with an edge variable, once for each edge.
+
+    A pair of a start and a node is one number, `start * width + node`; those of the walk ascend, so that a binary
+    search finds the one that a row needs, or the run of its edges.
+    """
     used, of_row = _starts(rows.variables[operator.source])
     pairs = _walked(operator.hops, rows.variables[operator.source], used, source)
     targets = rows.variables[operator.target].positions()
