@@ -15,7 +15,7 @@ from spark_omnigraph.engine.columns import Columns
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.memory import Memory
-from spark_omnigraph.storage.tables.reader import Positions, TableReader
+from spark_omnigraph.storage.tables.reader import Positions, ReadCache, TableReader
 from spark_omnigraph.storage.tables.scan import PinnedTable
 
 ROWS = 10_000
@@ -186,3 +186,17 @@ def test_a_graph_made_anew_in_the_same_place_shows_its_own_rows(graph: Graph) ->
 def test_what_a_mutation_wrote_shows_beside_columns_in_memory(graph: Graph) -> None:
     graph.mutate('query m() { insert P { name: "d", city: "x", n: 8 } update P set { city: "w" } where n > 2 }')
     assert grouped(graph) == [("w", 2, 11.0), ("x", 2, 3.0)]
+
+
+@pytest.mark.parametrize("budget", [0, 2_000, 20_000, 1 << 20])
+def test_any_memory_gives_the_same_rows_and_is_kept_to(graph: Graph, budget: int) -> None:
+    memory = Memory(budget)
+    graph.store.reads = ReadCache(memory)
+    graph.load([line(f"n{i:03}", "abc"[i % 3], i) for i in range(300)])
+    searched = 'query q() { match { $p: P search($p.city, "b") } return { count($p) as n } }'
+    for _ in range(3):
+        assert grouped(graph)[:3] == [("a", 100, 14850.0), ("b", 100, 14950.0), ("c", 100, 15050.0)]
+        assert len(names(graph)) == 300
+        assert graph.query(searched).to_pylist() == [{"n": 100}]
+        assert memory.bytes <= budget
+    assert (memory.bytes > 0) == (budget > 0)
