@@ -317,7 +317,7 @@ class SchemaFilesError(ConflictError):
 
 
 class DriftError(ConflictError):
-    """Another program committed to a table past the manifest, or the manifest lacks versions that the commit log names.
+    """Another program committed to a table past the manifest, or the manifest lacks versions that were published.
     It stays so until somebody mends it, so the exit code is that of a graph that must be brought in order first.
     """
 
@@ -394,7 +394,7 @@ class DamagedError(StorageError):
 
 
 class InternalError(OmnigraphError):
-    """A broken invariant: a bug, or a graph damaged by other software."""
+    """A broken invariant: a bug. A damaged graph is a DamagedError."""
 
     kind = "internal"
     way_out = "report it, with the message and, from `--log-level debug`, the stack"

@@ -21,7 +21,7 @@ from spark_omnigraph.catalog.consistency import contradictions
 from spark_omnigraph.catalog.ir_document import IR_VERSION, Json, compact, document, pretty
 from spark_omnigraph.catalog.ir_shape import Document, Version
 from spark_omnigraph.catalog.types import Catalog, EdgeType, InterfaceType, NodeType
-from spark_omnigraph.errors import CatalogError, DamagedError, InternalError
+from spark_omnigraph.errors import CatalogError, DamagedError
 from spark_omnigraph.stored import decode
 
 
@@ -49,8 +49,8 @@ def ir_hash(catalog: Catalog) -> str:
 def catalog_from_ir(text: str) -> Catalog:
     """The catalog that `_schema.ir.json` records.
 
-    Raises `CatalogError` for another `ir_version` and for types that contradict each other, `InternalError` for a
-    text that no writer of this format produces.
+    Raises `CatalogError` for another `ir_version` and for types that contradict each other, `DamagedError` for a text
+    that no writer of this format produces.
     """
     try:
         content = text.encode()
@@ -60,17 +60,21 @@ def catalog_from_ir(text: str) -> Catalog:
         read = decode(content, Document, "it")
         interfaces, nodes, edges = read.interface_types(), read.node_types(), read.edge_types()
     except (DamagedError, msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise InternalError(f"_schema.ir.json is damaged: {error}") from error
+        raise _damaged(str(error)) from error
     for found in contradictions(interfaces, nodes, edges):
         raise CatalogError(f"catalog error: {found.message}")
     catalog = assemble(interfaces, nodes, edges)
     try:
         recorded = _hash(json.loads(text))
     except (ValueError, RecursionError) as error:  # in a member that the shape passes over
-        raise InternalError(f"_schema.ir.json is damaged: {error}") from error
+        raise _damaged(str(error)) from error
     if recorded != catalog.ir_hash:
-        raise InternalError("_schema.ir.json is damaged: it is not in canonical form, or an id is not that of its name")
+        raise _damaged("it is not in canonical form, or an id is not that of its name")
     return catalog
+
+
+def _damaged(why: str) -> DamagedError:
+    return DamagedError(f"_schema.ir.json is damaged: {why}. Put back the one that belongs to _schema.pg")
 
 
 def _name(entry: InterfaceType | NodeType | EdgeType) -> str:

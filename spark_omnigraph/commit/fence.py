@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.errors import ConflictError, DamagedError
+from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import V2_DIGITS
 from spark_omnigraph.storage.tables.commits import CONTENT_KEY, FENCE_KEY, OPERATION_KEY, bump, read_properties, restore
 from spark_omnigraph.storage.tables.handles import Dataset
 
@@ -72,12 +74,23 @@ def content_version(dataset: Dataset, pin: int) -> int:
     while version > pin:
         properties = read_properties(dataset, version)
         if CONTENT_KEY in properties:
-            version = int(properties[CONTENT_KEY])
+            version = _kept(dataset, version, properties[CONTENT_KEY])
         elif FENCE_KEY in properties:
             version -= 1  # a bump without its restore: the content is that of the version below
         else:
             break
     return version
+
+
+def _kept(dataset: Dataset, version: int, content: str) -> int:
+    """The older version that a fence says that it keeps."""
+    kept = int(content) if content.isdecimal() and len(content) < V2_DIGITS else 0
+    if not 0 < kept < version:
+        raise DamagedError(
+            f"version {version} of {dataset.uri} says that it keeps the content of version '{excerpt(content)}', which "
+            "no fence does. Put the folder back from a backup, or restore with Lance the version that is to be kept"
+        )
+    return kept
 
 
 def is_ours_above(dataset: Dataset, pin: int) -> bool:

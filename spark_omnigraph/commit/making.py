@@ -24,7 +24,7 @@ from spark_omnigraph.commit.owners import Owners, find_owners, remove_orphans
 from spark_omnigraph.errors import ConflictError, StorageError, WriterBusyError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, RECOVERY
+from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY
 
 
 @contextmanager
@@ -72,10 +72,10 @@ def refuse_owners(store: GraphStore, apart_from: str = "") -> None:
 
 def end_stages(store: GraphStore) -> None:
     """Ends all stages, and removes sidecars: of writers that came while the old graph was removed, and that step back
-    or have died before anything landed.
+    or have died before anything landed. What tells of publishes of the old graph goes, too.
     """
     for name in store.objects.list(RECOVERY):
-        if name.endswith(".json") or (name.startswith(STAGE) and name.endswith(".lease")):
+        if name.endswith(".json") or (name.startswith(STAGE) and name.endswith(".lease")) or name.startswith(PUBLISHED):
             store.objects.remove(f"{RECOVERY}/{name}")
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from spark_omnigraph.commit.lost import WholeBranch
+from spark_omnigraph.commit.lost import WholeBranch, note_publish
 from spark_omnigraph.errors import (
     ExpectedVersionMismatch,
     RecoveryRequiredError,
@@ -67,6 +68,15 @@ class PublishedVersion:
 
 def publish(whole: WholeBranch, publication: Publication) -> PublishedVersion:
     """Publishes, or raises ExpectedVersionMismatch (a definite loss) or RecoveryRequiredError (outcome unknown)."""
+    published = _swap(whole, publication)
+    whole.store.saw(whole.branch, published.manifest_version)
+    if publication.commit_id is None:  # no row of the commit log will tell of it
+        with suppress(StorageError):  # it stands all the same
+            note_publish(whole, published.manifest_version, published.parent)
+    return published
+
+
+def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
     store, branch = whole.store, whole.branch
     seen: int | None = None
     for attempt in range(ATTEMPTS):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from spark_omnigraph.errors import DamagedError, InternalError, NotFoundError
+from spark_omnigraph.errors import DamagedError, NotFoundError
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.redaction import excerpt
 
@@ -57,33 +57,36 @@ def no_table(table_key: str) -> NotFoundError:
 def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
     """Snapshot of manifest rows: per table the greatest version that no tombstone covers.
 
-    Rows of unknown kinds are ignored. A version or tombstone whose table is not registered is an InternalError, a row
-    that leads out of the graph a DamagedError.
+    Rows of unknown kinds are ignored. DamagedError for a version whose table is not registered, and for a row that
+    lacks a value or leads out of the graph.
     """
+    where = f"manifest version {version} of branch '{branch or 'main'}'"
     locations: dict[str, str] = {}
     newest: dict[str, ManifestRow] = {}
     tombstones: dict[str, int] = {}
     for row in rows:
         if row.fault is not None:
-            raise damaged(row, f"manifest version {version} of branch '{branch or 'main'}'")
+            raise damaged(row, where)
         if row.kind == RowKind.TABLE:
-            locations[row.table_key] = _required(row.location, row)
+            locations[row.table_key] = _required(row.location, row, where)
         elif row.kind == RowKind.VERSION:
             best = newest.get(row.table_key)
-            if best is None or _required(row.table_version, row) > _required(best.table_version, best):
+            number = _required(row.table_version, row, where)
+            if best is None or number > _required(best.table_version, best, where):
                 newest[row.table_key] = row
         elif row.kind == RowKind.TOMBSTONE:
-            covered = _required(row.table_version, row)
+            covered = _required(row.table_version, row, where)
             tombstones[row.table_key] = max(tombstones.get(row.table_key, 0), covered)
     entries: dict[str, TableEntry] = {}
     for key in sorted(newest):
         row = newest[key]
-        number = _required(row.table_version, row)
+        number = _required(row.table_version, row, where)
         if tombstones.get(key, -1) >= number:
             continue
         if key not in locations:
-            raise InternalError(f"manifest version {version} has a version of '{key}' but no table row for it")
-        entries[key] = TableEntry(key, locations[key], number, row.table_branch, _required(row.row_count, row))
+            raise damaged(replace(row, fault="there is no table row for its table"), where)
+        count = _required(row.row_count, row, where)
+        entries[key] = TableEntry(key, locations[key], number, row.table_branch, count)
     return Snapshot(branch, version, entries)
 
 
@@ -99,7 +102,7 @@ def damaged(row: ManifestRow, where: str) -> DamagedError:
 _T = TypeVar("_T")
 
 
-def _required(value: _T | None, row: ManifestRow) -> _T:
+def _required(value: _T | None, row: ManifestRow, where: str) -> _T:
     if value is None:
-        raise InternalError(f"manifest row '{row.object_id}' lacks a value that its kind '{row.kind}' needs")
+        raise damaged(replace(row, fault=f"it lacks a value that a {row.kind} needs"), where)
     return value

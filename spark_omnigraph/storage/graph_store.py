@@ -70,7 +70,8 @@ class GraphStore:
         self.objects = objects
         self.reads = ReadCache()
         self.whole: set[str | None] = set()
-        """Branches whose manifest was found to show every publish that the commit log names."""
+        """Branches whose manifest was found to show every publish that is told of, and has not gone back since."""
+        self._versions: dict[str | None, int] = {}
         self._reader = ManifestReader()
 
     @classmethod
@@ -134,6 +135,7 @@ class GraphStore:
         form = read_format(newest)
         if self._reader.is_another(newest, ref.id if ref is not None else None):
             self.reads.forget()
+        self.saw(branch, int(newest.version))
         if version is None or version == newest.version:
             return newest, form
         if version > newest.version or version < 1:
@@ -142,6 +144,12 @@ class GraphStore:
                 f"there are 1 to {newest.version}"
             )
         return self.open_dataset(branch_path(MANIFEST, branch), version), form
+
+    def saw(self, branch: str | None, version: int) -> None:
+        """Notes the newest version of a manifest. One that has gone back may lack publishes: that is looked at anew."""
+        if version < self._versions.get(branch, 0):
+            self.whole.discard(branch)
+        self._versions[branch] = version
 
     def snapshot(self, branch: str | None, version: int | None = None) -> Snapshot:
         """What a branch shows, newest or at a manifest version."""

@@ -20,6 +20,9 @@ INDICES = "_indices"
 MAKING = "x_making~"
 """How the name of the lease in `__recovery/` begins under which a graph is made anew."""
 
+PUBLISHED = "x_published~"
+"""How the name of the object in `__recovery/` begins that tells of a branch's newest publish without a commit."""
+
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""
 

@@ -85,13 +85,13 @@ def cost(folder: Path, depth: int, maintained: bool) -> Cost:
 
 
 def test_costs_at_a_depth_of_ten_commits(tmp_path: Path) -> None:
-    assert cost(tmp_path, 10, maintained=True) == Cost(opening=18, write=85, read=21)
+    assert cost(tmp_path, 10, maintained=True) == Cost(opening=19, write=85, read=21)
 
 
 def test_costs_at_a_depth_of_a_thousand_commits(tmp_path: Path) -> None:
-    assert cost(tmp_path, 1000, maintained=True) == Cost(opening=18, write=106, read=17)
+    assert cost(tmp_path, 1000, maintained=True) == Cost(opening=19, write=106, read=17)
 
 
 @pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits_without_maintenance(tmp_path: Path) -> None:
-    assert cost(tmp_path, 1000, maintained=False) == Cost(opening=18, write=1203, read=1013)
+    assert cost(tmp_path, 1000, maintained=False) == Cost(opening=19, write=1203, read=1013)

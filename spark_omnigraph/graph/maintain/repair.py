@@ -18,7 +18,7 @@ from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.commit.sidecar import pending
-from spark_omnigraph.errors import ConflictError, InternalError, StorageError, WriterBusyError
+from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -97,7 +97,7 @@ def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, 
     """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
-    InternalError for a table whose HEAD is behind what the manifest shows.
+    DamagedError for a table whose HEAD is behind what the manifest shows.
     """
     whole = WholeBranch(store, branch)
     if confirm:
@@ -184,7 +184,7 @@ def _drifts(store: GraphStore, snapshot: Snapshot) -> tuple[Drift, ...]:
         elif head > entry.version:
             drifts.append(_drift(store, entry, dataset))
     if behind:
-        raise InternalError(
+        raise DamagedError(
             f"{'; '.join(behind)}: published versions are gone, so repair can do nothing. Put the missing versions "
             "back from a backup of these folders, or restore the whole graph from one backup."
         )

@@ -11,9 +11,10 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.catalog.dates import moment
-from spark_omnigraph.errors import StorageError
+from spark_omnigraph.errors import DamagedError, StorageError
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.predicates.sql import is_text_of
+from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, RECOVERIES, branch_path
 from spark_omnigraph.storage.objects.small import Objects
@@ -225,7 +226,10 @@ def _to_commit(row: dict[str, object]) -> Commit:
     created = row["created_at"]
     micros = pa.scalar(created, pa.timestamp("us")).value
     if micros is None:
-        raise StorageError(f"storage: commit '{row['graph_commit_id']}' has no time")
+        raise DamagedError(
+            f"{COMMITS} has a row of commit '{excerpt(str(row['graph_commit_id']))}' without a time, which no engine "
+            "writes. Put the folder back from a backup"
+        )
     return Commit(
         id=str(row["graph_commit_id"]),
         branch=_optional(row["manifest_branch"]),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lance import LanceDataset
 
-from spark_omnigraph.errors import InternalError, StorageError
+from spark_omnigraph.errors import DamagedError, StorageError
 from spark_omnigraph.manifest.formats import Format, format_of
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -32,7 +32,7 @@ def read_format(dataset: LanceDataset) -> Format:
 def migrate(dataset: LanceDataset) -> LanceDataset:
     """Brings an opened manifest to the current stamp; the handle to go on with, itself when nothing was to be done.
 
-    Refuses an unknown stamp with UnsupportedFormatError, and a key other than `object_id` with InternalError.
+    Refuses an unknown stamp with UnsupportedFormatError, and a key other than `object_id` with DamagedError.
     """
     failure: CommitFailed | None = None
     for _ in range(_ATTEMPTS):
@@ -61,9 +61,10 @@ def _to_2(dataset: LanceDataset) -> LanceDataset:
     if not keys:
         dataset = set_primary_key(dataset, KEY_COLUMN)
     elif keys != [KEY_COLUMN]:
-        raise InternalError(
+        raise DamagedError(
             f"'{dataset.uri}' has the primary key ({', '.join(keys)}) where a manifest has {KEY_COLUMN}: another "
-            "program changed it, and writing to this graph would duplicate its rows"
+            "program changed it, and writing to this graph would duplicate its rows. Reading goes on (mode 'r'); to "
+            "write, put __manifest back from a backup, or export the graph and load that into a new one"
         )
     return set_schema_metadata(dataset, {SCHEMA_VERSION_KEY: "2"})
 

@@ -27,7 +27,7 @@ from spark_omnigraph.catalog.types import (
     Scalar,
     Unique,
 )
-from spark_omnigraph.errors import CatalogError, InternalError
+from spark_omnigraph.errors import CatalogError, DamagedError
 
 APPENDIX_HASH = "sha256:8e46adc503b0cbcdeb913b1109f08992bf2297ca125992020c20bfe4fe069343"
 
@@ -235,7 +235,7 @@ def test_other_versions_are_refused(version: int) -> None:
     ],
 )
 def test_text_that_is_no_ir(text: str) -> None:
-    with pytest.raises(InternalError, match=r"^_schema\.ir\.json is damaged"):
+    with pytest.raises(DamagedError, match=r"^_schema\.ir\.json is damaged"):
         catalog_from_ir(text)
 
 
@@ -274,7 +274,7 @@ def _broken(change: Callable[[dict[str, Any]], object]) -> str:
     ],
 )
 def test_documents_that_no_writer_produces(change: Callable[[dict[str, Any]], object]) -> None:
-    with pytest.raises(InternalError, match=r"^_schema\.ir\.json is damaged"):
+    with pytest.raises(DamagedError, match=r"^_schema\.ir\.json is damaged"):
         catalog_from_ir(_broken(change))
 
 

@@ -14,7 +14,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, version_row
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY, SCHEMA_SOURCE, SCHEMA_STATE, manifest_file
+from spark_omnigraph.storage.layout import PUBLISHED, RECOVERY, SCHEMA_SOURCE, SCHEMA_STATE, manifest_file
 from spark_omnigraph.storage.manifest.commit_log import create_commit_log
 from spark_omnigraph.storage.manifest.table import create_manifest
 from spark_omnigraph.storage.objects.small import Objects
@@ -96,4 +96,5 @@ def foreign_append(store: GraphStore, key: str, row_id: str) -> None:
 
 
 def leftovers(store: GraphStore) -> list[str]:
-    return store.objects.list(RECOVERY)
+    """What stands in `__recovery/` but for notes of publishes, which stay."""
+    return [name for name in store.objects.list(RECOVERY) if not name.startswith(PUBLISHED)]

@@ -9,12 +9,18 @@ import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import lance
 import pytest
 
-from spark_omnigraph import DriftError, Graph, LoadOptions
+from spark_omnigraph import DriftError, Graph, LoadOptions, StorageError
+from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, WriterKind
+from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, manifest_file
 from tests.support.graph_files import pins
 
@@ -207,3 +213,88 @@ def test_a_row_that_recovery_added_late_does_not_hide_the_loss(root: Path) -> No
     Graph.open(root)
     take(root, MANIFEST)
     assert Graph.open(root, mode="r").lost is not None
+
+
+def undone(graph: Graph) -> None:
+    """A write whose first publish is refused: it takes back what it landed."""
+    real, refusals = protocol.publish, iter([StorageError("storage: refused by the test")])
+
+    def refuse(*arguments: object) -> object:
+        for refusal in refusals:
+            raise refusal
+        return real(*arguments)
+
+    with patch.object(protocol, "publish", refuse), pytest.raises(StorageError):
+        graph.load([person("x")], branch=graph.branch, options=PLAIN)
+
+
+def named(graph: Graph) -> None:
+    """A write that changes no table and has a name."""
+    identity = Identity(new_ulid(), new_ulid(), None, WriterKind.LOAD)
+    commit(graph.store, PreparedCommit(identity, None, "", (), transaction=Transaction("job", 1)))
+
+
+WITHOUT_A_COMMIT: dict[str, Callable[[Graph], object]] = {
+    "index": Graph.ensure_indices,
+    "optimize": Graph.optimize,
+    "undo": undone,
+    "name": named,
+}
+
+
+@pytest.mark.parametrize("kind", list(WITHOUT_A_COMMIT))
+def test_the_loss_of_a_publish_without_a_commit_is_not_made_final(root: Path, kind: str) -> None:
+    graph = Graph.open(root)
+    WITHOUT_A_COMMIT[kind](graph)
+    newest, commits, rows = graph.snapshot(), graph.commits(), names(graph)
+    noted = int(json.loads((root / "__recovery" / "x_published~main").read_text())["version"])
+    gone = take(root, MANIFEST, newest.version - noted + 1)
+    for writer in (Graph.open, lambda _: graph):
+        with pytest.raises(DriftError, match=rf"followed by version {noted}, as __recovery/x_published~main"):
+            writer(root).load([person("y")], options=PLAIN)
+    assert not gone[0].exists()
+    lost = Graph.open(root, mode="r").lost
+    assert lost is not None
+    assert (lost.logged_version, lost.commit) == (noted, commits[0].id)
+    put_back(gone, root)
+    assert Graph.open(root).snapshot() == newest
+    graph.load([person("y")], options=PLAIN)
+    assert names(graph) == {*rows, "y"}
+
+
+def test_such_a_loss_is_accepted_by_removing_the_note(root: Path) -> None:
+    Graph.open(root).ensure_indices()
+    take(root, MANIFEST)
+    with pytest.raises(DriftError, match="to accept the loss, remove __recovery/x_published~main"):
+        Graph.open(root)
+    (root / "__recovery" / "x_published~main").unlink()
+    graph = Graph.open(root)
+    graph.load([person("y")], options=PLAIN)
+    assert names(graph) == {"a", "b", "c", "y"}
+
+
+def test_a_note_of_what_was_made_anew_since_is_passed_over(root: Path) -> None:
+    graph = Graph.open(root)
+    graph.ensure_indices()
+    graph.ensure_indices(branch="draft")
+    notes = {name: (root / "__recovery" / f"x_published~{name}").read_bytes() for name in ("main", "draft")}
+    for name in (MANIFEST, COMMITS):
+        lance.dataset(root / name).branches.delete("draft")
+    graph.create_branch("draft")
+    Graph.open(root, branch="draft").load([person("y")], branch="draft", options=PLAIN)
+    Graph.init(root, SCHEMA, force=True)
+    assert list((root / "__recovery").glob("x_published~*")) == []
+    for name, content in notes.items():
+        (root / "__recovery" / f"x_published~{name}").write_bytes(content)
+    Graph.open(root).load([person("y")], options=PLAIN)
+
+
+def test_a_handle_that_wrote_before_sees_the_loss_too(root: Path) -> None:
+    graph = Graph.open(root)
+    graph.load([person("x")], options=PLAIN)
+    gone = take(root, MANIFEST)
+    with pytest.raises(DriftError, match="cannot be written"):
+        graph.load([person("y")], options=PLAIN)
+    put_back(gone, root)
+    graph.load([person("y")], options=PLAIN)
+    assert names(graph) == {"a", "b", "c", "x", "y"}

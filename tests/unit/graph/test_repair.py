@@ -13,7 +13,7 @@ import pytest
 from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import TERM, lease_path
-from spark_omnigraph.errors import ExpectedVersionMismatch, InternalError
+from spark_omnigraph.errors import DamagedError, ExpectedVersionMismatch
 from spark_omnigraph.graph.maintain import repair as repair_room
 from spark_omnigraph.graph.maintain.repair import Verdict
 from spark_omnigraph.storage.tables.commits import FENCE_KEY
@@ -172,7 +172,7 @@ def test_a_table_behind_its_published_version_is_explained(graph: Graph) -> None
         if int(file.stem) == 2**64 - 1 - 3:
             file.unlink()
     (folder / "_versions" / "latest_version_hint.json").unlink()
-    with pytest.raises(InternalError, match=r"'node:Person' shows version 3.* ends at 2.*backup"):
+    with pytest.raises(DamagedError, match=r"'node:Person' shows version 3.* ends at 2.*backup"):
         graph.repair()
 
 

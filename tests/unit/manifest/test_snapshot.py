@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from spark_omnigraph.errors import InternalError
+from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.manifest.rows import (
     ManifestRow,
     PublishFacts,
@@ -57,8 +59,16 @@ def test_a_table_that_is_not_there_has_pin_zero() -> None:
 
 
 def test_a_version_without_its_table_row_is_a_damaged_manifest() -> None:
-    with pytest.raises(InternalError, match="no table row"):
-        reduce_rows(None, 1, [version("node:B", 1)])
+    with pytest.raises(DamagedError, match=r"version 7 of branch 'main' has a row .* no table row.* from a backup"):
+        reduce_rows(None, 7, [version("node:B", 1)])
+
+
+@pytest.mark.parametrize("lacking", ["table_version", "row_count", "location"])
+def test_a_row_that_lacks_a_value_is_damage_with_its_place(lacking: str) -> None:
+    rows = [table_row("node:B", "nodes/b"), version("node:B", 1), version("node:B", 2)]
+    broken = [replace(row, **{lacking: None}) if getattr(row, lacking) is not None else row for row in rows]
+    with pytest.raises(DamagedError, match=r"version 7 of branch 'draft' has a row 'node:B.*it lacks a value"):
+        reduce_rows("draft", 7, broken)
 
 
 def test_a_version_row_is_as_the_format_writes_it() -> None:
