@@ -9,20 +9,19 @@ tables and looks at its sidecar again before it moves any content.
 from __future__ import annotations
 
 import json
-import os
-import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import msgspec
 
 from spark_omnigraph.catalog.dates import second_text
+from spark_omnigraph.commit.announced import announced, claim_path
 from spark_omnigraph.commit.lease import SKEW, read_lease
+from spark_omnigraph.commit.process import owner_text
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, RECOVERY
 from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
@@ -31,7 +30,6 @@ WAIT = 30.0
 RECOVERING, REALIGNING = "recover~", "settle~"
 """Beginnings of the claims under which tables are fenced."""
 _POLL = 0.05
-_PREFIX, _SUFFIX = "x_claim~", ".claim"
 
 
 @contextmanager
@@ -39,7 +37,7 @@ def claimed(store: GraphStore, name: str, wait: float = WAIT) -> Iterator[None]:
     """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds, or
     makes the graph anew.
     """
-    path = _path(name)
+    path = claim_path(name)
     content = _take(store, path, wait)
     try:
         refuse_remade(store)
@@ -52,39 +50,27 @@ def refuse_remade(store: GraphStore) -> None:
     """WriterBusyError while somebody makes the graph anew; see `making.py`. For those who have announced themselves
     before they call this.
     """
-    for file in store.objects.list(RECOVERY):
-        if file.startswith(MAKING):
-            lease = read_lease(store, file.removesuffix(".lease"))
-            if lease is not None and lease.is_live(time.time()):
-                raise WriterBusyError(f"'{store.root}' is being made anew by an init; try again later")
+    for name in announced(store).makings:
+        lease = read_lease(store, name)
+        if lease is not None and lease.is_live(time.time()):
+            raise WriterBusyError(f"'{store.root}' is being made anew by an init; try again later")
 
 
 def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:
     """Names of claims that begin so and whose owners died with them."""
-    names = []
-    for file in store.objects.list(RECOVERY):
-        name = file.removeprefix(_PREFIX).removesuffix(_SUFFIX)
-        if file == f"{_PREFIX}{name}{_SUFFIX}" and name.startswith(beginnings):
-            content = _read(store, _path(name))
-            if content is not None and _is_abandoned(content):
-                names.append(name)
-    return names
+    found = ((name, _read(store, claim_path(name))) for name in announced(store).claims if name.startswith(beginnings))
+    return [name for name, content in found if content is not None and _is_abandoned(content)]
 
 
-def claimed_since(store: GraphStore) -> list[float]:
-    """When the claims that are in force were taken, in seconds since the epoch by their owners' clocks."""
-    starts = []
-    for file in store.objects.list(RECOVERY):
-        if file.startswith(_PREFIX) and file.endswith(_SUFFIX):
-            content = _read(store, f"{RECOVERY}/{file}")
-            if content is not None and not _is_abandoned(content):
-                starts.append(_expiry(content) - TERM)
-    return starts
+def claimed_since(store: GraphStore, claims: Iterable[str]) -> list[float]:
+    """When those of these claims that are in force were taken, in seconds since the epoch by their owners' clocks."""
+    found = (_read(store, claim_path(name)) for name in claims)
+    return [_expiry(content) - TERM for content in found if content is not None and not _is_abandoned(content)]
 
 
 def is_claimed(store: GraphStore, name: str) -> bool:
     """Whether somebody holds the claim, or died with it."""
-    return _read(store, _path(name)) is not None
+    return _read(store, claim_path(name)) is not None
 
 
 def recovery_claim(operation_id: str) -> str:
@@ -99,7 +85,7 @@ def fork_claim(location: str, branch: str) -> str:
 
 def is_held(store: GraphStore, name: str) -> bool:
     """Whether somebody who may be alive holds the claim."""
-    content = _read(store, _path(name))
+    content = _read(store, claim_path(name))
     return content is not None and not _is_abandoned(content)
 
 
@@ -113,13 +99,9 @@ def branch_claim(branch: str) -> str:
     return f"branch~{branch.replace('/', '~')}"
 
 
-def _path(name: str) -> str:
-    return f"{RECOVERY}/{_PREFIX}{name}{_SUFFIX}"
-
-
 def _take(store: GraphStore, path: str, wait: float) -> bytes:
     deadline = time.monotonic() + wait
-    token, owner = uuid.uuid4().hex, f"{socket.gethostname()}:{os.getpid()}"
+    token, owner = uuid.uuid4().hex, owner_text()
     while True:
         content = json.dumps({"token": token, "owner": owner, "expires_at": time.time() + TERM}).encode()
         with _all_or_nothing(store, path, content):
@@ -148,7 +130,7 @@ def _all_or_nothing(store: GraphStore, path: str, content: bytes) -> Iterator[No
         raise
 
 
-class _Body(msgspec.Struct):
+class _ClaimBody(msgspec.Struct):
     expires_at: Instant
 
 
@@ -173,7 +155,7 @@ def _end(content: bytes) -> float:
 
 
 def _expiry(content: bytes) -> float:
-    return decode(content, _Body, "a claim").expires_at
+    return decode(content, _ClaimBody, "a claim").expires_at
 
 
 def _until(content: bytes | None) -> str:

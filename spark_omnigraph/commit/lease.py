@@ -4,30 +4,26 @@ A lease names an expiry that its owner's heartbeat moves forward. Others respect
 never act on it. Expiry is compared with this machine's clock, with `SKEW` seconds in the owner's favour.
 
 A lease with a heartbeat names its process besides: who sees for certain that this process is gone need not wait for the
-expiry. That shortens the wait and nothing else, since what the dead have sent may still arrive. A stage that begins in
-one process and ends in another names none and lives by its term. What others make of leases stands in `owners.py`.
+expiry. That shortens the wait and nothing else, since what the dead have sent may still arrive. What others make of
+leases stands in `owners.py`.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
 import msgspec
 
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, reach
-from spark_omnigraph.commit.process import Process, is_dead, parse_process, this_process
+from spark_omnigraph.commit.process import Process, is_dead, owner_text, parse_process, this_process
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
-from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, RECOVERY
+from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.stored import Instant, decode
 
 TERM = 60.0
@@ -36,12 +32,6 @@ SKEW = 60.0
 """Seconds by which two machines' clocks may differ."""
 LATE = TERM
 """Seconds after a heartbeat from which others may count its lease as run out, should their clocks be ahead."""
-STAGE = "x_stage~"
-"""How the names of leases begin that stand for a stage and not for an armed write."""
-LONG_STAGE = 24 * 3600.0
-"""Seconds for which a stage counts as alive that nobody renews."""
-_JOINS = 20
-"""Times a process looks again at a shared stage that others change at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +49,13 @@ class LeaseFacts:
         """
         return now < self.expires_at + SKEW and not (self.process is not None and is_dead(self.process))
 
+    def to_json(self) -> bytes:
+        """The content of a lease object."""
+        facts: dict[str, object] = {"owner": self.owner, "expires_at": self.expires_at, "started_at": self.started_at}
+        if self.process is not None:
+            facts["process"] = self.process.to_json()
+        return json.dumps(facts).encode()
+
 
 def lease_path(operation_id: str) -> str:
     """Path of the lease of a write."""
@@ -75,7 +72,7 @@ class Lease:
     def __init__(self, store: GraphStore, operation_id: str) -> None:
         self._store = store
         self._path = lease_path(operation_id)
-        self._owner = _here()
+        self._owner = owner_text()
         self._process: Process | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -143,96 +140,11 @@ class Lease:
             doubtful.clear()
 
     def _facts(self, term: float) -> bytes:
-        return _content(self._owner, self._started, time.time() + term, self._process)
-
-
-_HELD: dict[str, Lease] = {}
-"""Stages of this process by name: only who renews a lease knows how late it is by both clocks."""
-
-
-@contextmanager
-def staging(store: GraphStore) -> Iterator[str]:
-    """Says, as long as the block runs, that files are staged which nothing names yet: clean-up leaves alone what is
-    younger than the block. Writers enter it before they look for the folders that they stage in, and hand its name to
-    the commit, which is refused when the stage was taken for dead meanwhile.
-    """
-    name = f"{STAGE}{new_ulid()}"
-    with Lease(store, name) as lease:
-        lease.acquire()
-        _HELD[name] = lease
-        try:
-            reach(CrashPoint.STAGE_OPENED)
-            yield name
-        finally:
-            del _HELD[name]
-            with suppress(StorageError):  # then it runs out by itself
-                lease.release()
-
-
-def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None = None) -> str:
-    """Like `staging`, for a stage that begins in one process and ends in another: nobody renews it, so it is given as
-    long as it may take. The name is for `close_stage`. Processes that stage for one write give it a `shared` name; then
-    the stage begins with the first of them, and has at least half of its term before it.
-    """
-    name = f"{STAGE}{shared or new_ulid()}"
-    for _ in range(_JOINS):
-        if _join_stage(store, lease_path(name), term):
-            reach(CrashPoint.STAGE_OPENED)
-            return name
-    raise WriterBusyError(f"other processes kept changing {lease_path(name)}; try again")
-
-
-def _join_stage(store: GraphStore, path: str, term: float) -> bool:
-    """One attempt: makes the stage, begins it anew when it ran out, or gives it time when it is of a batch that died
-    and is repeated. False when somebody else was quicker. It is never written unseen: clean-up may just remove it.
-    """
-    now = time.time()
-    found = store.objects.get(path)
-    if found is None:
-        return store.objects.create(path, _content(_here(), now, now + term))
-    known = lease_facts(found)
-    if known is None or not known.is_live(now):
-        return store.objects.swap(path, found, _content(_here(), now, now + term))
-    if known.expires_at >= now + term / 2:
-        return True
-    return store.objects.swap(path, found, _content(_here(), known.started_at, now + term))
-
-
-def close_stage(store: GraphStore, name: str) -> None:
-    """Ends a stage; one that ended already is fine."""
-    with suppress(StorageError):  # then it runs out by itself
-        store.objects.remove(lease_path(name))
-
-
-def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
-    """Whether one of these stages is over: what it staged may be gone. Clean-up removes the lease of a dead one before
-    it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back. One
-    that this process renews is over as well when its own clocks say that the heartbeat was late; and all are while the
-    graph is made anew.
-    """
-    names = set(stages)
-    if any(name in _HELD and _HELD[name].may_be_taken() for name in names):
-        return True
-    if not names:
-        return False
-    found = store.objects.list(RECOVERY)
-    wanted = {lease_path(name) for name in names}
-    return not wanted <= {f"{RECOVERY}/{name}" for name in found} or any(name.startswith(MAKING) for name in found)
+        return LeaseFacts(self._owner, time.time() + term, self._started, self._process).to_json()
 
 
 def _is_past(then: tuple[float, float], now: tuple[float, float]) -> bool:
     return any(late - early > LATE for late, early in zip(now, then, strict=True))
-
-
-def _here() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _content(owner: str, started: float, end: float, process: Process | None = None) -> bytes:
-    facts: dict[str, object] = {"owner": owner, "expires_at": end, "started_at": started}
-    if process is not None:
-        facts["process"] = process.to_json()
-    return json.dumps(facts).encode()
 
 
 def _clocks() -> tuple[float, float]:
@@ -259,13 +171,13 @@ def read_lease(store: GraphStore, operation_id: str) -> LeaseFacts | None:
 def lease_facts(content: bytes) -> LeaseFacts | None:
     """Facts that a lease object states, or None when it is not readable as one."""
     try:
-        body = decode(content, _Body, "a lease")
+        body = decode(content, _LeaseBody, "a lease")
     except DamagedError:
         return None
     return LeaseFacts(body.owner, body.expires_at, body.started_at, parse_process(body.process))
 
 
-class _Body(msgspec.Struct):
+class _LeaseBody(msgspec.Struct):
     owner: str
     expires_at: Instant
     started_at: Instant = 0.0

@@ -18,13 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from spark_omnigraph.catalog.dates import second_text
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import STAGE, Lease, lease_path
+from spark_omnigraph.commit.lease import Lease, lease_path
 from spark_omnigraph.commit.owners import Owners, find_owners, remove_orphans
+from spark_omnigraph.commit.sidecar import sidecar_path
 from spark_omnigraph.errors import ConflictError, StorageError, WriterBusyError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY
+from spark_omnigraph.storage.layout import MAKING, RECOVERY
 
 
 @contextmanager
@@ -74,9 +76,10 @@ def end_stages(store: GraphStore) -> None:
     """Ends all stages, and removes sidecars: of writers that came while the old graph was removed, and that step back
     or have died before anything landed. What tells of publishes of the old graph goes, too.
     """
-    for name in store.objects.list(RECOVERY):
-        if name.endswith(".json") or (name.startswith(STAGE) and name.endswith(".lease")) or name.startswith(PUBLISHED):
-            store.objects.remove(f"{RECOVERY}/{name}")
+    found = announced(store)
+    stages, armed = map(lease_path, found.stages), map(sidecar_path, found.sidecars)
+    for path in (*armed, *stages, *(f"{RECOVERY}/{note}" for note in found.notes)):
+        store.objects.remove(path)
 
 
 def _release(lease: Lease) -> None:
@@ -85,10 +88,10 @@ def _release(lease: Lease) -> None:
 
 
 def _way_out(store: GraphStore, owners: Owners) -> str:
-    stages = [name for name in store.objects.list(RECOVERY) if name.startswith(STAGE)]
+    stages = announced(store).stages
     if not owners.alive or not stages:
         return "wait until it is through"
     return (
         f"wait until it is through. A stage that was begun by a program which is gone for certain may be removed by "
-        f"hand: {store.root}/{RECOVERY}/{stages[0]}"
+        f"hand: {store.root}/{lease_path(stages[0])}"
     )

@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from spark_omnigraph.catalog.dates import second_text
+from spark_omnigraph.commit.announced import Announced, announced
 from spark_omnigraph.commit.claim import claimed_since
 from spark_omnigraph.commit.lease import SKEW, TERM, LeaseFacts, lease_facts, lease_path, read_lease
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
 from spark_omnigraph.errors import DamagedError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
 
 WAIT = 30.0
 """Seconds a writer waits for another one's live lease."""
 LOST_WAIT = 1.0
 """Seconds for which a lost lease may be locked, as by an owner that stands still while it renews it."""
-_LEASE = ".lease"
 _POLL = 0.05
 _POLL_MAX = 1.0
 
@@ -56,11 +55,12 @@ def find_owners(store: GraphStore, apart_from: str = "") -> Owners:
     """Everybody who has said so in `__recovery/`, but for one lease, the own. RecoveryRequiredError when a sidecar
     there cannot be read.
     """
-    sidecars = tuple(pending(store))
+    found = announced(store)
+    sidecars = tuple(pending(store, found.sidecars))
     now = time.time()
-    held = (facts for path, facts in _leases(store).items() if path != apart_from)
+    held = (facts for path, facts in _leases(store, found).items() if path != apart_from)
     leases = [facts.started_at for facts in held if facts.is_live(now)]
-    starts = [*leases, *claimed_since(store), *(sidecar.started_at / 1e6 for sidecar in sidecars)]
+    starts = [*leases, *claimed_since(store, found.claims), *(sidecar.started_at / 1e6 for sidecar in sidecars)]
     return Owners(min(starts, default=None), len(leases), sidecars)
 
 
@@ -129,8 +129,8 @@ def lost_leases(store: GraphStore) -> list[str]:
     """Paths of leases without a sidecar that nobody holds any more: their writers died before arming, or after cleaning
     up.
     """
-    now = time.time()
-    dead = [path for path, facts in _leases(store).items() if not facts.is_live(now)]
+    found, now = announced(store), time.time()
+    dead = [path for path, facts in _leases(store, found).items() if not facts.is_live(now)]
     armed = {lease_path(sidecar.operation_id) for sidecar in pending(store)} if dead else set()
     return [path for path in dead if path not in armed]
 
@@ -160,11 +160,10 @@ def remove_orphans(store: GraphStore) -> None:
             end_lease(store, path)
 
 
-def _leases(store: GraphStore) -> Mapping[str, LeaseFacts]:
+def _leases(store: GraphStore, found: Announced) -> Mapping[str, LeaseFacts]:
     """Path and facts of every lease."""
-    names = (name.removesuffix(_LEASE) for name in store.objects.list(RECOVERY) if name.endswith(_LEASE))
-    found = ((lease_path(name), read_lease(store, name)) for name in names)
-    return {path: facts for path, facts in found if facts is not None}
+    held = ((lease_path(name), read_lease(store, name)) for name in found.held)
+    return {path: facts for path, facts in held if facts is not None}
 
 
 def _end(sidecar: Sidecar, lease: LeaseFacts | None) -> float:

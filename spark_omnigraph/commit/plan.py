@@ -89,7 +89,7 @@ class PreparedCommit:
     transaction: Transaction | None = None
     """The name of the write, published with it; refused when it was published before."""
     stages: tuple[str, ...] = ()
-    """Under which its files were staged; see `lease.staging`."""
+    """Under which its files were staged; see `stage.staging`."""
     keeps_files: bool = False
     """Its files stay when nothing landed: another attempt of the same write reads them."""
 

@@ -54,6 +54,11 @@ class _Stat:
     start: int
 
 
+def owner_text() -> str:
+    """Host and id of this process, for people who read a lease or a claim."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 def this_process() -> Process | None:
     """The process that asks, or None where the system does not say enough: then nobody may call it dead early."""
     try:

@@ -32,12 +32,13 @@ from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
 from spark_omnigraph.commit.landing import land
-from spark_omnigraph.commit.lease import Lease, has_ended
+from spark_omnigraph.commit.lease import Lease
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.realign import realign
+from spark_omnigraph.commit.stage import has_ended
 from spark_omnigraph.errors import (
     ConflictError,
     DriftError,

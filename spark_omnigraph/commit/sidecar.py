@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.rows import Transaction
@@ -150,26 +151,25 @@ def disarm(store: GraphStore, name: str) -> None:
     store.objects.delete(sidecar_path(name))
 
 
-def look(store: GraphStore) -> Pending:
-    """All sidecars, readable or not. Files that do not end in `.json` are no sidecars."""
+def look(store: GraphStore, names: Iterable[str] | None = None) -> Pending:
+    """All sidecars, or those of these names, readable or not."""
     sidecars: list[Sidecar] = []
     problems: list[str] = []
-    for file in store.objects.list(RECOVERY):
-        if file.endswith(".json"):
-            try:
-                sidecar = read(store, file.removesuffix(".json"))
-            except RecoveryRequiredError as error:
-                problems.append(error.message)
-            else:
-                sidecars += [sidecar] if sidecar is not None else []
+    for name in announced(store).sidecars if names is None else names:
+        try:
+            sidecar = read(store, name)
+        except RecoveryRequiredError as error:
+            problems.append(error.message)
+        else:
+            sidecars += [sidecar] if sidecar is not None else []
     return Pending(tuple(sidecars), tuple(problems))
 
 
-def pending(store: GraphStore) -> list[Sidecar]:
-    """All sidecars in name order. RecoveryRequiredError names every one that cannot be read; nobody knows which
-    tables it covers.
+def pending(store: GraphStore, names: Iterable[str] | None = None) -> list[Sidecar]:
+    """All sidecars in name order, or those of these names. RecoveryRequiredError names every one that cannot be read;
+    nobody knows which tables it covers.
     """
-    found = look(store)
+    found = look(store, names)
     if found.problems:
         raise RecoveryRequiredError("; ".join(found.problems))
     return list(found.sidecars)

@@ -14,9 +14,9 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.making import end_stages, refuse_owners, remaking
 from spark_omnigraph.commit.owners import remove_orphans
+from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,

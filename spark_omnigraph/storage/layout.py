@@ -20,6 +20,9 @@ INDICES = "_indices"
 MAKING = "x_making~"
 """How the name of the lease in `__recovery/` begins under which a graph is made anew."""
 
+STAGE = "x_stage~"
+"""How the names of leases in `__recovery/` begin that stand for a stage and not for an armed write."""
+
 PUBLISHED = "x_published~"
 """How the name of the object in `__recovery/` begins that tells of a branch's newest publish without a commit."""
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
-from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import PreparedCommit, Published
 from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.staged import StagedFile, discard

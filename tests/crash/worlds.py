@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
 from spark_omnigraph.commit import protocol
-from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
+from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.graph.delete.by_id import DeleteReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate.mutate import MutationResult

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph import LoadOptions, LoadReport, OmnigraphError
-from spark_omnigraph.commit.lease import STAGE, close_stage, open_stage, staging
+from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
     finish_frame_load,
@@ -30,6 +30,7 @@ from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import STAGE
 
 KEY = "node:Part"
 TASKS = 3

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.lease import STAGE, close_stage, open_stage, staging
+from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
     finish_frame_load,
@@ -31,6 +31,7 @@ from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import STAGE
 
 SCHEMA = "node Part { code: String @key  tag: String }"
 KEY = "node:Part"

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import IO
 
 from spark_omnigraph import Graph, LoadOptions, NotFoundError, OmnigraphError, StorageError
-from spark_omnigraph.commit.lease import STAGE
 from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import STAGE
 from tests.races.damage import Breaker, Damage
 from tests.races.hand import side
 from tests.races.history import SCHEMA, check_history, first_rows

@@ -18,6 +18,7 @@ from functools import partial
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
 from spark_omnigraph.branch.pins import internal_pins
 from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.commit.announced import claim_path
 from spark_omnigraph.commit.claim import abandoned, claimed
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import BadRequestError, StorageError
@@ -220,7 +221,7 @@ class _Cleanup:
         self._delete(RECOVERY, lost)
         self._pieces(settled)
         for name in abandoned(self.store, _BRANCHING_CLAIMS):
-            path = f"{RECOVERY}/x_claim~{name}.claim"
+            path = claim_path(name)
             if self.confirm:
                 with claimed(self.store, name):
                     pass  # taken over and removed

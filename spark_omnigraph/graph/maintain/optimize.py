@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.claim import refuse_remade
-from spark_omnigraph.commit.lease import staging
 from spark_omnigraph.commit.plan import TableWrite, WriterKind
+from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from spark_omnigraph.commit.contract import read_catalog
-from spark_omnigraph.commit.lease import close_stage, open_stage, staging
+from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.load.frame import (
     StagedPart,

@@ -15,18 +15,10 @@ from spark_omnigraph.commit import lease as lease_room
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.lease import (
-    SKEW,
-    TERM,
-    Lease,
-    LeaseFacts,
-    close_stage,
-    lease_path,
-    open_stage,
-    read_lease,
-)
+from spark_omnigraph.commit.lease import SKEW, TERM, Lease, LeaseFacts, lease_path, read_lease
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import PreparedCommit
+from spark_omnigraph.commit.stage import close_stage, open_stage
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects.small import Objects
 

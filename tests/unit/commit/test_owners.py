@@ -11,17 +11,7 @@ import pytest
 
 from spark_omnigraph import RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit import sidecar as sidecars
-from spark_omnigraph.commit.lease import (
-    SKEW,
-    TERM,
-    Lease,
-    close_stage,
-    lease_facts,
-    lease_path,
-    open_stage,
-    read_lease,
-    staging,
-)
+from spark_omnigraph.commit.lease import SKEW, TERM, Lease, lease_facts, lease_path, read_lease
 from spark_omnigraph.commit.owners import (
     await_turn,
     end_lease,
@@ -33,6 +23,7 @@ from spark_omnigraph.commit.owners import (
 )
 from spark_omnigraph.commit.process import Process, this_process
 from spark_omnigraph.commit.sidecar import Sidecar
+from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.graph.maintain.repair import refuse_pending
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects import local_swap

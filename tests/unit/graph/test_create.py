@@ -14,7 +14,8 @@ import pytest
 from spark_omnigraph import Graph, LoadOptions, NotFoundError, OmnigraphError
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
-from spark_omnigraph.commit.lease import Lease, close_stage, lease_path, open_stage, staging
+from spark_omnigraph.commit.lease import Lease, lease_path
+from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.errors import ConflictError, WriterBusyError
 from spark_omnigraph.graph.create import check_root
 from spark_omnigraph.storage.graph_store import GraphStore

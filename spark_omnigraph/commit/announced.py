@@ -1,0 +1,67 @@
+"""What stands in `__recovery/`, told by the names alone: the one place that lists it.
+
+    <operation>.json         sidecar of an armed write
+    <operation>.lease        lease of one
+    x_stage~<id>.lease       stage: files are staged that nothing names yet
+    x_making~<id>.lease      the graph is made anew
+    x_claim~<name>.claim     claim on a single step
+    x_published~<branch>     the newest publish without a commit
+
+Whoever decides by several of these lists them once, and so sees one state. An object may be gone when it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY, STAGE
+
+SIDECAR, LEASE, CLAIM = ".json", ".lease", ".claim"
+_CLAIM_PREFIX = "x_claim~"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """Names without their endings, in order; those of claims are what is claimed. `others` are whole file names."""
+
+    sidecars: tuple[str, ...]
+    leases: tuple[str, ...]
+    stages: tuple[str, ...]
+    makings: tuple[str, ...]
+    claims: tuple[str, ...]
+    notes: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Names of everything that has a lease object."""
+        return (*self.leases, *self.stages, *self.makings)
+
+
+def announced(store: GraphStore) -> Announced:
+    """Lists `__recovery/`."""
+    files = store.objects.list(RECOVERY)
+    kinds = [_kind(file) for file in files]
+
+    def of(kind: str) -> tuple[str, ...]:
+        return tuple(name for found, name in kinds if found == kind)
+
+    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(CLAIM), of(PUBLISHED), of(""))
+
+
+def claim_path(name: str) -> str:
+    """Path of a claim."""
+    return f"{RECOVERY}/{_CLAIM_PREFIX}{name}{CLAIM}"
+
+
+def _kind(file: str) -> tuple[str, str]:
+    """What an object is by the name of its file, and its own name."""
+    if file.endswith(SIDECAR):
+        return SIDECAR, file.removesuffix(SIDECAR)
+    if file.endswith(LEASE):
+        name = file.removesuffix(LEASE)
+        return next((begin for begin in (STAGE, MAKING) if name.startswith(begin)), LEASE), name
+    if file.startswith(_CLAIM_PREFIX) and file.endswith(CLAIM):
+        return CLAIM, file.removeprefix(_CLAIM_PREFIX).removesuffix(CLAIM)
+    return (PUBLISHED if file.startswith(PUBLISHED) else ""), file

@@ -1,0 +1,97 @@
+"""Stages: `__recovery/x_stage~<id>.lease` says that files are staged that nothing names yet.
+
+Clean-up leaves alone what is younger than a stage that is alive. A stage that begins in one process and ends in another
+names no process, and nobody renews it: it lives by its term.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.lease import Lease, LeaseFacts, lease_facts, lease_path
+from spark_omnigraph.commit.process import owner_text
+from spark_omnigraph.errors import StorageError, WriterBusyError
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import STAGE
+
+LONG_STAGE = 24 * 3600.0
+"""Seconds for which a stage counts as alive that nobody renews."""
+_JOINS = 20
+"""Times a process looks again at a shared stage that others change at the same moment."""
+
+_HELD: dict[str, Lease] = {}
+"""Stages of this process by name: only who renews a lease knows how late it is by both clocks."""
+
+
+@contextmanager
+def staging(store: GraphStore) -> Iterator[str]:
+    """Says, as long as the block runs, that files are staged which nothing names yet: clean-up leaves alone what is
+    younger than the block. Writers enter it before they look for the folders that they stage in, and hand its name to
+    the commit, which is refused when the stage was taken for dead meanwhile.
+    """
+    name = f"{STAGE}{new_ulid()}"
+    with Lease(store, name) as lease:
+        lease.acquire()
+        _HELD[name] = lease
+        try:
+            reach(CrashPoint.STAGE_OPENED)
+            yield name
+        finally:
+            del _HELD[name]
+            with suppress(StorageError):  # then it runs out by itself
+                lease.release()
+
+
+def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None = None) -> str:
+    """Like `staging`, for a stage that begins in one process and ends in another: nobody renews it, so it is given as
+    long as it may take. The name is for `close_stage`. Processes that stage for one write give it a `shared` name; then
+    the stage begins with the first of them, and has at least half of its term before it.
+    """
+    name = f"{STAGE}{shared or new_ulid()}"
+    for _ in range(_JOINS):
+        if _join_stage(store, lease_path(name), term):
+            reach(CrashPoint.STAGE_OPENED)
+            return name
+    raise WriterBusyError(f"other processes kept changing {lease_path(name)}; try again")
+
+
+def _join_stage(store: GraphStore, path: str, term: float) -> bool:
+    """One attempt: makes the stage, begins it anew when it ran out, or gives it time when it is of a batch that died
+    and is repeated. False when somebody else was quicker. It is never written unseen: clean-up may just remove it.
+    """
+    now = time.time()
+    found = store.objects.get(path)
+    if found is None:
+        return store.objects.create(path, LeaseFacts(owner_text(), now + term, now).to_json())
+    known = lease_facts(found)
+    if known is None or not known.is_live(now):
+        return store.objects.swap(path, found, LeaseFacts(owner_text(), now + term, now).to_json())
+    if known.expires_at >= now + term / 2:
+        return True
+    return store.objects.swap(path, found, LeaseFacts(owner_text(), now + term, known.started_at).to_json())
+
+
+def close_stage(store: GraphStore, name: str) -> None:
+    """Ends a stage; one that ended already is fine."""
+    with suppress(StorageError):  # then it runs out by itself
+        store.objects.remove(lease_path(name))
+
+
+def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:
+    """Whether one of these stages is over: what it staged may be gone. Clean-up removes the lease of a dead one before
+    it looks for its files, and a writer asks after it has armed, which clean-up sees: one of the two steps back. One
+    that this process renews is over as well when its own clocks say that the heartbeat was late; and all are while the
+    graph is made anew.
+    """
+    names = set(stages)
+    if any(name in _HELD and _HELD[name].may_be_taken() for name in names):
+        return True
+    if not names:
+        return False
+    found = announced(store)
+    return not names <= set(found.stages) or bool(found.makings)
