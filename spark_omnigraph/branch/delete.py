@@ -15,6 +15,7 @@ from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim, source_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.errors import BadRequestError, ConflictError, RecoveryRequiredError, StorageError, WriterBusyError
@@ -60,6 +61,7 @@ def delete_branch(store: GraphStore, name: str) -> DeletedBranch:
             raise ConflictError(f"branch '{branch}' could not be deleted: {debris}")
         reach(CrashPoint.BRANCH_GONE)
         warnings = [debris, _drop(store, COMMITS, branch)]
+        forget_branch(store, branch)
     own = (location for location in sorted(shown.tables) if (location, branch) in shown.forks)
     warnings += [_drop_fork(store, location, branch) for location in own]
     return DeletedBranch(branch, head, forks, tuple(w for w in warnings if w is not None))

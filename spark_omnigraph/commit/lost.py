@@ -122,6 +122,12 @@ def note_publish(whole: WholeBranch, version: int, commit: str | None) -> None:
         whole.store.objects.put(_note_path(whole.branch), json.dumps(note).encode())
 
 
+def forget_branch(store: GraphStore, branch: str) -> None:
+    """Removes the note of a branch that is gone. One that stays does no harm."""
+    with suppress(StorageError):
+        store.objects.delete(_note_path(branch))
+
+
 def _read_note(store: GraphStore, branch: str | None) -> _Note | None:
     content = store.objects.get(_note_path(branch))
     return None if content is None else decode(content, _Note, "a note of a publish")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import lance
 
+from spark_omnigraph.storage.layout import PUBLISHED
 from tests.support.cases import Json
 
 
@@ -77,7 +78,7 @@ def schema_files(root: Path) -> tuple[str, Json, Json]:
 
 
 def recovery_files(root: Path) -> list[str]:
-    """Objects that interrupted or running writes leave behind."""
+    """Objects that interrupted or running writes leave behind; notes of publishes are none."""
     folder = root / "__recovery"
-    files = (path for path in folder.rglob("*") if path.is_file())
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(PUBLISHED))
     return sorted(str(path.relative_to(folder)) for path in files)

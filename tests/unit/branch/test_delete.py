@@ -10,6 +10,7 @@ import pytest
 from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, NotFoundError, RecoveryRequiredError
 from spark_omnigraph.branch.delete import MergedBranches
 from spark_omnigraph.commit import protocol
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import branch_claim, claimed
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import WriterBusyError
@@ -48,12 +49,13 @@ def folders(graph: Graph) -> list[str]:
 
 def test_a_deleted_branch_leaves_nothing(graph: Graph) -> None:
     graph.create_branch("draft")
-    graph.load([room("attic")], branch="draft", options=NO_INDEX)
+    graph.load([room("attic")], branch="draft")
+    assert announced(graph.store).notes == ("x_published~draft",)
     head = graph.commits(branch="draft")[0].id
     gone = graph.delete_branch("draft")
     assert (gone.branch, gone.head, gone.forks, gone.warnings) == ("draft", head, ("node:Room",), ())
     assert graph.branches() == ["main"]
-    assert folders(graph) == []
+    assert (folders(graph), announced(graph.store).notes) == ([], ())
     with pytest.raises(NotFoundError, match="branch 'draft' not found"):
         graph.count("node:Room", branch="draft")
     with pytest.raises(NotFoundError):

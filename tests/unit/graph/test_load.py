@@ -22,7 +22,7 @@ from spark_omnigraph import (
 )
 from spark_omnigraph.bad_rows import BadRow, Rule
 from spark_omnigraph.graph.read.export import plain_values
-from spark_omnigraph.storage.layout import RECOVERY
+from tests.support.graph_files import recovery_files
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }
@@ -62,7 +62,7 @@ def refused(graph: Graph, lines: list[str] | list[Path], mode: str = "append", *
     with pytest.raises(BadRowsError) as caught:
         graph.load(lines, mode, options=LoadOptions(**options))
     assert (graph.snapshot(), len(graph.commits())) == before
-    assert graph.store.objects.list(RECOVERY) == []
+    assert recovery_files(Path(graph.uri)) == []
     assert data_files(graph) == files, "staged files of a refused load are removed"
     return list(caught.value.summary.sample)
 
