@@ -20,7 +20,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StoredColumn:
     """A stored column that a condition names."""
 
     name: str
@@ -31,7 +31,7 @@ class Column:
         return quote_name(self.name)
 
 
-def compare(column: Column, operator: str, value: object) -> Condition:
+def compare(column: StoredColumn, operator: str, value: object) -> Condition:
     """`column operator value` for one of the six comparison operators. BadRequestError when the value does not fit."""
     scalar = column.type.scalar
     if scalar is Scalar.STRING:
@@ -43,7 +43,7 @@ def compare(column: Column, operator: str, value: object) -> Condition:
     return on_number(column.name, scalar, operator, _NUMBERS[scalar](column, value))
 
 
-def text(column: Column, value: object) -> str:
+def text(column: StoredColumn, value: object) -> str:
     """A value for a String column."""
     if not isinstance(value, str):
         raise _mismatch(column, value)
@@ -55,7 +55,7 @@ def text(column: Column, value: object) -> str:
     return value
 
 
-def list_has(column: Column, value: object) -> str:
+def list_has(column: StoredColumn, value: object) -> str:
     """Whether a list column holds a value; null for a null list."""
     scalar = column.type.scalar
     if scalar is Scalar.STRING:
@@ -72,13 +72,13 @@ def list_has(column: Column, value: object) -> str:
     return f"array_has({column.sql}, {literal})"
 
 
-def _bool(column: Column, value: object) -> bool:
+def _bool(column: StoredColumn, value: object) -> bool:
     if not isinstance(value, bool):
         raise _mismatch(column, value)
     return value
 
 
-def _integer(column: Column, value: object) -> int:
+def _integer(column: StoredColumn, value: object) -> int:
     low, high = INTEGER_RANGES[column.type.scalar]
     whole = integer_of(value.strip()) if isinstance(value, str) else integral(value)
     if whole is None:
@@ -88,7 +88,7 @@ def _integer(column: Column, value: object) -> int:
     return whole
 
 
-def _float(column: Column, value: object) -> float:
+def _float(column: StoredColumn, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise _mismatch(column, value)
     try:
@@ -102,14 +102,14 @@ def _float(column: Column, value: object) -> float:
     return wide
 
 
-def _days(column: Column, value: object) -> int:
+def _days(column: StoredColumn, value: object) -> int:
     try:
         return (date.fromisoformat(text(column, value)) - _EPOCH).days
     except ValueError:
         raise _mismatch(column, value) from None
 
 
-def _milliseconds(column: Column, value: object) -> Fraction:
+def _milliseconds(column: StoredColumn, value: object) -> Fraction:
     instant = parse_instant(text(column, value))
     if instant is None:
         raise _mismatch(column, value)
@@ -118,13 +118,13 @@ def _milliseconds(column: Column, value: object) -> Fraction:
     return Fraction(instant_micros(instant), 1000)
 
 
-def _mismatch(column: Column, value: object) -> BadRequestError:
+def _mismatch(column: StoredColumn, value: object) -> BadRequestError:
     return BadRequestError(
         f"{shortened(value)} cannot be compared with '{column.name}' of type {column.type.display()}"
     )
 
 
-_NUMBERS: Mapping[Scalar, Callable[[Column, object], Number]] = {
+_NUMBERS: Mapping[Scalar, Callable[[StoredColumn, object], Number]] = {
     Scalar.I32: _integer,
     Scalar.I64: _integer,
     Scalar.U32: _integer,

@@ -24,6 +24,14 @@ FLAT = {"spark_omnigraph/commit": 22, "spark_omnigraph/engine": 22, "jobs": 20}
 """Folders that are one subject, read from end to end, and jobs, which are one file a verb."""
 VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "manager", "misc", "base"}
 
+SHARED = {
+    "Column": "a plan names a property of a variable, the engine holds one in memory",
+    "Kept": "what a load keeps of an attempt, and values that the engine keeps",
+    "Key": "the key of a node type, and a key that rows are ordered by",
+    "_Pairs": "rows of two modules of the engine that nobody else sees",
+}
+"""Names that more than one class has, and why."""
+
 
 def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
@@ -76,6 +84,11 @@ def test_functions_are_short(trees: dict[Path, ast.Module]) -> None:
 
 def test_names_say_something() -> None:
     assert [shown(p) for p in SOURCES if p.stem in VAGUE or p.parent.name in VAGUE] == []
+
+
+def test_no_two_classes_have_one_name(trees: dict[Path, ast.Module]) -> None:
+    names = Counter(node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == set(SHARED)
 
 
 def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module]) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import Term, parse_where, where_json, where_sql
-from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, check_filter, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter, read_batches
 from tests.unit.spark.graph_types import LINK, MOMENTS, THING, prop, stored_things, things, utc, write_table
 
 OPERATORS: dict[str, Callable[[object, object], bool]] = {
@@ -46,7 +46,7 @@ def kept(table: PinnedTable, *terms: tuple[object, ...]) -> list[int]:
     if where is not None:
         check_filter(table, where)
     ids = things()["id"]
-    found = [i for batch in read_batches(Scan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
+    found = [i for batch in read_batches(TableScan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
     return [ids.index(i) for i in found]
 
 
@@ -161,7 +161,7 @@ def test_columns_of_any_spelling(tmp_path_factory: pytest.TempPathFactory, terms
     where = where_sql(parse_where(where_json(terms)), entity)
     assert where is not None
     check_filter(table, where)
-    found = [int(i) for batch in read_batches(Scan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
+    found = [int(i) for batch in read_batches(TableScan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
 
     def holds(n: int, term: tuple[str, str, int]) -> bool:
         value = rows[term[0]][n]
