@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from reprlib import repr as shortened
 
-from spark_omnigraph.catalog.numbers import integer_of, integral
-from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, PropType, Scalar
+from spark_omnigraph.catalog.dates import parse_day, parse_instant
+from spark_omnigraph.catalog.numbers import float_value, integer_of, integral
+from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.predicates.condition import Condition, Number, on_boolean, on_number, on_text
-from spark_omnigraph.predicates.instants import instant_micros, parse_instant
-from spark_omnigraph.predicates.sql import NO_ROW, boolean, number, quote_name, quote_text
-
-_EPOCH = date(1970, 1, 1)
+from spark_omnigraph.predicates.condition import Condition, Number, item_of, on_boolean, on_number, on_text
+from spark_omnigraph.predicates.sql import quote_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +54,7 @@ def text(column: StoredColumn, value: object) -> str:
 
 def list_has(column: StoredColumn, value: object) -> str:
     """Whether a list column holds a value; null for a null list."""
-    scalar = column.type.scalar
-    if scalar is Scalar.STRING:
-        literal = quote_text(text(column, value))
-    elif scalar is Scalar.BOOL:
-        literal = boolean(_bool(column, value))
-    else:
-        equal = on_number(column.name, scalar, "=", _NUMBERS[scalar](column, value))
-        if not isinstance(equal.operand, int | float):
-            return NO_ROW
-        literal = number(scalar, equal.operand)
-        if scalar in ARROW_NAMES:
-            literal = f"arrow_cast({literal}, '{ARROW_NAMES[scalar]}')"
-    return f"array_has({column.sql}, {literal})"
+    return item_of(compare(column, "=", value))
 
 
 def _bool(column: StoredColumn, value: object) -> bool:
@@ -92,10 +77,10 @@ def _float(column: StoredColumn, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise _mismatch(column, value)
     try:
-        wide = float(value)
-    except (ValueError, OverflowError):
+        wide = float_value(value, Scalar.F64) if isinstance(value, int) else float(value)
+    except ValueError:
         raise _mismatch(column, value) from None
-    if math.isnan(wide) or (isinstance(value, int) and int(wide) != value):
+    if wide is None or math.isnan(wide) or (isinstance(value, int) and math.isinf(wide)):
         raise BadRequestError(
             f"{value} cannot be compared exactly with '{column.name}' of type {column.type.display()}"
         )
@@ -103,19 +88,20 @@ def _float(column: StoredColumn, value: object) -> float:
 
 
 def _days(column: StoredColumn, value: object) -> int:
-    try:
-        return (date.fromisoformat(text(column, value)) - _EPOCH).days
-    except ValueError:
-        raise _mismatch(column, value) from None
+    days = parse_day(text(column, value))
+    if days is None:
+        raise _mismatch(column, value)
+    return days
 
 
 def _milliseconds(column: StoredColumn, value: object) -> Fraction:
     instant = parse_instant(text(column, value))
     if instant is None:
         raise _mismatch(column, value)
-    if instant.tzinfo is None:
+    nanos, has_zone = instant
+    if not has_zone:
         raise BadRequestError(f"the time compared with '{column.name}' has no zone; DateTime values are instants")
-    return Fraction(instant_micros(instant), 1000)
+    return Fraction(nanos, 1_000_000)
 
 
 def _mismatch(column: StoredColumn, value: object) -> BadRequestError:

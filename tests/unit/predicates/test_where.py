@@ -222,7 +222,11 @@ def test_infinities(table: PinnedTable) -> None:
         (("b", "=", 1), "cannot be compared with 'b'"),
         (("f64", "=", math.nan), "NaN cannot be compared"),
         (("f64", "=", 2**53 + 1), "cannot be compared exactly"),
+        (("f64", "=", 10**400), "cannot be compared exactly"),
         (("d", "=", "tomorrow"), "cannot be compared with 'd'"),
+        (("d", "=", "2020-W01-3"), "cannot be compared with 'd'"),
+        (("d", "=", "2020-01-01T00:00:00Z"), "cannot be compared with 'd'"),
+        (("ts", "=", "20200101T000000Z"), "cannot be compared with 'ts'"),
         (("ts", "=", datetime(2020, 1, 1)), "has no zone"),  # noqa: DTZ001 - the point of the case
         (("ts", "=", "2020-01-01"), "has no zone"),
         (("ts", "=", date(2020, 1, 1)), "has no zone"),
@@ -251,6 +255,17 @@ def test_edges_have_endpoints_to_filter_on() -> None:
     assert where_sql((Term("src", "=", "a"),), LINK) == "(`src` = 'a')"
     with pytest.raises(BadRequestError, match="no column 'src'"):
         where_sql((Term("src", "=", "a"),), THING)
+
+
+def test_dates_are_read_as_a_load_reads_them() -> None:
+    texts = ("2020-01-01", "2020-1-1", "20200101")
+    assert {where_sql((Term("d", "=", text),), THING) for text in texts} == {"(`d` = arrow_cast(18262, 'Date32'))"}
+
+
+def test_instants_keep_every_digit() -> None:
+    finer = "2020-01-01T12:00:00.000000001Z"
+    assert where_sql((Term("ts", ">=", finer),), THING) == "(`ts` >= arrow_cast(1577880000001, 'Date64'))"
+    assert where_sql((Term("ts", "=", finer),), THING) == "(false)"
 
 
 def test_instants_keep_their_zone() -> None:
