@@ -1,4 +1,4 @@
-"""Settling: a table whose HEAD left its published version by our own steps alone is brought back to it.
+"""Realigning: a table whose HEAD left its published version by our own steps alone is brought back to it.
 
 A process that was stopped, given up for dead and then went on can still fence a table or put content back, and nothing
 that it leaves is ever published. Readers do not notice; writers find HEAD past its pin, and realign it. What another
@@ -27,7 +27,7 @@ _ATTEMPTS = 10
 
 
 def realign_all(store: GraphStore) -> list[str]:
-    """Settles every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
+    """Realigns every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
     moved = []
     for branch in (None, *sorted(store.branch_names())):
         for key, entry in store.snapshot(branch).entries.items():

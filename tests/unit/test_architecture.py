@@ -225,6 +225,18 @@ def test_documents_link_to_files_that_exist() -> None:
     assert broken == []
 
 
+def test_documents_name_modules_that_exist() -> None:
+    """A path in backticks is one of the repository, of the package or of the tests."""
+    roots = (ROOT, PACKAGE, ROOT / "tests")
+    gone = [
+        f"{shown(page)}: {path}"
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"]
+        for path in re.findall(r"`(\w[\w/]*/\w+\.py)`", page.read_text(encoding="utf-8"))
+        if not any((root / path).exists() for root in roots)
+    ]
+    assert gone == []
+
+
 def test_no_file_has_marks_of_an_unfinished_merge() -> None:
     """Also where no program reads it: documents, configuration, data of tests."""
     mark = re.compile(rb"^(?:<{7}|={7}$|>{7})", re.MULTILINE)
