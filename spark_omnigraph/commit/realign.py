@@ -58,14 +58,14 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
     """One attempt; whoever calls looks again, since a process that stood still here knows nothing of the present."""
     store, branch, token = whole.store, whole.branch, new_ulid()
     fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
-    reach(CrashPoint.SETTLE_FENCED)
+    reach(CrashPoint.REALIGN_FENCED)
     if store.snapshot(branch).pin(entry.table_key) != entry.version or not is_ours_above(fenced.dataset, entry.version):
         return
-    with suppress(ConflictError):  # somebody else settles it, or published what had landed before
-        settled = put_back(fenced, entry.version, token)
-        reach(CrashPoint.SETTLE_PUT_BACK)
-        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
-        update = TableUpdate(entry.table_key, settled.head, branch, entry.row_count, path)
+    with suppress(ConflictError):  # somebody else realigns it, or published what had landed before
+        realigned = put_back(fenced, entry.version, token)
+        reach(CrashPoint.REALIGN_PUT_BACK)
+        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(realigned.head))
+        update = TableUpdate(entry.table_key, realigned.head, branch, entry.row_count, path)
         expected = {entry.table_key: entry.version}
         publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
 
