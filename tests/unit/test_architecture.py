@@ -107,8 +107,8 @@ def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module])
 
 
 def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> None:
-    """What a caller is given has a type with fields, but for the plain form of such a value and for a row of a graph,
-    whose members the schema names.
+    """What a caller is given has a type with fields, but for the plain form of such a value, for a row of a graph, whose
+    members the schema names, and for parameters, whose members the query names.
     """
     plain = re.compile(r"\b(?:dict|Mapping)\[str, (?:object|Any)\]")
     found = {
@@ -120,7 +120,7 @@ def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> Non
         and node.returns is not None
         and plain.search(ast.unparse(node.returns))
     }
-    assert found == {"to_dict", "to_json", "ingest_result", "stats", "entity"}
+    assert found == {"to_dict", "to_json", "ingest_result", "stats", "entity", "json_object"}
 
 
 def caught(handler: ast.ExceptHandler) -> set[str]:
