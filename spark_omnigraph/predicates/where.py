@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
-from spark_omnigraph.catalog.numbers import Real
+from spark_omnigraph.catalog.numbers import BEYOND, Real
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Condition
@@ -85,6 +85,8 @@ def _checked_value(column: str, operator: str, value: object) -> object:
 
 def _plain(value: object, column: str) -> object:
     """JSON form of a Python value."""
+    if isinstance(value, int) and abs(value) >= BEYOND:
+        raise BadRequestError(f"the number compared with '{column}' has too many digits")
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):

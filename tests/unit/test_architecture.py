@@ -107,8 +107,8 @@ def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module])
 
 
 def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> None:
-    """What a caller is given has a type with fields, but for the plain form of such a value, for a row of a graph, whose
-    members the schema names, and for parameters, whose members the query names.
+    """What a caller is given has a type with fields, but for the plain form of such a value, for a row of a graph,
+    whose members the schema names, and for parameters, whose members the query names.
     """
     plain = re.compile(r"\b(?:dict|Mapping)\[str, (?:object|Any)\]")
     found = {
