@@ -14,7 +14,7 @@ from types import FrameType
 from spark_omnigraph import __version__
 from spark_omnigraph.cli.config import resolve, salvage
 from spark_omnigraph.cli.host import surroundings
-from spark_omnigraph.cli.output.ending import Report
+from spark_omnigraph.cli.output.ending import JobReport
 from spark_omnigraph.cli.output.log import logging_to, standard_error
 from spark_omnigraph.cli.output.streams import emit, print_out
 from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, JobEnding
@@ -59,7 +59,7 @@ def script() -> None:
 
 def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Verb]) -> int:
     """One job from its arguments to its summary."""
-    report = Report(environ)
+    report = JobReport(environ)
     try:
         try:
             asked = words[:1] == [HELP]
@@ -84,7 +84,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
         return report.end(JobEnding(1, error=error))
 
 
-def _run_verb(verb: Verb, report: Report, log: logging.Logger, environ: Mapping[str, str]) -> JobEnding:
+def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mapping[str, str]) -> JobEnding:
     config = report.config
     try:
         with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:

@@ -26,7 +26,6 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "manager", "mis
 
 SHARED = {
     "Column": "a plan names a property of a variable, the engine holds one in memory",
-    "Kept": "what a load keeps of an attempt, and values that the engine keeps",
     "Key": "the key of a node type, and a key that rows are ordered by",
     "_Pairs": "rows of two modules of the engine that nobody else sees",
 }

@@ -18,7 +18,7 @@ from spark_omnigraph.errors import BadRowsError, IoError, OmnigraphError
 from spark_omnigraph.redaction import SECRET_NAME
 
 
-class Report:
+class JobReport:
     """One run of the program from its start to its summary."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
