@@ -24,13 +24,6 @@ FLAT = {"spark_omnigraph/commit": 22, "spark_omnigraph/engine": 22, "jobs": 20}
 """Folders that are one subject, read from end to end, and jobs, which are one file a verb."""
 VAGUE = {"utils", "util", "helpers", "helper", "common", "core", "manager", "misc", "base"}
 
-SHARED = {
-    "Column": "a plan names a property of a variable, the engine holds one in memory",
-    "Key": "the key of a node type, and a key that rows are ordered by",
-    "_Pairs": "rows of two modules of the engine that nobody else sees",
-}
-"""Names that more than one class has, and why."""
-
 
 def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
@@ -87,7 +80,7 @@ def test_names_say_something() -> None:
 
 def test_no_two_classes_have_one_name(trees: dict[Path, ast.Module]) -> None:
     names = Counter(node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef))
-    assert {name for name, count in names.items() if count > 1} == set(SHARED)
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module]) -> None:
