@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.bad_rows import BadRowSummary as BadRowSummary
     from spark_omnigraph.bad_rows import Mistake as Mistake
     from spark_omnigraph.bad_rows import Rule as Rule
+    from spark_omnigraph.branch.conflicts import OnConflict as OnConflict
     from spark_omnigraph.branch.delete import DeletedBranch as DeletedBranch
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
@@ -85,6 +86,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.repair import Drift as Drift
     from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import Verdict as Verdict
+    from spark_omnigraph.graph.merge.merge import MergeChoices as MergeChoices
+    from spark_omnigraph.graph.merge.merge import MergeOutcome as MergeOutcome
+    from spark_omnigraph.graph.merge.merge import MergeReport as MergeReport
+    from spark_omnigraph.graph.merge.rows import MergedTable as MergedTable
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
@@ -118,6 +123,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
+    "branch.conflicts": ("OnConflict",),
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
     "catalog.types": (
@@ -145,6 +151,8 @@ _HOMES = {
     "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
     "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
+    "graph.merge.merge": ("MergeChoices", "MergeOutcome", "MergeReport"),
+    "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import msgspec
 
+from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import check_characters, shortened
@@ -19,7 +20,7 @@ from spark_omnigraph.storage import targets
 
 _READ = ("input", "schema", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
-_WRITTEN = ("output", "bad_rows", "summary", "report")
+_WRITTEN = ("output", "bad_rows", "summary", "report", "conflicts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class JobConfig:
     types: tuple[str, ...] = ()
     output: str | None = None
     name: str = ""
+    source: str = ""
+    into: str = "main"
+    on_conflict: OnConflict = OnConflict.FAIL
+    conflicts: str | None = None
+    delete_branch: bool = False
     merged: bool = False
     verbose: bool = False
     folder: str | None = None

@@ -138,6 +138,14 @@ _ALL = (
         o.OF_WHOLE,
     ),
     Verb(
+        "branch merge",
+        "Merges what a branch changed into another one, by row, in one commit with two parents.",
+        "spark-omnigraph branch merge review --into main --graph graphs/films",
+        _in("branch", "merge_branch"),
+        (o.SOURCE, o.INTO, o.ON_CONFLICT, o.CONFLICTS, o.DELETE_BRANCH),
+        o.TO_MERGE,
+    ),
+    Verb(
         "branch delete",
         "Deletes a branch, or all that are merged; no other branch changes.",
         "spark-omnigraph branch delete review --graph graphs/films",

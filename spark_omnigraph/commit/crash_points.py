@@ -26,6 +26,7 @@ class CrashPoint(Enum):
     ARMED = "armed"
     LANDED_FIRST = "landed_first"
     LANDED_ALL = "landed_all"
+    CONFIRMED = "confirmed"
     PUBLISHED = "published"
     RECORDED = "recorded"
     DISARMED = "disarmed"

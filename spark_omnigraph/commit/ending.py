@@ -121,6 +121,8 @@ def _is_before(sidecar: Sidecar, shown: Snapshot) -> bool:
     """Whether a snapshot shows nothing of a write."""
     if sidecar.pins:
         return all(shown.pin(pin.table_key) <= pin.expected for pin in sidecar.pins)
+    if sidecar.planned_on is not None:
+        return shown.version <= sidecar.planned_on
     added = any(shown.pin(each.table_key) for each in sidecar.registrations)
     return not added and all(shown.pin(each.table_key) for each in sidecar.tombstones)
 

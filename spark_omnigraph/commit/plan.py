@@ -92,11 +92,15 @@ class PreparedCommit:
     """Under which its files were staged; see `stage.staging`."""
     keeps_files: bool = False
     """Its files stay when nothing landed: another attempt of the same write reads them."""
+    merged: str | None = None
+    """The head of the branch that this write merges: the second parent of its commit, also where no table changes."""
+    planned_on: int | None = None
+    """Version of the manifest on which a merge was planned; what it publishes is newer."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to publish: no table advances, and no name is to be remembered."""
-        return not self.writes and self.transaction is None
+        """Whether there is nothing to publish: no table advances, nothing is merged, no name is to be remembered."""
+        return not self.writes and self.transaction is None and self.merged is None
 
     @property
     def staged(self) -> tuple[StagedFile, ...]:

@@ -183,7 +183,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
     attempt = _Attempt(store, prepared, Lease(store, prepared.identity.operation_id))
     with attempt.lease:
         try:
-            if not prepared.writes:
+            if not prepared.writes and prepared.merged is None:
                 return _done(attempt, _publish_name(attempt))
             armed = _take_turn(attempt)
         except OmnigraphError as refused:
@@ -201,7 +201,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
 def _done(attempt: _Attempt, version: PublishedVersion) -> Published:
     attempt.store.tidy(attempt.prepared.branch)
     return Published(
-        attempt.prepared.identity.commit_id if attempt.landed else None,
+        attempt.prepared.identity.commit_id if attempt.landed or attempt.prepared.merged is not None else None,
         version.parent,
         version.manifest_version,
         {table.bound.write.table_key: table.version for table in attempt.landed},
@@ -369,6 +369,12 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
                 raise StorageError(f"storage: {failure}") from failure  # nobody won: the store refused
             raise loss from failure
     reach(CrashPoint.LANDED_ALL)
+    if armed.prepared.merged is not None and attempt.landed:
+        with attempt.step(Phase.LAND):
+            # Other engines finish a merge only when it says so; it says what it reached, and nothing else is published.
+            versions = {table.bound.write.table_key: table.version for table in attempt.landed}
+            sidecar.confirm(attempt.store, armed.prepared.identity.operation_id, versions)
+        reach(CrashPoint.CONFIRMED)
     return tuple(attempt.landed)
 
 
@@ -389,7 +395,7 @@ def _record(attempt: _Attempt, version: PublishedVersion) -> None:
         attempt.prepared.branch,
         version.manifest_version,
         version.parent,
-        None,
+        attempt.prepared.merged,
         time.time_ns() // 1000,
         identity.actor,
     )

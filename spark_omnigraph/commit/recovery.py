@@ -336,6 +336,10 @@ class _Recovery:
             raise _TakenOver from error
 
     def _decide(self, snapshot: Snapshot, contents: Mapping[str, int]) -> Decision:
+        if not self._sidecar.pins and self._sidecar.planned_on is not None:
+            # A merge that changes no table: it is published or nothing of it is anywhere.
+            is_published = find_ending(self._store, self._sidecar).kind is RecoveryKind.ROLLED_FORWARD
+            return Decision.STALE if is_published else Decision.ROLL_BACK
         mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
         states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._pins]
         decision = decide(states, mode)

@@ -67,7 +67,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What an armed write intends. The last four fields are ours and absent in those of other engines.
+    """What an armed write intends. The last fields, from `commit_id` on, are ours and absent in those of other engines.
 
     `name` is that of the file, without its ending.
     """
@@ -87,6 +87,8 @@ class Sidecar:
     schema_hash: str | None
     reads: Mapping[str, int] | None
     transaction: Transaction | None = None
+    planned_on: int | None = None
+    """Version of the manifest on which a merge was planned."""
 
     @property
     def tables(self) -> frozenset[str]:
@@ -251,6 +253,7 @@ class _SidecarBody(msgspec.Struct):
     x_schema_ir_hash: str | None = None
     x_read_expectations: dict[str, Count] | None = None
     x_transaction: _TransactionBody | None = None
+    x_planned_on: Count | None = None
 
 
 def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
@@ -277,6 +280,7 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
         transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
+        planned_on=body.x_planned_on,
     )
 
 
@@ -338,6 +342,9 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
         "x_schema_ir_hash": prepared.schema_hash,
         "x_read_expectations": dict(sorted(prepared.reads.items())),
     }
+    if prepared.merged is not None:
+        body["merge_source_commit_id"] = prepared.merged
+        body["x_planned_on"] = prepared.planned_on
     if prepared.transaction is not None:
         body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
     return json.dumps(body, indent=2, ensure_ascii=False)

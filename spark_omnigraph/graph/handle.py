@@ -34,6 +34,7 @@ from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.maintain.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.maintain.optimize import OptimizeReport, optimize
 from spark_omnigraph.graph.maintain.repair import RepairReport, repair
+from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport, merge_branch, merge_request
 from spark_omnigraph.graph.mutate.mutate import MutationResult, mutate, prepare_mutation
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
@@ -358,6 +359,22 @@ class Graph:
             return check_new_branch(self.store, name, base, version)
         self._require_writable()
         return create_branch(self.store, name, base, version)
+
+    def merge_branch(
+        self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[MergeChoices]
+    ) -> MergeReport:
+        """Merges what `source` changed since the branches parted, by row, in one commit with two parents. `source` does
+        not change. Choices: `dry_run` only finds and checks; `executor` does the work.
+
+        A row that both changed differently is a conflict. All of them are in the MergeConflictsError and, with their
+        rows, in the file `conflicts` (JSON lines); nothing has changed then. With `on_conflict` "source" or "target"
+        that side's row wins, and the file is required.
+        """
+        self._require_writable()
+        request = merge_request(self.store, source, into, actor, choices)
+        self.refresh()
+        report = merge_branch(self.store, request, choices.get("executor") or LocalExecutor(1))
+        return after(self.store, request.target, report, "merge")
 
     def delete_branch(self, name: str, *, dry_run: bool = False) -> DeletedBranch:
         """Removes a branch with its commits and its own versions of tables; a dry run only checks that it can.

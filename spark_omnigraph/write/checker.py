@@ -80,6 +80,8 @@ class WriteChecker:
         targets: Mapping[str, TableTarget],
         options: Mapping[str, str],
     ) -> None:
+        self.gone: Mapping[str, pa.Array] = {}
+        """Ids (string[n]) of stored rows that the write deletes, by table; set before `run`."""
         self._catalog = catalog
         self._mode = mode
         self._last_wins = mode is LoadMode.MERGE and on_duplicate is OnDuplicate.LAST
@@ -217,7 +219,7 @@ class WriteChecker:
         keys = [f"c{i}" for i in range(len(names))]  # a property may be called `row`
         values = pa.table({n: one_zero(table.column(n).take(pa.array(rows))) for n in names})
         new = values.rename_columns(keys).append_column("row", pa.array(rows))
-        replaced = _live_ids(table)
+        replaced = self._leaving(table)
         hits = [pa.table({"row": pa.array([], pa.int64()), "id": pa.array([], pa.string())})]
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
         wanted = any_of(values.drop_null())
@@ -261,7 +263,10 @@ class WriteChecker:
         if replaced or not len(values) or target is None or not target.row_count:
             return values
         stored = stored_among(target.open(self._options), "id", values)
-        return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
+        missing = pc.invert(pc.is_in(values, value_set=stored))
+        if node_key in self.gone:
+            missing = pc.or_(missing, pc.is_in(values, value_set=self.gone[node_key]))
+        return values.filter(missing)
 
     def _dangling(
         self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array, looked_at: npt.NDArray[np.bool_]
@@ -344,12 +349,18 @@ class WriteChecker:
         counts = np.zeros(len(sources), dtype=np.int64)
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return counts
-        replaced = _live_ids(table)
+        replaced = self._leaving(table)
         for batch in rows_among(table.target.open(self._options), ["id", "src"], ["src"], sources):
             kept = batch.column("src").filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
             place = pc.index_in(kept, value_set=sources).drop_null()
             counts += np.bincount(np.asarray(place), minlength=len(sources))
         return counts
+
+    def _leaving(self, table: RowsToCheck) -> pa.Array:
+        """Ids of stored rows that do not stay as they are: those that are replaced, and those that are deleted."""
+        live = _live_ids(table)
+        gone = self.gone.get(table.table_key)
+        return live if gone is None else pa.concat_arrays([live, gone])
 
     def _refuse_dangling(self, probe: DanglingProbe) -> None:
         target = self._targets.get(probe.table_key)
