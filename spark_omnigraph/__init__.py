@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.branch.delete import DeletedBranch as DeletedBranch
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
+    from spark_omnigraph.catalog.identity import TableKey as TableKey
     from spark_omnigraph.catalog.types import Annotation as Annotation
     from spark_omnigraph.catalog.types import Cardinality as Cardinality
     from spark_omnigraph.catalog.types import Catalog as Catalog
@@ -120,6 +121,7 @@ _HOMES = {
     "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
+    "catalog.identity": ("TableKey",),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
         "Property", "PropType", "Range", "Scalar", "Unique",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
@@ -62,7 +63,7 @@ class TableWrite:
     change: TableChange
 
     @property
-    def table_key(self) -> str:
+    def table_key(self) -> TableKey:
         return self.entry.table_key
 
     @property

@@ -66,8 +66,7 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
         reach(CrashPoint.REALIGN_PUT_BACK)
         path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(realigned.head))
         update = TableUpdate(entry.table_key, realigned.head, branch, entry.row_count, path)
-        expected = {entry.table_key: entry.version}
-        publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
+        publish(whole, Publication((update,), {entry.table_key: entry.version}, f"settle:{token}", None, ACTOR))
 
 
 def _adrift(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None) -> TableEntry | None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import sidecar as sidecars
 from spark_omnigraph.commit.claim import REALIGNING, RECOVERING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
@@ -82,7 +83,7 @@ class Scope(Enum):
 class TableOutcome:
     """From which version a table came, and which logical version it shows now."""
 
-    table_key: str
+    table_key: TableKey
     from_version: int
     to_version: int
 
@@ -395,7 +396,7 @@ class _Recovery:
     ) -> Ending:
         sidecar = self._sidecar
         updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in self._pins)
-        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._pins}
+        expectations: dict[str, int] = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._pins}
         if kind is RecoveryKind.ROLLED_FORWARD:
             expectations |= sidecar.reads or {}
         schema = SchemaRows()

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
@@ -35,7 +36,7 @@ _WAY_OUT = f"It is kept; if no engine wrote it, move it out of {RECOVERY}/"
 class SidecarPin:
     """One table of an armed write. `path` is the dataset's URI without a branch folder."""
 
-    table_key: str
+    table_key: TableKey
     path: str
     expected: int
     post: int
@@ -52,7 +53,7 @@ class SidecarPin:
 class Registration:
     """A table that a schema change adds. `path` is relative to the root of the graph."""
 
-    table_key: str
+    table_key: TableKey
     path: str
     branch: str | None
 
@@ -61,7 +62,7 @@ class Registration:
 class Tombstone:
     """A table that a schema change drops, from which version on."""
 
-    table_key: str
+    table_key: TableKey
     version: int
 
 
@@ -89,7 +90,7 @@ class Sidecar:
     transaction: Transaction | None = None
 
     @property
-    def tables(self) -> frozenset[str]:
+    def tables(self) -> frozenset[TableKey]:
         """Keys of all tables that it covers."""
         schema = {r.table_key for r in self.registrations} | {t.table_key for t in self.tombstones}
         return frozenset(pin.table_key for pin in self.pins) | schema
@@ -272,7 +273,7 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         pins=tuple(_pin(pin) for pin in body.tables),
         merge_source=body.merge_source_commit_id,
         registrations=tuple(_registration(each) for each in body.additional_registrations or ()),
-        tombstones=tuple(Tombstone(each.table_key, each.tombstone_version) for each in body.tombstones or ()),
+        tombstones=tuple(Tombstone(TableKey(each.table_key), each.tombstone_version) for each in body.tombstones or ()),
         commit_id=body.x_commit_id,
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
@@ -295,7 +296,7 @@ def _microseconds(started_at: str | int) -> int:
 
 def _pin(body: _PinBody) -> SidecarPin:
     pin = SidecarPin(
-        body.table_key,
+        TableKey(body.table_key),
         body.table_path,
         body.expected_version,
         body.post_commit_pin,
@@ -311,7 +312,7 @@ def _registration(body: _RegistrationBody) -> Registration:
     path = body.table_path.strip("/")
     _require(path, refuse_path, f"table_path of '{excerpt(body.table_key)}'")
     _require(body.table_branch, refuse_branch, f"table_branch of '{excerpt(body.table_key)}'")
-    return Registration(body.table_key, path, body.table_branch)
+    return Registration(TableKey(body.table_key), path, body.table_branch)
 
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import WholeBranch
@@ -64,7 +65,7 @@ class IndexProgress(TextEnum):
 class IndexStatus:
     """One index that the schema asks for: how many of the table's rows it covers. `name` is None when it is missing."""
 
-    table_key: str
+    table_key: TableKey
     column: str
     kind: str
     name: str | None

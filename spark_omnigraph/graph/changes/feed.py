@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
 from spark_omnigraph.errors import NotFoundError, StorageError
 from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
@@ -66,7 +67,7 @@ def first_parents(store: GraphStore, branch: str | None) -> list[Commit]:
 
 
 def feed_tasks(
-    store: GraphStore, catalog: Catalog, commits: list[Commit], first: int, last: int, table_key: str | None
+    store: GraphStore, catalog: Catalog, commits: list[Commit], first: int, last: int, table_key: TableKey | None
 ) -> list[FeedTask]:
     """What the commits of manifest versions `first` to `last` changed, of one table or of all.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lost import WholeBranch
@@ -56,7 +57,7 @@ class Verdict(TextEnum):
 class Drift:
     """A table whose HEAD is ahead of the published version. `operations` are the kinds of change in between."""
 
-    table_key: str
+    table_key: TableKey
     folder: str
     published: int
     head: int
@@ -127,7 +128,7 @@ def _publish(
     unproven = any(d.verdict is not Verdict.VERIFIED for d in chosen)
     actor = FORCED_ACTOR if unproven else ACTOR
     commit_id = new_ulid()
-    expectations = {d.table_key: d.published for d in chosen}
+    expectations: dict[str, int] = {d.table_key: d.published for d in chosen}
     updates = tuple(_update(whole.store, snapshot.entries[d.table_key], d) for d in chosen)
     landed = publish(whole, Publication(updates, expectations, new_ulid(), commit_id, actor))
     row = Commit(

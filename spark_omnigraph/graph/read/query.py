@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 import pyarrow as pa
 
 from spark_omnigraph.branch.control import display
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, PropType
 from spark_omnigraph.engine.costs import DEFAULT, Costs
 from spark_omnigraph.engine.execute import run_plan
@@ -83,7 +84,7 @@ def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: dat
 def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot, costs: Costs = DEFAULT) -> EngineSource:
     """The tables of a snapshot for the engine."""
 
-    def pinned(table_key: str) -> PinnedTable | None:
+    def pinned(table_key: TableKey) -> PinnedTable | None:
         entry = snapshot.entries.get(table_key)
         return pin(store, entry) if entry is not None else None
 
