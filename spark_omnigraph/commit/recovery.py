@@ -51,6 +51,7 @@ from spark_omnigraph.errors import (
     SchemaFilesError,
     StorageError,
 )
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -95,7 +96,7 @@ class Recovered:
     operation_id: str
     writer_kind: WriterKind | str
     kind: RecoveryKind
-    branch: str | None
+    branch: Branch
     manifest_version: int
     outcomes: tuple[TableOutcome, ...]
 
@@ -269,11 +270,11 @@ class _Recovery:
     def _refuse_stranger(self, pin: SidecarPin, snapshot: Snapshot) -> None:
         entry, what = snapshot.entries.get(pin.table_key), f"'{excerpt(pin.table_key)}' at {pin.location}"
         if entry is None:
-            why = f"{what}, a table that branch '{snapshot.branch or 'main'}' of the graph does not show"
+            why = f"{what}, a table that branch '{display(snapshot.branch)}' of the graph does not show"
         elif entry.location != pin.location:
             why = f"{what}, but the graph keeps that table at {entry.location}"
         elif pin.branch != snapshot.branch:
-            why = f"{what} on branch '{pin.branch or 'main'}', while its write is one of '{snapshot.branch or 'main'}'"
+            why = f"{what} on branch '{display(pin.branch)}', while its write is one of '{display(snapshot.branch)}'"
         else:
             return
         raise RecoveryRequiredError(

@@ -19,6 +19,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -41,7 +42,7 @@ class SidecarPin:
     expected: int
     post: int
     confirmed: int | None
-    branch: str | None
+    branch: Branch
 
     @property
     def location(self) -> str:
@@ -55,7 +56,7 @@ class Registration:
 
     table_key: TableKey
     path: str
-    branch: str | None
+    branch: Branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Sidecar:
     operation_id: str
     version: int
     started_at: int
-    branch: str | None
+    branch: Branch
     actor: str | None
     writer_kind: WriterKind | str
     pins: tuple[SidecarPin, ...]
@@ -258,7 +259,6 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
     operation_id = name if body.operation_id is None else body.operation_id
     if not _OPERATION_ID.fullmatch(operation_id):
         raise _Refused(f"'{excerpt(operation_id)}' is no operation_id")
-    _require(body.branch, refuse_branch, "branch")
     if len({pin.table_key for pin in body.tables}) < len(body.tables):
         raise _Refused("a table is named twice")
     transaction = body.x_transaction
@@ -267,7 +267,7 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         operation_id=operation_id,
         version=body.schema_version,
         started_at=_microseconds(body.started_at),
-        branch=body.branch,
+        branch=_branch(body.branch, "branch"),
         actor=body.actor_id,
         writer_kind=WriterKind.of(body.writer_kind),
         pins=tuple(_pin(pin) for pin in body.tables),
@@ -287,6 +287,11 @@ def _require(value: str | None, refuse: Callable[[str], str | None], member: str
         raise _Refused(f"{member}: {why}")
 
 
+def _branch(name: str | None, member: str) -> Branch:
+    _require(name, refuse_branch, member)
+    return stored_branch(name)
+
+
 def _microseconds(started_at: str | int) -> int:
     text = str(started_at)
     if not _STARTED_AT.fullmatch(text):
@@ -301,18 +306,17 @@ def _pin(body: _PinBody) -> SidecarPin:
         body.expected_version,
         body.post_commit_pin,
         body.confirmed_version,
-        body.table_branch,
+        _branch(body.table_branch, f"table_branch of '{excerpt(body.table_key)}'"),
     )
     _require(pin.location, refuse_path, f"table_path of '{excerpt(pin.table_key)}'")
-    _require(pin.branch, refuse_branch, f"table_branch of '{excerpt(pin.table_key)}'")
     return pin
 
 
 def _registration(body: _RegistrationBody) -> Registration:
     path = body.table_path.strip("/")
     _require(path, refuse_path, f"table_path of '{excerpt(body.table_key)}'")
-    _require(body.table_branch, refuse_branch, f"table_branch of '{excerpt(body.table_key)}'")
-    return Registration(TableKey(body.table_key), path, body.table_branch)
+    branch = _branch(body.table_branch, f"table_branch of '{excerpt(body.table_key)}'")
+    return Registration(TableKey(body.table_key), path, branch)
 
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:

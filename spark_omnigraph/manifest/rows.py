@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
 
@@ -48,7 +49,7 @@ class ManifestRow:
     location: str | None = None
     metadata: str | None = None
     table_version: int | None = None
-    table_branch: str | None = None
+    table_branch: Branch = None
     row_count: int | None = None
     fault: str | None = None
 
@@ -59,7 +60,7 @@ class TableUpdate:
 
     table_key: TableKey
     version: int
-    branch: str | None
+    branch: Branch
     row_count: int
     manifest_path: str
     manifest_size: int | None = None

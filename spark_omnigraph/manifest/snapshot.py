@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import DamagedError, NotFoundError
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.redaction import excerpt
 
@@ -19,7 +20,7 @@ class TableEntry:
     table_key: TableKey
     location: str
     version: int
-    branch: str | None
+    branch: Branch
     row_count: int
 
 
@@ -27,7 +28,7 @@ class TableEntry:
 class Snapshot:
     """All visible tables of a branch at one manifest version; `branch` None is main."""
 
-    branch: str | None
+    branch: Branch
     version: int
     entries: Mapping[str, TableEntry]
     mark: str = field(default="", compare=False, repr=False)
@@ -54,13 +55,13 @@ def no_table(table_key: TableKey) -> NotFoundError:
     )
 
 
-def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
+def reduce_rows(branch: Branch, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
     """Snapshot of manifest rows: per table the greatest version that no tombstone covers.
 
     Rows of unknown kinds are ignored. DamagedError for a version whose table is not registered, and for a row that
     lacks a value or leads out of the graph.
     """
-    where = f"manifest version {version} of branch '{branch or 'main'}'"
+    where = f"manifest version {version} of branch '{display(branch)}'"
     locations: dict[str, str] = {}
     newest: dict[TableKey, ManifestRow] = {}
     tombstones: dict[str, int] = {}

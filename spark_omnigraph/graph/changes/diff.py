@@ -12,6 +12,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
@@ -78,7 +79,7 @@ class Diff:
 
     from_version: int
     to_version: int
-    branch: str | None
+    branch: Branch
     changes: tuple[RowChange, ...]
 
     def stats(self) -> dict[str, object]:

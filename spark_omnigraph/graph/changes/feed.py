@@ -18,6 +18,7 @@ from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
 from spark_omnigraph.graph.read.export import plain_values
 from spark_omnigraph.graph.read.history import list_commits
 from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.arrow_schema import property_type
@@ -55,7 +56,7 @@ class FeedTask:
     commit: Commit
 
 
-def first_parents(store: GraphStore, branch: str | None) -> list[Commit]:
+def first_parents(store: GraphStore, branch: Branch) -> list[Commit]:
     """The commits that made a branch what it is, oldest first: its own, then those of where it was forked from."""
     by_id = {commit.id: commit for commit in list_commits(store, branch)}
     line: list[Commit] = []
@@ -119,7 +120,7 @@ def _oldest_start(store: GraphStore, commits: list[Commit]) -> int | None:
     return oldest
 
 
-def check_start(store: GraphStore, branch: str | None, first: int) -> None:
+def check_start(store: GraphStore, branch: Branch, first: int) -> None:
     """NotFoundError for a start behind the version that comes next."""
     newest = int(store.manifest(branch).version)
     if first > newest + 1:

@@ -20,6 +20,7 @@ from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -94,7 +95,7 @@ class RepairReport:
     warnings: tuple[str, ...] = ()
 
 
-def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
+def repair(store: GraphStore, branch: Branch = None, confirm: bool = False, force: bool = False) -> RepairReport:
     """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
@@ -142,7 +143,7 @@ def _publish(
     return RepairReport(drifts, tuple(d.table_key for d in chosen), commit_id, landed.manifest_version, warnings)
 
 
-def find_drift(store: GraphStore, branch: str | None) -> tuple[Snapshot, tuple[Drift, ...]]:
+def find_drift(store: GraphStore, branch: Branch) -> tuple[Snapshot, tuple[Drift, ...]]:
     """The newest snapshot of a branch and its drift, looked at while nobody wrote.
 
     A writer that lands while it is looked at is told from drift: it left a sidecar before, or moved a pin by the end.

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, PropType
 from spark_omnigraph.engine.costs import DEFAULT, Costs
@@ -23,6 +22,7 @@ from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.graph_store import GraphStore

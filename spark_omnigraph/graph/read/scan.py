@@ -12,13 +12,12 @@ from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.read.history import list_commits
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_recoveries
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes
 from spark_omnigraph.write.indexes import IndexProgress, table_status
-
-MAIN = "main"
 
 COMMITS = pa.schema(
     [
@@ -108,7 +107,7 @@ def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
 def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
     """Commits that a branch sees, newest first."""
     rows = [
-        (c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros)
+        (c.id, display(c.branch), c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros)
         for c in reversed(list_commits(store, branch))
     ]
     return _table(rows, COMMITS)
@@ -136,8 +135,8 @@ def tables_table(store: GraphStore, snapshot: Snapshot, columns: Collection[str]
     catalog = read_catalog(store) if is_opened else None
     rows: list[tuple[object, ...]] = []
     for entry in entries:
-        key, line = entry.table_key, snapshot.branch or MAIN
-        pins = (line, snapshot.version, entry.version, entry.branch or MAIN)
+        key, line = entry.table_key, display(snapshot.branch)
+        pins = (line, snapshot.version, entry.version, display(entry.branch))
         stored = () if catalog is None else _stored(store, catalog, entry)
         rows.append((key, key.kind, key.type_name, entry.row_count, *pins, *stored))
     known = TABLES if is_opened else pa.schema([field for field in TABLES if field.name not in STORED])

@@ -11,6 +11,7 @@ from lance import LanceDataset
 from lance.fragment import LanceFragment
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.rows import ManifestRow, checked
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -49,7 +50,7 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
         table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
     return [
-        checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, branch, rows))
+        checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, stored_branch(branch), rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
 
