@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
 from spark_omnigraph.storage.layout import INDICES, MANIFEST, RECOVERY, branch_path, manifest_file
 from spark_omnigraph.storage.manifest.table import read_rows
@@ -75,7 +76,7 @@ class Breaker:
             yield from (f.path for f in sorted(files, key=lambda f: f.modified)[-10:])
         else:
             for name in BRANCHES:
-                branch = None if name == "main" else name
+                branch = stored_branch(name)
                 if kind == "manifest version":
                     newest = int(store.manifest(branch).version)
                     yield f"{branch_path(MANIFEST, branch)}/{manifest_file(newest)}"

@@ -148,6 +148,19 @@ def test_staged_files_are_removed_by_their_owner_and_by_the_protocol(trees: dict
     assert removing == {"spark_omnigraph/commit/protocol.py", "spark_omnigraph/write/staged_files.py"}
 
 
+def test_a_branch_is_no_text_inside(trees: dict[Path, ast.Module]) -> None:
+    """Below the doors, where `parse_branch` and `stored_branch` look at names, a branch has its own type."""
+    inside = {
+        f"{shown(path)}:{node.name}"
+        for path, tree in trees.items()
+        for node in functions(tree)
+        if path.relative_to(ROOT).parts[1] in ("manifest", "storage", "commit", "branch", "write")
+        for argument in (*node.args.args, *node.args.kwonlyargs)
+        if argument.arg == "branch" and argument.annotation is not None and "str" in ast.unparse(argument.annotation)
+    }
+    assert inside == set()
+
+
 def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
     """Types written `X | None` must not be evaluated on the oldest Python we support where that would fail."""
     lacking = [

@@ -77,7 +77,7 @@ class ManifestReader:
         self._first: dict[str, str] = {}
         self._branches: dict[str, str | None] = {}
 
-    def is_another(self, dataset: LanceDataset, branch: str | None) -> bool:
+    def is_another(self, dataset: LanceDataset, branch_id: str | None) -> bool:
         """Whether a newest manifest begins with another file than before, or its branch has another id: it was
         compacted, or the graph or the branch was made anew in the same place, and versions mean something else now.
         Notes what it looked at.
@@ -87,8 +87,8 @@ class ManifestReader:
         own = self._first.get(place)
         # A branch that is looked at for the first time begins as the one did that it comes from.
         known = [own] if own is not None else list(self._first.values())
-        another = bool(known) and (first not in known or self._branches.get(place, branch) != branch)
-        self._first[place], self._branches[place] = first, branch
+        another = bool(known) and (first not in known or self._branches.get(place, branch_id) != branch_id)
+        self._first[place], self._branches[place] = first, branch_id
         return another
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:

@@ -81,7 +81,8 @@ def test_a_table_key_is_its_text_and_knows_its_parts() -> None:
     assert (key.kind, key.type_name, key.spelled, str(key), f"{key}") == (
         "node", "Film", "node type 'Film'", "node:Film", "node:Film"
     )  # laid out as a table  # fmt: skip
-    assert {key: 3}["node:Film"] == {"node:Film": 3}[TableKey("node:Film")] == 3
+    by_key: dict[str, int] = {key: 3}
+    assert by_key["node:Film"] == {"node:Film": 3}[TableKey("node:Film")] == 3
     keys = [TableKey.node("Film"), TableKey.edge("In"), TableKey.node("Actor")]
     assert sorted(keys) == ["edge:In", "node:Actor", "node:Film"]
     assert json.dumps({key: [key]}) == '{"node:Film": ["node:Film"]}'

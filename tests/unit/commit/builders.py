@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.manifest.lineage import Commit
@@ -52,8 +53,8 @@ def make_store(root: Path) -> GraphStore:
     for key, path in TABLES.items():
         uri = location.join(path)
         create_dataset(uri, SCHEMA, None, {})
-        update = TableUpdate(key, 1, None, 0, store.manifest_path(uri, manifest_file(1)))
-        rows += [table_row(key, path), version_row(update)]
+        update = TableUpdate(TableKey(key), 1, None, 0, store.manifest_path(uri, manifest_file(1)))
+        rows += [table_row(TableKey(key), path), version_row(update)]
     create_manifest(location, rows)
     create_commit_log(location, Commit(new_ulid(), None, 3, None, None, 1))
     return GraphStore(location, HookedObjects(store.objects))
