@@ -11,9 +11,7 @@ from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
-from spark_omnigraph.manifest.branches import MAIN as MAIN
-from spark_omnigraph.manifest.branches import Branch, BranchName
-from spark_omnigraph.manifest.branches import display as display
+from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, branch_path

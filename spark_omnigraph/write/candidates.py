@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.commit.contract import Contract, read_catalog, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.publisher import check_transaction, current_head
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
@@ -61,7 +60,7 @@ def target_of(
 ) -> TableTarget:
     """A table as the snapshot pins it, in its folder on one of the two branches that have it before it is written."""
     entry = snapshot.entry(key)
-    return TableTarget(key, store.table_uri(entry.location, branch), entry.version, entry.row_count, beside)
+    return TableTarget(entry.table_key, store.table_uri(entry.location, branch), entry.version, entry.row_count, beside)
 
 
 def candidate(

@@ -68,7 +68,7 @@ def hooks(store: GraphStore) -> HookedObjects:
 def staged_write(store: GraphStore, key: str, ids: list[str], replace_all: bool = False) -> TableWrite:
     """A write that adds (or replaces all rows by) these ids, staged on the newest snapshot."""
     entry = store.snapshot(None).entries[key]
-    target = TableTarget(key, store.table_uri(entry.location, None), entry.version, entry.row_count)
+    target = TableTarget(TableKey(key), store.table_uri(entry.location, None), entry.version, entry.row_count)
     rows = pa.table({"id": ids, "x": list(range(len(ids)))}, schema=SCHEMA)
     file = stage_rows(target, rows, None, {})
     return TableWrite(entry, None, TableChange((file,), None, replace_all))
