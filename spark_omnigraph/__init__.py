@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.branch.delete import DeletedBranch as DeletedBranch
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
+    from spark_omnigraph.catalog.identity import TableKey as TableKey
     from spark_omnigraph.catalog.types import Annotation as Annotation
     from spark_omnigraph.catalog.types import Cardinality as Cardinality
     from spark_omnigraph.catalog.types import Catalog as Catalog
@@ -126,6 +127,7 @@ _HOMES = {
     "branch.conflicts": ("OnConflict",),
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
+    "catalog.identity": ("TableKey",),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
         "Property", "PropType", "Range", "Scalar", "Unique",
@@ -148,7 +150,6 @@ _HOMES = {
     "graph.handle": ("Graph",),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
-    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
     "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
     "graph.merge.merge": ("MergeChoices", "MergeOutcome", "MergeReport"),
@@ -168,6 +169,7 @@ _HOMES = {
     "spark.session": ("local_session",),
     "storage.manifest.commit_log": ("RecoveryAudit",),
     "write.executor": ("Executor", "LocalExecutor"),
+    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
 }  # laid out as a table  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -11,6 +11,7 @@ from enum import Enum
 
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.sidecar import Sidecar
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import PublishFacts, RowKind, sentinel_facts
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -60,7 +61,7 @@ def commit_id(sidecar: Sidecar, kind: RecoveryKind) -> str:
     return own if kind is RecoveryKind.ROLLED_FORWARD and own is not None else sidecar.operation_id
 
 
-def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, branch: str | None) -> Ending:
+def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, branch: Branch) -> Ending:
     """The ending of a write that nothing was published for. One of ours is told of by the newest commit of the branch;
     one of another engine by a commit of its own, as that engine expects.
     """

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.tables.commits import TableChange
@@ -58,11 +60,11 @@ class TableWrite:
     """
 
     entry: TableEntry
-    branch: str | None
+    branch: Branch
     change: TableChange
 
     @property
-    def table_key(self) -> str:
+    def table_key(self) -> TableKey:
         return self.entry.table_key
 
     @property
@@ -82,7 +84,7 @@ class PreparedCommit:
     """A checked write. `reads` maps each table that validation looked at to the version it saw."""
 
     identity: Identity
-    branch: str | None
+    branch: Branch
     schema_hash: str
     writes: tuple[TableWrite, ...]
     reads: Mapping[str, int] = field(default_factory=dict)

@@ -439,7 +439,7 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
         reach(CrashPoint.UNDO_RESTORED)
         if updates:
             pins = {table.bound.write.table_key: table.bound.write.entry.version for table in landed}
-            expected = {update.table_key: pins[update.table_key] for update in updates}
+            expected: dict[str, int] = {update.table_key: pins[update.table_key] for update in updates}
             operation = undoing(identity.operation_id)
             publish(whole, Publication(tuple(updates), expected, operation, None, identity.actor))
     except RecoveryRequiredError:

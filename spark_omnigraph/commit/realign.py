@@ -17,6 +17,7 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
@@ -32,11 +33,11 @@ def realign_all(store: GraphStore) -> list[str]:
     for branch in (None, *sorted(store.branch_names())):
         for key, entry in store.snapshot(branch).entries.items():
             if entry.branch == branch and realign(store, branch, key):
-                moved.append(f"{key}@{branch or 'main'}")
+                moved.append(f"{key}@{display(branch)}")
     return moved
 
 
-def realign(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None = None) -> bool:
+def realign(store: GraphStore, branch: Branch, table_key: str, operation_id: str | None = None) -> bool:
     """Makes HEAD of a table its published version again; False when it is, or when that is not for us to do.
 
     Not for us are tables that a sidecar covers (but that of `operation_id`), forks that nothing published yet, and
@@ -45,7 +46,7 @@ def realign(store: GraphStore, branch: str | None, table_key: str, operation_id:
     if _adrift(store, branch, table_key, operation_id) is None:
         return False
     whole = WholeBranch(store, branch)  # otherwise what stands above the pin may have been published
-    with claimed(store, f"{REALIGNING}{table_key.replace(':', '~')}~{(branch or 'main').replace('/', '~')}"):
+    with claimed(store, f"{REALIGNING}{table_key.replace(':', '~')}~{display(branch).replace('/', '~')}"):
         for _ in range(_ATTEMPTS):
             entry = _adrift(store, branch, table_key, operation_id)
             if entry is None:
@@ -66,11 +67,10 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
         reach(CrashPoint.REALIGN_PUT_BACK)
         path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(realigned.head))
         update = TableUpdate(entry.table_key, realigned.head, branch, entry.row_count, path)
-        expected = {entry.table_key: entry.version}
-        publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
+        publish(whole, Publication((update,), {entry.table_key: entry.version}, f"settle:{token}", None, ACTOR))
 
 
-def _adrift(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None) -> TableEntry | None:
+def _adrift(store: GraphStore, branch: Branch, table_key: str, operation_id: str | None) -> TableEntry | None:
     """The published entry of a table whose HEAD is past it by steps of ours that nobody answers for."""
     entry = store.snapshot(branch).entries.get(table_key)
     if entry is None or entry.branch != branch:

@@ -22,6 +22,7 @@ from spark_omnigraph.commit.lease import SKEW, TERM
 from spark_omnigraph.commit.sidecar import Registration, Sidecar
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.faults import CommitFailed
@@ -170,7 +171,7 @@ def _unlock(store: GraphStore) -> None:
         for name in dataset.branches.list():
             if name.lstrip("/") == SCHEMA_APPLY_LOCK:
                 with suppress(CommitFailed):  # writers go on saying that it is there
-                    drop_branch(dataset, name)
+                    drop_branch(dataset, BranchName(name))
 
 
 def _catalog(store: GraphStore, name: str) -> Catalog:

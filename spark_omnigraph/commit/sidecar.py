@@ -15,9 +15,11 @@ from typing import Any
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -35,12 +37,12 @@ _WAY_OUT = f"It is kept; if no engine wrote it, move it out of {RECOVERY}/"
 class SidecarPin:
     """One table of an armed write. `path` is the dataset's URI without a branch folder."""
 
-    table_key: str
+    table_key: TableKey
     path: str
     expected: int
     post: int
     confirmed: int | None
-    branch: str | None
+    branch: Branch
 
     @property
     def location(self) -> str:
@@ -52,16 +54,16 @@ class SidecarPin:
 class Registration:
     """A table that a schema change adds. `path` is relative to the root of the graph."""
 
-    table_key: str
+    table_key: TableKey
     path: str
-    branch: str | None
+    branch: Branch
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """A table that a schema change drops, from which version on."""
 
-    table_key: str
+    table_key: TableKey
     version: int
 
 
@@ -76,7 +78,7 @@ class Sidecar:
     operation_id: str
     version: int
     started_at: int
-    branch: str | None
+    branch: Branch
     actor: str | None
     writer_kind: WriterKind | str
     pins: tuple[SidecarPin, ...]
@@ -91,7 +93,7 @@ class Sidecar:
     """Version of the manifest on which a merge was planned."""
 
     @property
-    def tables(self) -> frozenset[str]:
+    def tables(self) -> frozenset[TableKey]:
         """Keys of all tables that it covers."""
         schema = {r.table_key for r in self.registrations} | {t.table_key for t in self.tombstones}
         return frozenset(pin.table_key for pin in self.pins) | schema
@@ -260,7 +262,6 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
     operation_id = name if body.operation_id is None else body.operation_id
     if not _OPERATION_ID.fullmatch(operation_id):
         raise _Refused(f"'{excerpt(operation_id)}' is no operation_id")
-    _require(body.branch, refuse_branch, "branch")
     if len({pin.table_key for pin in body.tables}) < len(body.tables):
         raise _Refused("a table is named twice")
     transaction = body.x_transaction
@@ -269,13 +270,13 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         operation_id=operation_id,
         version=body.schema_version,
         started_at=_microseconds(body.started_at),
-        branch=body.branch,
+        branch=_branch(body.branch, "branch"),
         actor=body.actor_id,
         writer_kind=WriterKind.of(body.writer_kind),
         pins=tuple(_pin(pin) for pin in body.tables),
         merge_source=body.merge_source_commit_id,
         registrations=tuple(_registration(each) for each in body.additional_registrations or ()),
-        tombstones=tuple(Tombstone(each.table_key, each.tombstone_version) for each in body.tombstones or ()),
+        tombstones=tuple(Tombstone(TableKey(each.table_key), each.tombstone_version) for each in body.tombstones or ()),
         commit_id=body.x_commit_id,
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
@@ -290,6 +291,11 @@ def _require(value: str | None, refuse: Callable[[str], str | None], member: str
         raise _Refused(f"{member}: {why}")
 
 
+def _branch(name: str | None, member: str) -> Branch:
+    _require(name, refuse_branch, member)
+    return stored_branch(name)
+
+
 def _microseconds(started_at: str | int) -> int:
     text = str(started_at)
     if not _STARTED_AT.fullmatch(text):
@@ -299,23 +305,22 @@ def _microseconds(started_at: str | int) -> int:
 
 def _pin(body: _PinBody) -> SidecarPin:
     pin = SidecarPin(
-        body.table_key,
+        TableKey(body.table_key),
         body.table_path,
         body.expected_version,
         body.post_commit_pin,
         body.confirmed_version,
-        body.table_branch,
+        _branch(body.table_branch, f"table_branch of '{excerpt(body.table_key)}'"),
     )
     _require(pin.location, refuse_path, f"table_path of '{excerpt(pin.table_key)}'")
-    _require(pin.branch, refuse_branch, f"table_branch of '{excerpt(pin.table_key)}'")
     return pin
 
 
 def _registration(body: _RegistrationBody) -> Registration:
     path = body.table_path.strip("/")
     _require(path, refuse_path, f"table_path of '{excerpt(body.table_key)}'")
-    _require(body.table_branch, refuse_branch, f"table_branch of '{excerpt(body.table_key)}'")
-    return Registration(body.table_key, path, body.table_branch)
+    branch = _branch(body.table_branch, f"table_branch of '{excerpt(body.table_key)}'")
+    return Registration(TableKey(body.table_key), path, branch)
 
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:

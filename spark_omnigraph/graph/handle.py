@@ -9,14 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.branch.control import (
-    branch_to_write,
-    check_new_branch,
-    create_branch,
-    display,
-    list_branches,
-    parse_branch,
-)
+from spark_omnigraph.branch.control import branch_to_write, check_new_branch, create_branch, list_branches, parse_branch
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
@@ -50,6 +43,7 @@ from spark_omnigraph.graph.read.history import (
 )
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode
@@ -475,7 +469,7 @@ class Graph:
         report = load(self.store, request, executor)
         return after(self.store, request.branch, report, "load") if options.build_indexes else report
 
-    def _existing_branch(self, branch: str | None) -> str | None:
+    def _existing_branch(self, branch: str | None) -> Branch:
         name = parse_branch(branch if branch is not None else self.branch)
         self.store.require_branch(name, "; create it first")
         return name

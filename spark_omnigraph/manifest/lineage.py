@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spark_omnigraph.catalog.dates import moment
+from spark_omnigraph.manifest.branches import Branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class Commit:
     """One graph commit. `branch` None is main; `created_micros` counts microseconds since the epoch."""
 
     id: str
-    branch: str | None
+    branch: Branch
     manifest_version: int
     parent: str | None
     merged_parent: str | None

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
 
@@ -16,6 +18,8 @@ SENTINEL_ID = "x:publish"
 """Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
 
 FACT_PREFIX = "x:txn:"
+_NONE = TableKey()
+"""What stands in rows that are of no table."""
 _MOST = 2**63 - 1
 
 
@@ -41,11 +45,11 @@ class ManifestRow:
 
     object_id: str
     kind: str
-    table_key: str
+    table_key: TableKey
     location: str | None = None
     metadata: str | None = None
     table_version: int | None = None
-    table_branch: str | None = None
+    table_branch: Branch = None
     row_count: int | None = None
     fault: str | None = None
 
@@ -54,9 +58,9 @@ class ManifestRow:
 class TableUpdate:
     """A new visible version of one table. `manifest_path` is the object path of its Lance manifest."""
 
-    table_key: str
+    table_key: TableKey
     version: int
-    branch: str | None
+    branch: Branch
     row_count: int
     manifest_path: str
     manifest_size: int | None = None
@@ -104,7 +108,7 @@ def checked(row: ManifestRow) -> ManifestRow:
 def transaction_row(transaction: Transaction, operation: str, commit: str | None) -> ManifestRow:
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
-    return ManifestRow(f"{FACT_PREFIX}{transaction.app_id}", RowKind.FACT, "", metadata=_compact(metadata))
+    return ManifestRow(f"{FACT_PREFIX}{transaction.app_id}", RowKind.FACT, _NONE, metadata=_compact(metadata))
 
 
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
@@ -113,7 +117,7 @@ def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     return None if row is None or row.metadata is None else _decoded(row.metadata, _FactBody, row).version
 
 
-def table_row(table_key: str, location: str) -> ManifestRow:
+def table_row(table_key: TableKey, location: str) -> ManifestRow:
     """Registers a table at a relative path."""
     return ManifestRow(table_key, RowKind.TABLE, table_key, location=location)
 
@@ -137,7 +141,7 @@ def version_row(update: TableUpdate) -> ManifestRow:
     )
 
 
-def tombstone_row(table_key: str, version: int) -> ManifestRow:
+def tombstone_row(table_key: TableKey, version: int) -> ManifestRow:
     """Hides every version of a table up to this one."""
     return ManifestRow(f"{table_key}$tombstone${version:020d}", RowKind.TOMBSTONE, table_key, table_version=version)
 
@@ -151,7 +155,7 @@ def sentinel_row(facts: PublishFacts) -> ManifestRow:
         "actor": facts.actor,
         "base": facts.base,
     }
-    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, "", metadata=_compact(metadata))
+    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, _NONE, metadata=_compact(metadata))
 
 
 def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.storage.graph_store import GraphStore
 
 ATTEMPTS = 5
@@ -22,7 +23,7 @@ the next attempt, or None when the loss is the caller's: what the write means de
 
 def in_attempts(
     store: GraphStore,
-    branch: str | None,
+    branch: Branch,
     attempt: Callable[[], T],
     again: Again,
     *,

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError
 from spark_omnigraph.records.keys import id_form
@@ -51,7 +52,7 @@ class Finding:
     those of all rows of the table, None where the input gives none.
     """
 
-    table_key: str
+    table_key: TableKey
     field: str | None
     rule: Rule
     rows: Rows
@@ -201,7 +202,7 @@ class WriteChecker:
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
     def _unique_finding(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
-        name = table.table_key.partition(":")[2]
+        name = table.table_key.type_name
         label = probe.columns[0] if len(probe.columns) == 1 else f"({', '.join(probe.columns)})"
 
         def message(i: int) -> str:
@@ -280,7 +281,7 @@ class WriteChecker:
             rows.append(bad + first)
             names += values.take(pa.array(bad)).chunks
         values = pa.chunked_array(names, pa.string())
-        node = probe.node_key.partition(":")[2]
+        node = probe.node_key.type_name
         field = "from" if probe.column == "src" else "to"
         form = id_form(self._catalog.nodes[node])
 
@@ -375,7 +376,7 @@ class WriteChecker:
             room = _DANGLING_NAMED - len(dangling)
             dangling += list(zip(lost.column(0)[:room].to_pylist(), lost.column(1)[:room].to_pylist(), strict=True))
         if total:
-            node, edge = probe.node_key.partition(":")[2], probe.table_key.partition(":")[2]
+            node, edge = probe.node_key.type_name, probe.table_key.type_name
             named = "; ".join(f"edge '{i}' {probe.column} '{value}'" for i, value in dangling)
             raise ConstraintError(
                 f"overwriting {node} would leave {total} stored {edge} edges dangling: {probe.column} not found in "

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.records.ulid import new_ulid
@@ -52,7 +53,7 @@ def commits(graph: Graph, numbers: range) -> None:
     for number in numbers:
         entry, name = store.snapshot(None).entry(key), f"p{number}"
         rows = pa.Table.from_pylist([{"id": name, "name": name, "age": number}], columns)
-        target = TableTarget(key, store.table_uri(entry.location, None), entry.version, entry.row_count)
+        target = TableTarget(TableKey(key), store.table_uri(entry.location, None), entry.version, entry.row_count)
         change = TableChange((stage_rows(target, rows, None, {}),))
         writes = (TableWrite(entry, None, change),)
         identity = Identity(new_ulid(), new_ulid(), None, WriterKind.LOAD)

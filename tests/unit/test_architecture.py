@@ -148,6 +148,38 @@ def test_staged_files_are_removed_by_their_owner_and_by_the_protocol(trees: dict
     assert removing == {"spark_omnigraph/commit/protocol.py", "spark_omnigraph/write/staged_files.py"}
 
 
+def test_table_keys_are_taken_apart_in_one_place(trees: dict[Path, ast.Module]) -> None:
+    """`TableKey` knows its kind and type; what else has colons are URIs."""
+    parting = {
+        shown(path)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "partition"
+        and [a.value for a in node.args if isinstance(a, ast.Constant)] == [":"]
+    }
+    uris = {
+        "spark_omnigraph/storage/uri.py",
+        "spark_omnigraph/storage/tables/scan.py",
+        "spark_omnigraph/records/values.py",
+    }
+    assert parting - uris == {"spark_omnigraph/catalog/identity.py"}
+
+
+def test_a_branch_is_no_text_inside(trees: dict[Path, ast.Module]) -> None:
+    """Below the doors, where `parse_branch` and `stored_branch` look at names, a branch has its own type."""
+    inside = {
+        f"{shown(path)}:{node.name}"
+        for path, tree in trees.items()
+        for node in functions(tree)
+        if path.relative_to(ROOT).parts[1] in ("manifest", "storage", "commit", "branch", "write")
+        for argument in (*node.args.args, *node.args.kwonlyargs)
+        if argument.arg == "branch" and argument.annotation is not None and "str" in ast.unparse(argument.annotation)
+    }
+    assert inside == set()
+
+
 def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
     """Types written `X | None` must not be evaluated on the oldest Python we support where that would fail."""
     lacking = [

@@ -13,6 +13,7 @@ from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.write.indexes import BuiltIndexes
 
 
@@ -192,7 +193,7 @@ def _figures(recovered: Recovered) -> dict[str, object]:
         "operation": recovered.operation_id,
         "writer": recovered.writer_kind,
         "kind": recovered.kind.value,
-        "branch": recovered.branch or "main",
+        "branch": display(recovered.branch),
         "manifest_version": recovered.manifest_version,
         "tables": {o.table_key: [o.from_version, o.to_version] for o in recovered.outcomes},
     }

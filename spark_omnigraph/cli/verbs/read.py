@@ -12,6 +12,7 @@ from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.describe import TypeDescription
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.lineage import Commit
 
 
@@ -74,7 +75,7 @@ def _commit(commit: Commit) -> dict[str, str | int | None]:
     return {
         "commit": commit.id,
         "id": commit.id,  # its name before there was one for all
-        "branch": commit.branch or "main",
+        "branch": display(commit.branch),
         "manifest_version": commit.manifest_version,
         "parent": commit.parent,
         "merged_parent": commit.merged_parent,

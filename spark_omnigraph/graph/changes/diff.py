@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
@@ -41,7 +43,7 @@ class RowChange:
     the later of the two that were compared. `src` and `dst` are those of edges.
     """
 
-    table_key: str
+    table_key: TableKey
     id: str
     op: Operation
     manifest_version: int
@@ -50,11 +52,11 @@ class RowChange:
 
     @property
     def kind(self) -> str:
-        return self.table_key.partition(":")[0]
+        return self.table_key.kind
 
     @property
     def type_name(self) -> str:
-        return self.table_key.partition(":")[2]
+        return self.table_key.type_name
 
     def to_dict(self) -> dict[str, object]:
         """Plain values; `endpoints` for edges only."""
@@ -77,7 +79,7 @@ class Diff:
 
     from_version: int
     to_version: int
-    branch: str | None
+    branch: Branch
     changes: tuple[RowChange, ...]
 
     def stats(self) -> dict[str, object]:
@@ -113,9 +115,10 @@ class DiffFilter:
         _check("kind", self.kinds, ("node", "edge"))
         _check("operation", self.ops, tuple(str(op) for op in Operation))
 
-    def wants_table(self, table_key: str) -> bool:
-        kind, _, name = table_key.partition(":")
-        return (self.kinds is None or kind in self.kinds) and (self.type_names is None or name in self.type_names)
+    def wants_table(self, table_key: TableKey) -> bool:
+        if self.kinds is not None and table_key.kind not in self.kinds:
+            return False
+        return self.type_names is None or table_key.type_name in self.type_names
 
     def wants(self, op: Operation) -> bool:
         return self.ops is None or str(op) in self.ops

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.legible import legible, shown_bytes
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -31,7 +31,7 @@ class DeleteRequest:
     """What the caller asked for; `branch` None is main."""
 
     ids: Ids
-    branch: str | None = None
+    branch: Branch = None
     actor: str | None = None
     transaction: Transaction | None = None
 

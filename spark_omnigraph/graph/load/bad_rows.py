@@ -156,7 +156,7 @@ class FoundRows:
                 file,
                 numbers.line(index, int(lines[i])),
                 int(located[key].offsets[at]),
-                key.partition(":")[2],
+                key.type_name,
                 finding.field,
                 finding.rule,
                 finding.message(row) + self._first_place(finding, row, numbers),

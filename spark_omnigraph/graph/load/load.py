@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 
 from spark_omnigraph.bad_rows import BadRowSummary
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.types import EntityType, Scalar, Unique
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
@@ -27,6 +26,7 @@ from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.staging.pieces import tables_mentioned
@@ -51,7 +51,7 @@ class LoadRequest:
     """What the caller asked for; `branch` None is main. The base is echoed in the report."""
 
     files: tuple[InputFile, ...]
-    branch: str | None
+    branch: Branch
     mode: LoadMode
     actor: str | None = None
     options: LoadOptions = field(default_factory=LoadOptions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lost import WholeBranch
@@ -19,6 +20,7 @@ from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -56,7 +58,7 @@ class Verdict(TextEnum):
 class Drift:
     """A table whose HEAD is ahead of the published version. `operations` are the kinds of change in between."""
 
-    table_key: str
+    table_key: TableKey
     folder: str
     published: int
     head: int
@@ -93,7 +95,7 @@ class RepairReport:
     warnings: tuple[str, ...] = ()
 
 
-def repair(store: GraphStore, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
+def repair(store: GraphStore, branch: Branch = None, confirm: bool = False, force: bool = False) -> RepairReport:
     """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
@@ -127,7 +129,7 @@ def _publish(
     unproven = any(d.verdict is not Verdict.VERIFIED for d in chosen)
     actor = FORCED_ACTOR if unproven else ACTOR
     commit_id = new_ulid()
-    expectations = {d.table_key: d.published for d in chosen}
+    expectations: dict[str, int] = {d.table_key: d.published for d in chosen}
     updates = tuple(_update(whole.store, snapshot.entries[d.table_key], d) for d in chosen)
     landed = publish(whole, Publication(updates, expectations, new_ulid(), commit_id, actor))
     row = Commit(
@@ -141,7 +143,7 @@ def _publish(
     return RepairReport(drifts, tuple(d.table_key for d in chosen), commit_id, landed.manifest_version, warnings)
 
 
-def find_drift(store: GraphStore, branch: str | None) -> tuple[Snapshot, tuple[Drift, ...]]:
+def find_drift(store: GraphStore, branch: Branch) -> tuple[Snapshot, tuple[Drift, ...]]:
     """The newest snapshot of a branch and its drift, looked at while nobody wrote.
 
     A writer that lands while it is looked at is told from drift: it left a sidecar before, or moved a pin by the end.

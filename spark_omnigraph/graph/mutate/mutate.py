@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.contract import Contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
@@ -26,6 +25,7 @@ from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.mutation import TypedInsert, TypedMutation, TypedStatement, check_mutation
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
@@ -42,7 +42,7 @@ class MutationRequest:
     name: str
     statements: tuple[TypedStatement, ...]
     contract: Contract
-    branch: str | None = None
+    branch: Branch = None
     actor: str | None = None
     dry_run: bool = False
     """Everything is checked and counted, nothing is written."""

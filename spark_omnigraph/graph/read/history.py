@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypedDict
 
-from spark_omnigraph.branch.control import display, parse_branch
+from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.read.arguments import time_micros
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -120,7 +121,7 @@ def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
     return in_order(read_commits(store.location, name))
 
 
-def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
+def get_commit(store: GraphStore, commit_id: str, branch: Branch = None) -> Commit:
     """A commit by id, looked for on this branch first, then on every other."""
     if not is_text(commit_id):
         raise BadRequestError(f"the id of a commit is a text, not {commit_id!r}")
@@ -135,7 +136,7 @@ def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> 
     raise NotFoundError(f"commit '{commit_id}' not found on any branch of '{store.root}'{example}")
 
 
-def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
+def _commit_at(store: GraphStore, branch: Branch, as_of: datetime | str) -> Commit:
     store.manifest(branch)
     micros = time_micros(as_of)
     commits = in_order(read_commits(store.location, branch))

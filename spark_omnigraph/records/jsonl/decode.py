@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import MISTAKES, RAW_LIMIT, Mistake, Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.arrow_schema import physical_schema
@@ -85,7 +86,7 @@ class DecodedTable:
     `explicit_ids` is set when the id of some row came from its record, a key included.
     """
 
-    table_key: str
+    table_key: TableKey
     table: pa.Table
     offsets: Int64s
     lines: Int64s
@@ -138,7 +139,7 @@ class RecordDecoder:
             raise InternalError("a line of the input holds a line break")
         order = self._sorter.sort(lines)
         groups = [*order.groups, *self._unusual_groups(lines, order.unusual)]
-        rows: dict[str, list[_Rows]] = defaultdict(list)
+        rows: dict[TableKey, list[_Rows]] = defaultdict(list)
         left = np.zeros(len(lines), dtype=bool)
         for places in (order.doubtful, order.unusual, *(group.lines for group in groups)):
             left[places] = True
@@ -151,7 +152,7 @@ class RecordDecoder:
                     rows[group.entity.table_key].append(_Rows(found.table, done, found.explicit_ids))
         refused = self._read_by_row(lines, np.flatnonzero(left), rows)
         tables = tuple(_table(chunk, key, rows[key]) for key in sorted(rows))
-        read = Counter({table.table_key: len(table.lines) for table in tables})
+        read: Counter[str] = Counter({table.table_key: len(table.lines) for table in tables})
         read.update(refusal.table_key for _, refusal in refused)
         return DecodedChunk(tables, tuple(_rejected(chunk, lines, at, why) for at, why in refused), dict(read))
 
@@ -177,11 +178,11 @@ class RecordDecoder:
         ]
 
     def _read_by_row(
-        self, lines: Sequence[bytes], left: Int64s, rows: dict[str, list[_Rows]]
+        self, lines: Sequence[bytes], left: Int64s, rows: dict[TableKey, list[_Rows]]
     ) -> list[tuple[int, Refusal]]:
         """Adds the rows of the lines that are left; returns those that are refused."""
         refused: list[tuple[int, Refusal]] = []
-        found: dict[str, list[tuple[int, DecodedRow]]] = defaultdict(list)
+        found: dict[TableKey, list[tuple[int, DecodedRow]]] = defaultdict(list)
         for at in left.tolist():
             result = self._row_decoder.decode(lines[at])
             if isinstance(result, Refusal):
@@ -229,7 +230,7 @@ def _rows_of(entity: EntityType, pairs: Sequence[tuple[int, DecodedRow]]) -> _Ro
     return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, explicit)
 
 
-def _table(chunk: LineChunk, table_key: str, parts: Sequence[_Rows]) -> DecodedTable:
+def _table(chunk: LineChunk, table_key: TableKey, parts: Sequence[_Rows]) -> DecodedTable:
     """The parts of a table in input order."""
     table = pa.concat_tables([part.table for part in parts])
     lines = np.concatenate([part.lines for part in parts])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read.arguments import json_object
@@ -63,7 +64,7 @@ class ReadOptions:
     """What one `load()` asks for. Exactly one of `table_key`, `meta` and a count of all types is meant."""
 
     uri: str
-    table_key: str | None = None
+    table_key: TableKey | None = None
     meta: MetaTable | None = None
     count: bool = False
     branch: str | None = None
@@ -197,13 +198,13 @@ def graph_uri(text: Mapping[str, str]) -> str:
     return uri
 
 
-def type_key(text: Mapping[str, str]) -> str | None:
+def type_key(text: Mapping[str, str]) -> TableKey | None:
     """Table key of the type that the options name, None when they name none."""
     for kind in ("node", "edge"):
         if kind in text:
             if not text[kind].strip():
                 raise BadRequestError(f"option '{kind}' is empty; it takes the name of a {kind} type")
-            return f"{kind}:{text[kind].strip()}"
+            return TableKey(f"{kind}:{text[kind].strip()}")
     return None
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
@@ -38,7 +39,7 @@ COUNT_FRAME = StructType([StructField("type", StringType(), False), StructField(
 class CountTask:
     """A count that needs a scan: rows of one pinned table that a predicate keeps."""
 
-    table_key: str
+    table_key: TableKey
     table: PinnedTable
     where: str
 
@@ -132,7 +133,7 @@ def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now
     return ReadPlan(frame, f"query '{task.plan.query}'", task)
 
 
-def _count(table_key: str, found: TypeAt, where: str | None) -> ReadPlan:
+def _count(table_key: TableKey, found: TypeAt, where: str | None) -> ReadPlan:
     if where is None:
         return _known_counts({table_key: found.rows})
     return ReadPlan(COUNT_FRAME, "a count", CountTask(table_key, found.table, where))

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pyspark import TaskContext
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.load.frame import frame_request
 from spark_omnigraph.graph.load.load import LoadRequest
@@ -63,7 +64,7 @@ class WriteOptions:
     """What one `save()` asks for; without `table_key` the frame holds records of any types."""
 
     uri: str
-    table_key: str | None
+    table_key: TableKey | None
     request: LoadRequest
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     app_id: str | None = None

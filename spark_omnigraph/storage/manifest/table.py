@@ -10,6 +10,8 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import LanceFragment
 
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.rows import ManifestRow, checked
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -48,7 +50,7 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
         table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
     return [
-        checked(ManifestRow(object_id, kind, key, place, metadata, version, branch, rows))
+        checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, stored_branch(branch), rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
 
@@ -75,7 +77,7 @@ class ManifestReader:
         self._first: dict[str, str] = {}
         self._branches: dict[str, str | None] = {}
 
-    def is_another(self, dataset: LanceDataset, branch: str | None) -> bool:
+    def is_another(self, dataset: LanceDataset, branch_id: str | None) -> bool:
         """Whether a newest manifest begins with another file than before, or its branch has another id: it was
         compacted, or the graph or the branch was made anew in the same place, and versions mean something else now.
         Notes what it looked at.
@@ -85,8 +87,8 @@ class ManifestReader:
         own = self._first.get(place)
         # A branch that is looked at for the first time begins as the one did that it comes from.
         known = [own] if own is not None else list(self._first.values())
-        another = bool(known) and (first not in known or self._branches.get(place, branch) != branch)
-        self._first[place], self._branches[place] = first, branch
+        another = bool(known) and (first not in known or self._branches.get(place, branch_id) != branch_id)
+        self._first[place], self._branches[place] = first, branch_id
         return another
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:

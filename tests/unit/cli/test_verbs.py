@@ -19,11 +19,12 @@ from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TypeDescription
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 
 OLD = Commit("c1", None, 4, None, None, 1_700_000_000_000_000, "etl")
-NEW = Commit("c2", "dev", 5, "c1", None, 1_700_000_001_000_000)
+NEW = Commit("c2", BranchName("dev"), 5, "c1", None, 1_700_000_001_000_000)
 REPORT = LoadReport(
     mode="merge",
     branch="dev",

@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.manifest.lineage import Commit
@@ -52,8 +53,8 @@ def make_store(root: Path) -> GraphStore:
     for key, path in TABLES.items():
         uri = location.join(path)
         create_dataset(uri, SCHEMA, None, {})
-        update = TableUpdate(key, 1, None, 0, store.manifest_path(uri, manifest_file(1)))
-        rows += [table_row(key, path), version_row(update)]
+        update = TableUpdate(TableKey(key), 1, None, 0, store.manifest_path(uri, manifest_file(1)))
+        rows += [table_row(TableKey(key), path), version_row(update)]
     create_manifest(location, rows)
     create_commit_log(location, Commit(new_ulid(), None, 3, None, None, 1))
     return GraphStore(location, HookedObjects(store.objects))
@@ -67,7 +68,7 @@ def hooks(store: GraphStore) -> HookedObjects:
 def staged_write(store: GraphStore, key: str, ids: list[str], replace_all: bool = False) -> TableWrite:
     """A write that adds (or replaces all rows by) these ids, staged on the newest snapshot."""
     entry = store.snapshot(None).entries[key]
-    target = TableTarget(key, store.table_uri(entry.location, None), entry.version, entry.row_count)
+    target = TableTarget(TableKey(key), store.table_uri(entry.location, None), entry.version, entry.row_count)
     rows = pa.table({"id": ids, "x": list(range(len(ids)))}, schema=SCHEMA)
     file = stage_rows(target, rows, None, {})
     return TableWrite(entry, None, TableChange((file,), None, replace_all))

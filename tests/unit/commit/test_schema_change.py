@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import ConflictError, Graph, SchemaFilesError
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.schema_change import LOCK_TERM
 from spark_omnigraph.manifest.rows import TableUpdate, table_row, tombstone_row, version_row
@@ -27,7 +28,7 @@ OLD = "node A { k: String @key } node B { k: String @key }"
 NEW = "node A { k: String @key  note: String? } node C { k: String @key }"
 OPERATION = "01J0000000000000000000000A"
 FILES = ("_schema.pg", "_schema.ir.json", "__schema_state.json")
-A, B, C = "node:A", "node:B", "node:C"
+A, B, C = (TableKey.node(name) for name in "ABC")
 
 
 class Change:

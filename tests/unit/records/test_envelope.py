@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
@@ -124,7 +125,7 @@ def test_frames_of_records_are_read_as_strictly() -> None:
 
 def test_numbers_of_a_frame_that_are_not_finite_name_their_column() -> None:
     batch = pa.record_batch({"tag": ["x", "y"], "f": [float("nan"), 1.0], "e": [1.0, float("-inf")]})
-    plan = plan_frame(CATALOG, "node:Reed", batch.schema)
+    plan = plan_frame(CATALOG, TableKey.node("Reed"), batch.schema)
     decoded, _ = FrameDecoder(CATALOG, DecodeOptions(), plan).decode(batch, 0)
     assert [(r.line, r.id, r.field, r.rule) for r in decoded.rejected] == [
         (0, "x", "f", Rule.OUT_OF_RANGE),

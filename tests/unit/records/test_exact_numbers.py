@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, RecordDecoder
@@ -41,7 +42,7 @@ def stored(chunk: DecodedChunk, name: str) -> list[object]:
 
 def framed(name: str, column: pa.Array) -> DecodedChunk:
     batch = pa.record_batch({"name": [f"t{i}" for i in range(len(column))], name: column})
-    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, "node:Thing", batch.schema))
+    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, TableKey.node("Thing"), batch.schema))
     return decoder.decode(batch, 0)[0]
 
 

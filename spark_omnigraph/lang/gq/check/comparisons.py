@@ -176,7 +176,7 @@ def _shown(scope: BlockScope, part: Expr) -> str:
     if isinstance(part, Variable):
         entity = scope.bound.get(part.name.text)
         if entity is not None:
-            return f"{entity.table_key.partition(':')[0]} `{entity.name}`"
+            return f"{entity.table_key.kind} `{entity.name}`"
         found = scope.parameter(part.name.text)
         return f"`${part.name.text}`" if found is None else found.type.display()
     if isinstance(part, PropertyAccess):
