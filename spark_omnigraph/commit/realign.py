@@ -17,11 +17,10 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
-from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 
 _ATTEMPTS = 10
 
@@ -64,8 +63,8 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
     with suppress(ConflictError):  # somebody else settles it, or published what had landed before
         settled = put_back(fenced, entry.version, token)
         reach(CrashPoint.SETTLE_PUT_BACK)
-        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
-        update = TableUpdate(entry.table_key, settled.head, branch, entry.row_count, path)
+        folder = branch_path(entry.location, branch)
+        update = store.table_update(entry.table_key, folder, branch, settled.head, entry.row_count)
         expected = {entry.table_key: entry.version}
         publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
 

@@ -35,20 +35,6 @@ from spark_omnigraph.write.candidates import maintenance
 from spark_omnigraph.write.executor import available_cores
 from spark_omnigraph.write.staged_files import staged_files
 
-_BTREE_SCALARS = frozenset(
-    {
-        Scalar.BOOL,
-        Scalar.I32,
-        Scalar.I64,
-        Scalar.U32,
-        Scalar.U64,
-        Scalar.F32,
-        Scalar.F64,
-        Scalar.DATE,
-        Scalar.DATETIME,
-    }
-)
-
 
 class IndexProgress(TextEnum):
     """How far an index is."""
@@ -256,4 +242,4 @@ def _kind(prop: Property) -> str | None:
         return "IVF_FLAT"
     if prop.type.scalar is Scalar.STRING:
         return "BTREE" if prop.type.is_enum else "INVERTED"
-    return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
+    return None if prop.type.scalar is Scalar.BLOB else "BTREE"

@@ -14,9 +14,9 @@ from spark_omnigraph.graph import create
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.lineage import Commit, head
-from spark_omnigraph.manifest.rows import TableUpdate, version_row
+from spark_omnigraph.manifest.rows import version_row
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, read_commits
 from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.unit.spark.graph_types import stored_things
@@ -82,8 +82,8 @@ def publish(
             dataset.create_branch(branch, (entry.branch, entry.version))
         uri = store.table_uri(entry.location, branch)
         written = lance.write_dataset(table, uri, mode="append", allow_external_blob_outside_bases=True)
-        path = store.manifest_path(uri, manifest_file(written.version))
-        rows.append(version_row(TableUpdate(key, written.version, branch, written.count_rows(), path)))
+        folder = branch_path(entry.location, branch)
+        rows.append(version_row(store.table_update(key, folder, branch, written.version, written.count_rows())))
     version = publish_rows(store.manifest(branch), rows)
     parent = head(read_commits(store.location, branch))
     assert parent is not None

@@ -210,10 +210,7 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
         raise BadRowsError(_refusal(summary), summary)
-    bad: Counter[str] = Counter()
-    for receipt in staged.receipts:
-        bad.update(receipt.bad)
-    bad.update(bad_rows(result.findings))
+    bad = sum((Counter(receipt.bad) for receipt in staged.receipts), Counter(bad_rows(result.findings)))
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
         checker.refuse_dangling(staged.mentioned)

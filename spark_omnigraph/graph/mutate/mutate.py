@@ -27,7 +27,6 @@ from spark_omnigraph.lang.gq.check.mutation import TypedInsert, TypedMutation, T
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, capture, fork_first
@@ -109,8 +108,7 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
     with clock.phase("check"):
         check_pending(store, snapshot, statements)
     reach(CrashPoint.CHECKED)
-    pending, published = statements.pending.written(), base.unchanged
-    changes = {key: TableChange(removed=gone) for key, gone in statements.deletion.changes().items()}
+    pending, changes, published = statements.pending.written(), statements.deletion.changes(), base.unchanged
     changed = {key: ChangedRows.of(change) for key, change in changes.items()}
     if request.dry_run:
         changed |= {key: count_pending(store, snapshot, key, rows) for key, rows in pending.items()}
