@@ -128,7 +128,8 @@ def ensure_indices(
     upkeep = Upkeep(most_segments) if extend else None
 
     def attempt() -> BuiltIndexes:
-        return _in_one_write(store, branch, _due(whole, names, upkeep))
+        tasks = _due(whole, names, upkeep)
+        return _in_one_write(store, branch, tasks) if tasks else BuiltIndexes()
 
     try:
         return in_attempts(store, branch, attempt, lambda _: frozenset(), most=attempts, lost=ConflictError)
@@ -156,8 +157,6 @@ def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> 
     """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
     one that no engine can go on with must not hold up the others.
     """
-    if not tasks:
-        return BuiltIndexes()
     try:
         return _write(store, branch, tasks)
     except StorageError:
