@@ -142,7 +142,6 @@ _HOMES = {
     "graph.handle": ("Graph",),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
-    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
     "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
     "graph.mutate.mutate": ("MutationResult",),
@@ -160,6 +159,7 @@ _HOMES = {
     "spark.session": ("local_session",),
     "storage.manifest.commit_log": ("RecoveryAudit",),
     "write.executor": ("Executor", "LocalExecutor"),
+    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
 }  # laid out as a table  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
