@@ -34,10 +34,11 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
 
 def require_forks(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) -> None:
     """ConflictError when one of these tables has no Lance branch for the snapshot's graph branch; reads alone."""
-    for entry in (snapshot.entry(key) for key in sorted(tables)):
-        branch = snapshot.branch
-        if branch is not None and branch != entry.branch and not store.has_lance_branch(entry.location, branch):
-            raise ConflictError(f"'{entry.table_key}' has no fork for branch '{snapshot.branch}'; begin the write anew")
+    branch = snapshot.branch
+    for key in sorted(tables) if branch is not None else ():
+        entry = snapshot.entry(key)
+        if entry.branch != branch and not store.objects.has_prefix(f"{branch_path(entry.location, branch)}/_versions"):
+            raise ConflictError(f"'{key}' has no fork for branch '{branch}'; begin the write anew")
 
 
 def clear_debris(store: GraphStore, location: str, branch: BranchName) -> None:

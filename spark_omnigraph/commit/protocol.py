@@ -53,7 +53,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, complete_commit
 from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from spark_omnigraph.storage.tables.commits import (
@@ -372,7 +372,7 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
     if armed.prepared.merged is not None and attempt.landed:
         with attempt.step(Phase.LAND):
             # Other engines finish a merge only when it says so; it says what it reached, and nothing else is published.
-            versions = {table.bound.write.table_key: table.version for table in attempt.landed}
+            versions: dict[str, int] = {table.bound.write.table_key: table.version for table in attempt.landed}
             sidecar.confirm(attempt.store, armed.prepared.identity.operation_id, versions)
         reach(CrashPoint.CONFIRMED)
     return tuple(attempt.landed)
@@ -451,9 +451,8 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
 
 def _update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdate:
     write = table.bound.write
-    uri = store.table_uri(write.entry.location, write.branch)
-    path = store.manifest_path(uri, manifest_file(table.version))
-    return TableUpdate(write.table_key, table.version, write.branch, row_count, path)
+    folder = branch_path(write.entry.location, write.branch)
+    return store.table_update(write.table_key, folder, write.branch, table.version, row_count)
 
 
 def _loss(store: GraphStore, prepared: PreparedCommit, bound: BoundWrite) -> ExpectedVersionMismatch:

@@ -18,11 +18,10 @@ from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 
 _ATTEMPTS = 10
 
@@ -65,9 +64,10 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
     with suppress(ConflictError):  # somebody else realigns it, or published what had landed before
         realigned = put_back(fenced, entry.version, token)
         reach(CrashPoint.REALIGN_PUT_BACK)
-        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(realigned.head))
-        update = TableUpdate(entry.table_key, realigned.head, branch, entry.row_count, path)
-        publish(whole, Publication((update,), {entry.table_key: entry.version}, f"settle:{token}", None, ACTOR))
+        folder = branch_path(entry.location, branch)
+        update = store.table_update(entry.table_key, folder, branch, realigned.head, entry.row_count)
+        expected: dict[str, int] = {entry.table_key: entry.version}
+        publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
 
 
 def _adrift(store: GraphStore, branch: Branch, table_key: str, operation_id: str | None) -> TableEntry | None:

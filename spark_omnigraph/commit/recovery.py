@@ -59,7 +59,7 @@ from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY, branch_path, manifest_file
+from spark_omnigraph.storage.layout import RECOVERY, branch_path
 from spark_omnigraph.storage.manifest.commit_log import (
     RecoveryAudit,
     audit_recovery,
@@ -415,9 +415,8 @@ class _Recovery:
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:
-        path = self._store.manifest_path(self._store.location.join(table.path), manifest_file(table.head))
         rows = int(table.dataset.count_rows())
-        return TableUpdate(pin.table_key, table.head, pin.branch, rows, path)
+        return self._store.table_update(pin.table_key, table.path, pin.branch, table.head, rows)
 
     def _stale(self, snapshot: Snapshot) -> Recovered:
         """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""

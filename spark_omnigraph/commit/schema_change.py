@@ -35,7 +35,6 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_SOURCE,
     SCHEMA_STATE,
     branch_path,
-    manifest_file,
 )
 from spark_omnigraph.storage.tables.commits import drop_branch
 from spark_omnigraph.stored import decode
@@ -108,9 +107,8 @@ class SchemaChange:
     def _update(self, registration: Registration) -> TableUpdate:
         path = branch_path(registration.path, registration.branch)
         dataset = self._store.open_dataset(path)
-        version = int(dataset.version)
-        manifest = self._store.manifest_path(self._store.location.join(path), manifest_file(version))
-        return TableUpdate(registration.table_key, version, registration.branch, int(dataset.count_rows()), manifest)
+        version, rows = int(dataset.version), int(dataset.count_rows())
+        return self._store.table_update(registration.table_key, path, registration.branch, version, rows)
 
     def _staged_catalog(self) -> Catalog | None:
         source, ir, state = (self._store.objects.get(name + STAGED) for name in _FILES)

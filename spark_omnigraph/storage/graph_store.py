@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import lance
 from lance import LanceDataset
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -29,6 +30,7 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_SOURCE,
     SCHEMA_STATE,
     branch_path,
+    manifest_file,
 )
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
@@ -271,9 +273,10 @@ class GraphStore:
         """Newest version of a table's dataset on a branch, published or not."""
         return int(self.open_dataset(branch_path(location, branch)).version)
 
-    def manifest_path(self, table_uri: str, version_file: str) -> str:
-        """Object path that a manifest row records for a dataset version."""
-        return f"{self.location.object_path(table_uri)}/{version_file}"
+    def table_update(self, key: TableKey, folder: str, branch: Branch, version: int, rows: int) -> TableUpdate:
+        """What the manifest is told of a version of a table, whose dataset lies in a folder."""
+        path = f"{self.location.object_path(self.location.join(folder))}/{manifest_file(version)}"
+        return TableUpdate(key, version, branch, rows, path)
 
 
 def _require_folder(root: str) -> None:

@@ -15,24 +15,21 @@ ATTEMPTS = 5
 
 T = TypeVar("T")
 
-Again = Callable[[str], Set[str] | None]
-"""Asked with the key of the table that moved (empty where none is named). Tables whose writers are waited for before
-the next attempt, or None when the loss is the caller's: what the write means depends on what has changed.
-"""
-
 
 def in_attempts(
     store: GraphStore,
     branch: Branch,
     attempt: Callable[[], T],
-    again: Again,
+    again: Callable[[str], Set[str] | None],
     *,
     most: int | None = None,
     lost: type[ConflictError] = ExpectedVersionMismatch,
 ) -> T:
     """What the first attempt returns that no other writer gets in the way of. Each plans anew, on what is visible then.
 
-    Raises what the last attempt was `lost` to, and at once whatever else an attempt raises.
+    `again` is asked with the key of the table that moved, empty where none is named: for the tables whose writers are
+    waited for first, or None when the loss is the caller's, as what the write means depends on what has changed. Raises
+    what the last attempt was `lost` to, and at once whatever else an attempt raises.
     """
     left = ATTEMPTS if most is None else most
     while True:

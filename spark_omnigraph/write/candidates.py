@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.fork import fork_tables
@@ -64,12 +64,7 @@ def target_of(
 
 
 def candidate(
-    store: GraphStore,
-    base: Base,
-    kind: WriterKind,
-    actor: str | None,
-    changes: Mapping[str, TableChange],
-    read: Set[str],
+    store: GraphStore, base: Base, kind: WriterKind, actor: str | None, changes: dict[str, TableChange], read: Set[str]
 ) -> PreparedCommit:
     """A checked write as data. It relies on the tables that it changes and on those that it `read`."""
     snapshot = base.snapshot

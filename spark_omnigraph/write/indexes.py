@@ -37,20 +37,6 @@ from spark_omnigraph.write.candidates import maintenance
 from spark_omnigraph.write.executor import available_cores
 from spark_omnigraph.write.staged_files import staged_files
 
-_BTREE_SCALARS = frozenset(
-    {
-        Scalar.BOOL,
-        Scalar.I32,
-        Scalar.I64,
-        Scalar.U32,
-        Scalar.U64,
-        Scalar.F32,
-        Scalar.F64,
-        Scalar.DATE,
-        Scalar.DATETIME,
-    }
-)
-
 
 class IndexProgress(TextEnum):
     """How far an index is."""
@@ -144,7 +130,8 @@ def ensure_indices(
     upkeep = Upkeep(most_segments) if extend else None
 
     def attempt() -> BuiltIndexes:
-        return _in_one_write(store, branch, _due(whole, names, upkeep))
+        tasks = _due(whole, names, upkeep)
+        return _in_one_write(store, branch, tasks) if tasks else BuiltIndexes()
 
     try:
         return in_attempts(store, branch, attempt, lambda _: frozenset(), most=attempts, lost=ConflictError)
@@ -172,8 +159,6 @@ def _in_one_write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> Buil
     """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
     one that no engine can go on with must not hold up the others.
     """
-    if not tasks:
-        return BuiltIndexes()
     try:
         return _write(store, branch, tasks)
     except StorageError:
@@ -258,4 +243,4 @@ def _kind(prop: Property) -> str | None:
         return "IVF_FLAT"
     if prop.type.scalar is Scalar.STRING:
         return "BTREE" if prop.type.is_enum else "INVERTED"
-    return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
+    return None if prop.type.scalar is Scalar.BLOB else "BTREE"

@@ -25,6 +25,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.realign import realign_all
 from spark_omnigraph.storage.objects import small as objects
 from spark_omnigraph.write import attempts
+from spark_omnigraph.write.attempts import ATTEMPTS
 from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
@@ -151,8 +152,8 @@ def take_turns_at_swaps() -> threading.Lock:
 
 
 def _work(request: Json) -> Json:
-    if request["work"] in WRITERS and request["work"] != "mutation" and not request.get("replan"):
-        attempts.ATTEMPTS = 1
+    once = request["work"] in WRITERS and request["work"] != "mutation" and not request.get("replan")
+    attempts.ATTEMPTS = 1 if once else ATTEMPTS
     with refused_first_publish() if request["point"].startswith("undo_") else nullcontext():
         return _answer(request)
 

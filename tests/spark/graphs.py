@@ -15,9 +15,9 @@ from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.lineage import Commit, head
-from spark_omnigraph.manifest.rows import TableUpdate, version_row
+from spark_omnigraph.manifest.rows import version_row
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, read_commits
 from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.unit.spark.graph_types import stored_things
@@ -84,8 +84,10 @@ def publish(
             dataset.create_branch(line, (entry.branch, entry.version))
         uri = store.table_uri(entry.location, line)
         written = lance.write_dataset(table, uri, mode="append", allow_external_blob_outside_bases=True)
-        path = store.manifest_path(uri, manifest_file(written.version))
-        rows.append(version_row(TableUpdate(entry.table_key, written.version, line, written.count_rows(), path)))
+        folder = branch_path(entry.location, line)
+        rows.append(
+            version_row(store.table_update(entry.table_key, folder, line, written.version, written.count_rows()))
+        )
     version = publish_rows(store.manifest(line), rows)
     parent = head(read_commits(store.location, line))
     assert parent is not None

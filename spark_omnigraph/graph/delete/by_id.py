@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.errors import BadRequestError
@@ -17,7 +18,6 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.legible import legible, shown_bytes
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, capture, fork_first
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
@@ -118,21 +118,19 @@ def _attempt(store: GraphStore, request: DeleteRequest, files: StagedFiles) -> D
     missing = {}
     for key, ids in sorted(request.ids.items()):
         entity = catalog.require(key)
-        before = len(deletion.changes().get(key, ()))
-        deletion.ids(entity, ids)
-        missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
+        removed = deletion.ids(entity, ids)
+        missing[key] = len(ids) - (removed.edges if isinstance(entity, EdgeType) else removed.nodes)
     changes = deletion.changes()
     reach(CrashPoint.CHECKED)
     fork_first(store, snapshot, changes)
-    removals = {key: TableChange(removed=gone) for key, gone in changes.items()}
-    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, removals, deletion.looked_at)
+    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, changes, deletion.looked_at)
     prepared = replace(prepared, transaction=request.transaction)
     published = base.unchanged if prepared.is_empty else files.commit(prepared)
     return DeleteReport(
         branch=display(request.branch),
         commit=published.commit_id,
         manifest_version=published.manifest_version,
-        deleted={key: len(gone) for key, gone in changes.items()},
+        deleted={key: change.masked for key, change in changes.items()},
         missing=missing,
         warnings=published.warnings,
     )

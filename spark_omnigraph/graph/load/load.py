@@ -197,23 +197,15 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     Raises BadRowsError when there are more bad rows than the options allow, or an overwrite has only such for
     a type; ConstraintError when an overwrite would leave stored edges dangling.
     """
-    context = staged.plan.context
+    context, on_duplicate = staged.plan.context, request.options.on_duplicate
     checker = WriteChecker(
-        context.catalog,
-        request.mode,
-        request.options.on_duplicate,
-        staged.tables,
-        context.targets,
-        context.storage_options,
+        context.catalog, request.mode, on_duplicate, staged.tables, context.targets, context.storage_options
     )
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
         raise BadRowsError(_refusal(summary), summary)
-    bad: Counter[str] = Counter()
-    for receipt in staged.receipts:
-        bad.update(receipt.bad)
-    bad.update(bad_rows(result.findings))
+    bad = sum((Counter(receipt.bad) for receipt in staged.receipts), Counter(bad_rows(result.findings)))
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
         checker.refuse_dangling(staged.mentioned)

@@ -27,7 +27,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.transactions import operations
@@ -213,5 +213,4 @@ def _verdict(kinds: tuple[str | None, ...], same_rows: bool) -> Verdict:
 
 
 def _update(store: GraphStore, entry: TableEntry, drift: Drift) -> TableUpdate:
-    path = store.manifest_path(store.location.join(drift.folder), manifest_file(drift.head))
-    return TableUpdate(drift.table_key, drift.head, entry.branch, drift.rows_head, path)
+    return store.table_update(drift.table_key, drift.folder, entry.branch, drift.head, drift.rows_head)
