@@ -372,7 +372,7 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
     if armed.prepared.merged is not None and attempt.landed:
         with attempt.step(Phase.LAND):
             # Other engines finish a merge only when it says so; it says what it reached, and nothing else is published.
-            versions = {table.bound.write.table_key: table.version for table in attempt.landed}
+            versions: dict[str, int] = {t.bound.write.table_key: t.version for t in attempt.landed}
             sidecar.confirm(attempt.store, armed.prepared.identity.operation_id, versions)
         reach(CrashPoint.CONFIRMED)
     return tuple(attempt.landed)

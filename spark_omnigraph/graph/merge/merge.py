@@ -20,7 +20,7 @@ from functools import partial
 from typing import TypedDict
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.branch.control import display, parse_branch
+from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.errors import BadRequestError, MergeConflict, MergeConflictsError
@@ -29,6 +29,7 @@ from spark_omnigraph.graph.merge.check import check_merged
 from spark_omnigraph.graph.merge.conflicts import write_conflicts
 from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.words import TextEnum, nearest
@@ -62,8 +63,8 @@ class MergeOutcome(TextEnum):
 class MergeRequest:
     """What the caller asked for; None is main."""
 
-    source: str | None
-    target: str | None
+    source: Branch
+    target: Branch
     actor: str | None = None
     dry_run: bool = False
     """Everything is found, decided and checked, nothing is written."""

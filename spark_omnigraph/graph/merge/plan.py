@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.merge.rows import TableSides
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.manifest.ancestry import merge_bases, missing
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -60,7 +60,7 @@ class MergePlan:
         return TableSides(entity, source, target, bases, on_conflict)
 
 
-def plan_merge(store: GraphStore, source: str | None, target: str | None) -> MergePlan:
+def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     """Captures both branches and finds where they parted.
 
     Raises BadRequestError for a branch and itself or for branches that have nothing in common, NotFoundError for a
@@ -81,7 +81,7 @@ def plan_merge(store: GraphStore, source: str | None, target: str | None) -> Mer
     return MergePlan(one, other, found)
 
 
-def _captured(store: GraphStore, branch: str | None, commits: dict[str, Commit]) -> Base:
+def _captured(store: GraphStore, branch: Branch, commits: dict[str, Commit]) -> Base:
     """A branch as it is now; its commits join the others. The log comes first: it is never ahead of the manifest."""
     store.require_branch(branch)
     commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
