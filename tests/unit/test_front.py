@@ -20,10 +20,9 @@ import spark_omnigraph
 from spark_omnigraph import errors
 from spark_omnigraph.graph.read.history import ReadTarget
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import TableChange
 
-INSIDE = {GraphStore, ReadTarget, TableChange}
-"""What handles hold and reports are counted from, and no caller makes or is given."""
+INSIDE = {GraphStore, ReadTarget}
+"""What a handle holds and no caller makes or is given."""
 FRAMES = SimpleNamespace(DataFrame=object)
 ELSEWHERE = {"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES}
 """Names that stand in signatures and are imported for type checkers alone."""

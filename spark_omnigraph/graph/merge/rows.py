@@ -19,6 +19,7 @@ from spark_omnigraph.branch.conflicts import MESSAGES, ConflictKind, OnConflict,
 from spark_omnigraph.branch.merge import Bools, judge
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.records.record_text import record_text
@@ -56,8 +57,8 @@ class RowConflict:
     id: str
     kind: ConflictKind
     base: str | None
-    source: str | None
-    target: str | None
+    source: Branch
+    target: Branch
 
     @property
     def message(self) -> str:
