@@ -12,14 +12,20 @@ import msgspec
 from spark_omnigraph.cli import targets
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
-from spark_omnigraph.cli.values import check_characters, shortened
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.cli.values import MissingFileError, check_characters, shortened
+from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 
 _READ = ("input", "schema", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "report")
+
+
+class Missing(str):
+    """A mistake that is a file which is not there."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,8 @@ class JobConfig:
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
     """The configuration of a verb: arguments win over the file, the file over the environment.
 
-    `mistakes` are those found while splitting the arguments. Raises UsageError that names every mistake.
+    `mistakes` are those found while splitting the arguments. Raises UsageError that names every mistake, or NotFoundError
+    when all that is wrong are files that are not there.
     """
     problems = list(mistakes)
     environment = Source("the environment", _from_environment(request.options, environ))
@@ -99,7 +106,8 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     if len(past) > 1:
         problems.append(f"give one of {', '.join(past)}, not {len(past)}")
     if problems:
-        raise UsageError(_listed(problems))
+        missing = all(isinstance(problem, Missing) for problem in problems)
+        raise NotFoundError(_listed(problems)) if missing else UsageError(_listed(problems))
     config = msgspec.convert(found, JobConfig)
     replaced = list(replaced_files(config).values())
     if replaced:
@@ -165,7 +173,8 @@ def _parsed(option: Option, source: Source, problems: list[str]) -> list[object]
         except (ValueError, OSError) as error:
             where = f" (from {source.label})" if source.label else ""
             reason = f"'{shortened(text)}': {error.strerror}" if isinstance(error, OSError) else error
-            problems.append(f"{option.shown_name}: {reason}{where}")
+            problem = Missing if isinstance(error, MissingFileError) else str
+            problems.append(problem(f"{option.shown_name}: {reason}{where}"))
     return values
 
 

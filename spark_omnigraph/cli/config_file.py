@@ -9,11 +9,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import yaml
 
+from spark_omnigraph.cli.config import Missing
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.options import COMMON, CONFIG, Option, Shape
 from spark_omnigraph.cli.request import Request, Source
 from spark_omnigraph.cli.values import shortened
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.words import nearest
 
 LARGEST = 64 << 10
@@ -63,6 +64,9 @@ def options_of_file(path: str, request: Request, problems: list[str]) -> list[So
     """
     try:
         content = _content(path)
+    except NotFoundError as error:
+        problems.append(Missing(error.message))
+        return []
     except UsageError as error:
         problems.append(error.message)
         return []

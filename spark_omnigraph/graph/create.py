@@ -136,13 +136,13 @@ def check_root(
 def schema_text(schema: str | os.PathLike[str]) -> str:
     """`.pg` text itself, or the content of the file that a path names."""
     if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
-        return schema
+        return schema.removeprefix("\ufeff")
     path = Path(plain(schema))
     try:
         if not path.is_file():
             found = "is a folder" if path.is_dir() else "not found"
             raise NotFoundError(f"schema file '{path}' {found}")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise IoError(f"cannot read the schema file '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -36,7 +36,7 @@ from spark_omnigraph.storage.tables.commits import compact
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
 from spark_omnigraph.storage.tables.reader import ReadCache
-from spark_omnigraph.storage.uri import Location, locate
+from spark_omnigraph.storage.uri import Location, locate, nearest_path
 from spark_omnigraph.words import nearest
 
 TIDY_ABOVE = 32
@@ -281,7 +281,7 @@ def _require_folder(root: str) -> None:
         if stat.S_ISDIR(os.stat(root).st_mode):
             return
     except (FileNotFoundError, NotADirectoryError):
-        why = "there is no such folder; init makes a new graph"
+        why = f"there is no such folder{nearest_path(root)}; init makes a new graph"
     except OSError as error:
         raise StorageError(f"storage: cannot read {root}: {error.strerror}") from error
     raise NotFoundError(f"no graph at '{root}': {why}")
