@@ -12,7 +12,7 @@ import msgspec
 from spark_omnigraph.cli import targets
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
-from spark_omnigraph.cli.values import MissingFileError, check_characters, shortened
+from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
 from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
@@ -20,12 +20,6 @@ from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, 
 _READ = ("input", "schema", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "report")
-
-
-class Missing(str):
-    """A mistake that is a file which is not there."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +78,8 @@ class JobConfig:
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
     """The configuration of a verb: arguments win over the file, the file over the environment.
 
-    `mistakes` are those found while splitting the arguments. Raises UsageError that names every mistake, or NotFoundError
-    when all that is wrong are files that are not there.
+    `mistakes` are those found while splitting the arguments. Raises UsageError that names every mistake, or
+    NotFoundError when all that is wrong are files that are not there.
     """
     problems = list(mistakes)
     environment = Source("the environment", _from_environment(request.options, environ))

@@ -9,11 +9,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import yaml
 
-from spark_omnigraph.cli.config import Missing
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.options import COMMON, CONFIG, Option, Shape
 from spark_omnigraph.cli.request import Request, Source
-from spark_omnigraph.cli.values import shortened
+from spark_omnigraph.cli.values import Missing, shortened
 from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.words import nearest
 

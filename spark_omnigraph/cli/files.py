@@ -21,8 +21,8 @@ LARGEST_TEXT = 16 << 20
 
 
 def read_text(option: str, path: str, most: int = LARGEST_TEXT) -> str:
-    """The text of a file that an option names, without a byte order mark. NotFoundError when it is not there, UsageError
-    when it cannot be read, or has more than `most` bytes.
+    """The text of a file that an option names, without a byte order mark. NotFoundError when it is not there,
+    UsageError when it cannot be read, or has more than `most` bytes.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):

@@ -18,8 +18,13 @@ Parser = Callable[[str], object]
 
 
 class MissingFileError(ValueError):
-    """A file that an option names is not there: the exit code is that of whatever is not found."""
+    """A file that an option names is not there."""
 
+
+class Missing(str):
+    """A mistake that is a file which is not there: the exit code is that of whatever is not found."""
+
+    __slots__ = ()
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII)

@@ -25,6 +25,7 @@ from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.graph.arguments import NAMES, checked, instance_of
 from spark_omnigraph.graph.changes.diff import Diff, DiffFilter, diff
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.graph.delete.by_id import DeleteReport, DeleteRequest, delete_ids, id_array
@@ -70,6 +71,7 @@ SMALL_INPUT = 48 << 20
 """Bytes up to which starting worker processes costs more than they save."""
 
 
+@checked(options=instance_of(LoadOptions), only=instance_of(DiffFilter), types=NAMES, tables=NAMES)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.redaction import excerpt, has_credentials
+from spark_omnigraph.redaction import as_shown, excerpt, has_credentials
 from spark_omnigraph.storage.spelling import refuse_key, refuse_root
 from spark_omnigraph.words import nearest
 
@@ -60,7 +60,7 @@ def plain(uri: str | os.PathLike[str]) -> str:
     """
     text = os.fspath(uri) if isinstance(uri, (str, os.PathLike)) else None
     if not isinstance(text, str):
-        raise BadRequestError(f"a path or URI is a text, not {uri!r}")
+        raise BadRequestError(f"a path or URI is a text, not {as_shown(uri)}")
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() in _S3_SCHEMES and rest.startswith("//"):
         return f"s3:{rest}"

@@ -121,8 +121,8 @@ def _check_absent(entity: EntityType, name: str, prop: Property | None, left: It
     strange = sorted(set(left).difference(physical_schema(entity).names))
     others = f" (columns that are no property: {', '.join(strange[:_NAMED])})" if strange else ""
     raise BadRequestError(
-        f"column '{name}' is missing: '{entity.name}' must have it{nearest(name, strange)}{others}; rename a column, or "
-        "add one"
+        f"column '{name}' is missing: '{entity.name}' must have it{nearest(name, strange)}{others}; rename "
+        "a column, or add one"
     )
 
 

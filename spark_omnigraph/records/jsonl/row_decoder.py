@@ -12,7 +12,7 @@ from functools import lru_cache
 from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
-from spark_omnigraph.records.jsonl.envelope import ENDS_ELSEWHERE, ENDS, envelope_mistakes
+from spark_omnigraph.records.jsonl.envelope import ENDS, ENDS_ELSEWHERE, envelope_mistakes
 from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader

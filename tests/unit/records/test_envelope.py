@@ -65,8 +65,10 @@ def test_other_members_are_refused_unless_ignored(line: str, field: str, bulk_mi
     ("line", "field", "message"),
     [
         ('{"edge":"Tied","src":"a","to":"a"}', "src", "unknown field 'src' beside 'data'; an edge calls it 'from'"),
-        ('{"edge":"Tied","from":"a","target":"a"}', "target", "unknown field 'target' beside 'data'; an edge calls it 'to'"),
-        ('{"edge":"Tied","from":"a","data":{"to":"a"}}', "to", "unknown field 'to' of Tied; it belongs beside 'data', as 'to'"),
+        ('{"edge":"Tied","from":"a","target":"a"}', "target",
+         "unknown field 'target' beside 'data'; an edge calls it 'to'"),
+        ('{"edge":"Tied","from":"a","data":{"to":"a"}}', "to",
+         "unknown field 'to' of Tied; it belongs beside 'data', as 'to'"),
         ('{"edge":"Tied","to":"a","data":{"src":"a"}}', "src",
          "unknown field 'src' of Tied; it belongs beside 'data', as 'from'"),
         ('{"type":"Reed","data":{"tag":"a"},"source":"x"}', "source",
