@@ -138,7 +138,7 @@ def test_files_that_are_no_configuration(tmp_path: Path, content: str, message: 
 
 
 def test_a_missing_file_is_a_mistake_among_the_others() -> None:
-    with pytest.raises(UsageError, match=r"(?s)cannot read '/nowhere/job.yaml'.*--graph is required"):
+    with pytest.raises(UsageError, match=r"(?s)there is no file '/nowhere/job.yaml'.*--graph is required"):
         resolve(request(), {"input": ["x"], "config": ["/nowhere/job.yaml"]}, {})
 
 
