@@ -13,7 +13,8 @@ from spark_omnigraph.lang.gq.syntax.parser import parse_queries, pick_query
 from spark_omnigraph.lang.pg import compile_schema
 
 CATALOG = compile_schema(
-    "node Movie { name: String @key  age: I32?  seen: DateTime?  day: Date? }\nedge ActedWith: Movie -> Movie { since: I32? }"
+    "node Movie { name: String @key  age: I32?  seen: DateTime?  day: Date? }\n"
+    "edge ActedWith: Movie -> Movie { since: I32? }"
 )
 
 
