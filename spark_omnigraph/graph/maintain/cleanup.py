@@ -230,8 +230,8 @@ class _Cleanup:
                 self._add((stored[path],), CLAIM, self.confirm)
 
     def _pieces(self, settled: datetime) -> None:
-        """Small objects that a write which was interrupted left half-written, under no name of theirs."""
-        for each in (*self.store.objects.pieces(""), *self.store.objects.pieces(RECOVERY)):
+        """Files that a write which was interrupted left half-written, under no name of theirs."""
+        for each in self.store.objects.pieces():
             if each.modified >= settled:
                 self.younger += 1
                 continue
