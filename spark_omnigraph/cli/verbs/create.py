@@ -19,7 +19,7 @@ def init(job: Job) -> Outcome:
     catalog = accept_schema(schema)
     nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
     job.log.info("schema: %s and %s", nodes, edges)
-    warnings = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
+    warnings: tuple[str, ...] = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
     others = strangers(config.graph)
     if others:
         warnings += (f"{config.graph} holds other files ({', '.join(others)}): a graph is best alone in its folder",)
