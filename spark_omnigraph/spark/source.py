@@ -51,7 +51,7 @@ class OmnigraphDataSource(Portable, DataSource):
         """Reader for the frame's schema, or for one that the user gave and that Spark asked nobody about."""
         with coded():
             from spark_omnigraph.spark.read.feed import FeedPlan, FeedReader  # noqa: PLC0415 - slow, see above
-            from spark_omnigraph.spark.read.reader import GraphReader  # noqa: PLC0415 - the same
+            from spark_omnigraph.spark.read.reader import GraphReader  # noqa: PLC0415 - slow, see above
 
             plan = self._plan or self._planned()
             if isinstance(plan, FeedPlan):
@@ -88,6 +88,6 @@ class OmnigraphDataSource(Portable, DataSource):
 
     def _planned(self) -> ReadPlan | FeedPlan:
         from spark_omnigraph.spark.read.feed import is_feed, plan_feed_frame  # noqa: PLC0415 - slow, as above
-        from spark_omnigraph.spark.read.plan import plan_read  # noqa: PLC0415 - the same
+        from spark_omnigraph.spark.read.plan import plan_read  # noqa: PLC0415 - slow, see above
 
         return plan_feed_frame(self.options) if is_feed(self.options) else plan_read(self.options)
