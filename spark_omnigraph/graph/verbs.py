@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.repair import repair
     from spark_omnigraph.graph.mutate.mutate import mutate, prepare_mutation
     from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
+    from spark_omnigraph.storage.input.found import list_inputs
 
 _HOMES = {
     "storage.input.found": ("list_inputs",),
@@ -29,7 +30,6 @@ _HOMES = {
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": (
         "LoadRequest",
-        "list_inputs",
         "load",
     ),
     "graph.maintain.cleanup": ("cleanup",),
@@ -59,6 +59,7 @@ __all__ = [
     "diff",
     "explain_query",
     "id_array",
+    "list_inputs",
     "load",
     "mutate",
     "optimize",

@@ -24,8 +24,12 @@ from spark_omnigraph.storage.graph_store import GraphStore
 INSIDE = {GraphStore, ReadTarget}
 """What a handle holds and no caller makes or is given."""
 FRAMES = SimpleNamespace(DataFrame=object)
+LATER = (
+    "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
+    "MutationResult",
+)  # laid out as a table  # fmt: skip
 ELSEWHERE = {
-    **{name: getattr(spark_omnigraph, name) for name in spark_omnigraph.__all__},
+    **{name: getattr(spark_omnigraph, name) for name in LATER},
     **{"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES, "Source": str},
 }
 """Names that stand in signatures and are imported for type checkers alone."""
