@@ -22,7 +22,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class VerbOutcome:
     """Figures of a finished verb for the summary; None is unknown or does not apply."""
 
     branch: str | None = None
@@ -47,7 +47,7 @@ class Verb:
     name: str
     help: str
     example: str
-    run: Callable[[Job], Outcome]
+    run: Callable[[Job], VerbOutcome]
     options: tuple[Option, ...] = ()
     common: tuple[Option, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=dict)

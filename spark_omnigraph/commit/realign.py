@@ -1,4 +1,4 @@
-"""Settling: a table whose HEAD left its published version by our own steps alone is brought back to it.
+"""Realigning: a table whose HEAD left its published version by our own steps alone is brought back to it.
 
 A process that was stopped, given up for dead and then went on can still fence a table or put content back, and nothing
 that it leaves is ever published. Readers do not notice; writers find HEAD past its pin, and realign it. What another
@@ -27,7 +27,7 @@ _ATTEMPTS = 10
 
 
 def realign_all(store: GraphStore) -> list[str]:
-    """Settles every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
+    """Realigns every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
     moved = []
     for branch in (None, *sorted(store.branch_names())):
         for key, entry in store.snapshot(branch).entries.items():
@@ -58,14 +58,14 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
     """One attempt; whoever calls looks again, since a process that stood still here knows nothing of the present."""
     store, branch, token = whole.store, whole.branch, new_ulid()
     fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
-    reach(CrashPoint.SETTLE_FENCED)
+    reach(CrashPoint.REALIGN_FENCED)
     if store.snapshot(branch).pin(entry.table_key) != entry.version or not is_ours_above(fenced.dataset, entry.version):
         return
-    with suppress(ConflictError):  # somebody else settles it, or published what had landed before
-        settled = put_back(fenced, entry.version, token)
-        reach(CrashPoint.SETTLE_PUT_BACK)
-        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
-        update = TableUpdate(entry.table_key, settled.head, branch, entry.row_count, path)
+    with suppress(ConflictError):  # somebody else realigns it, or published what had landed before
+        realigned = put_back(fenced, entry.version, token)
+        reach(CrashPoint.REALIGN_PUT_BACK)
+        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(realigned.head))
+        update = TableUpdate(entry.table_key, realigned.head, branch, entry.row_count, path)
         expected = {entry.table_key: entry.version}
         publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
 

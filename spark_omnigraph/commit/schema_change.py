@@ -203,12 +203,12 @@ def _discard(store: GraphStore) -> None:
 
 def _hash_of(state: bytes) -> str | None:
     try:
-        return decode(state, _State, SCHEMA_STATE).schema_ir_hash
+        return decode(state, _StateHash, SCHEMA_STATE).schema_ir_hash
     except DamagedError:
         return None
 
 
-class _State(msgspec.Struct):
+class _StateHash(msgspec.Struct):
     schema_ir_hash: str
 
 

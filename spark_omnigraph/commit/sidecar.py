@@ -194,7 +194,7 @@ def _parsed(store: GraphStore, name: str, content: bytes) -> Sidecar:
             raise RecoveryRequiredError(
                 f"{what} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
             )
-        return _sidecar(name, decode(content, _Body, what, _WAY_OUT))
+        return _sidecar(name, decode(content, _SidecarBody, what, _WAY_OUT))
     except DamagedError as error:
         raise RecoveryRequiredError(error.message) from error
     except _Refused as error:
@@ -234,7 +234,7 @@ class _TransactionBody(msgspec.Struct):
     version: Count
 
 
-class _Body(msgspec.Struct):
+class _SidecarBody(msgspec.Struct):
     """Members of a sidecar; those that begin with `x_` are ours."""
 
     schema_version: Count
@@ -253,7 +253,7 @@ class _Body(msgspec.Struct):
     x_transaction: _TransactionBody | None = None
 
 
-def _sidecar(name: str, body: _Body) -> Sidecar:
+def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
     operation_id = name if body.operation_id is None else body.operation_id
     if not _OPERATION_ID.fullmatch(operation_id):
         raise _Refused(f"'{excerpt(operation_id)}' is no operation_id")

@@ -162,8 +162,8 @@ def _answer(request: Json) -> Json:
     try:
         if work == "recover":
             return {"outcome": "returned", "recovered": [r.kind.value for r in Graph.open(root).recovered]}
-        if work == "settle":
-            return {"outcome": "returned", "settled": realign_all(Graph.open(root, mode="r").store)}
+        if work == "realign":
+            return {"outcome": "returned", "realigned": realign_all(Graph.open(root, mode="r").store)}
         graph = Graph.open(root)
         if work == "index":
             return {"outcome": "returned", "built": graph.ensure_indices(), "commit": None}

@@ -328,7 +328,7 @@ _RECOVERY = """
 """
 _BESIDES = """
     Processes that only seem dead are tested by `tests/crash/test_late_owner.py`: owners of writes, recoveries and
-    settling processes stand still (SIGSTOP) at each of their points while others recover and write, and then go on.
+    realigning processes stand still (SIGSTOP) at each of their points while others recover and write, and then go on.
     One round is part of every test run; `pytest tests/crash/test_late_owner.py -m "long or not long" --late-rounds 100`
     runs each a hundred times. `pytest tests/faults -m long` adds the whole matrix on S3 and a fault in every
     single call to the store; `python -m tests.races.stress --seconds 600 [--storage s3]` kills writers at random.

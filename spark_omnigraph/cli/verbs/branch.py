@@ -7,12 +7,12 @@ from dataclasses import asdict
 from spark_omnigraph.branch.delete import DeletedBranch
 from spark_omnigraph.branch.info import BranchInfo
 from spark_omnigraph.cli.output.log import counted, say_table, speaker
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 
 
-def create_branch(job: Job) -> Outcome:
+def create_branch(job: Job) -> VerbOutcome:
     """A branch at the head of another one, or at an earlier state."""
     config = job.config
     graph = _open(job, "rw")
@@ -25,10 +25,10 @@ def create_branch(job: Job) -> Outcome:
         at = config.snapshot if config.version is None else f"version {config.version}"
         state = "" if at is None else f" as of {at}"
         job.log.info("created branch %s from %s%s", config.name, config.base, state)
-    return Outcome(branch=config.name, result={"base_branch": config.base})
+    return VerbOutcome(branch=config.name, result={"base_branch": config.base})
 
 
-def list_branches(job: Job) -> Outcome:
+def list_branches(job: Job) -> VerbOutcome:
     """Names of the branches, or a row for each with all there is to know of it."""
     graph = _open(job, "r")
     if not job.config.verbose:
@@ -36,14 +36,14 @@ def list_branches(job: Job) -> Outcome:
         say = speaker(job.log)
         for name in names:
             say(name)
-        return Outcome(result=names)
+        return VerbOutcome(result=names)
     infos = graph.branch_infos()
     columns = ("branch", "parent", "version", "head", "own tables", "ahead", "behind", "merged into")
     say_table(job.log, columns, [_row(info) for info in infos])
-    return Outcome(result=[asdict(info) for info in infos])
+    return VerbOutcome(result=[asdict(info) for info in infos])
 
 
-def delete_branch(job: Job) -> Outcome:
+def delete_branch(job: Job) -> VerbOutcome:
     """One branch, or all that are merged."""
     config = job.config
     if bool(config.name) == config.merged:
@@ -54,17 +54,17 @@ def delete_branch(job: Job) -> Outcome:
         return _delete_merged(job, graph)
     gone = graph.delete_branch(config.name, dry_run=config.dry_run)
     _say(job, gone)
-    return Outcome(branch=gone.branch, warnings=gone.warnings, result={"deleted": [asdict(gone)]})
+    return VerbOutcome(branch=gone.branch, warnings=gone.warnings, result={"deleted": [asdict(gone)]})
 
 
-def _delete_merged(job: Job, graph: Graph) -> Outcome:
+def _delete_merged(job: Job, graph: Graph) -> VerbOutcome:
     merged = graph.delete_merged_branches(dry_run=job.config.dry_run)
     for gone in merged.deleted:
         _say(job, gone)
     if not merged.deleted:
         job.log.info("no branch is merged that could be deleted")
     debris = tuple(warning for gone in merged.deleted for warning in gone.warnings)
-    return Outcome(warnings=merged.stays + debris, result={"deleted": [asdict(gone) for gone in merged.deleted]})
+    return VerbOutcome(warnings=merged.stays + debris, result={"deleted": [asdict(gone) for gone in merged.deleted]})
 
 
 def _say(job: Job, gone: DeletedBranch) -> None:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table, speaker
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.describe import TypeDescription
 from spark_omnigraph.manifest.lineage import Commit
 
 
-def describe(job: Job) -> Outcome:
+def describe(job: Job) -> VerbOutcome:
     """Types with their counts, versions and index coverage."""
     found = _at(job).describe()
     say = speaker(job.log)
@@ -23,18 +23,18 @@ def describe(job: Job) -> Outcome:
     types = [(f"node:{name}", node) for name, node in found.nodes.items()]
     types += [(f"edge:{name}", edge) for name, edge in found.edges.items()]
     say_table(job.log, ("type", "rows", "version", "properties", "indexes"), [_row(*each) for each in types])
-    return Outcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
+    return VerbOutcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
 
 
-def commits(job: Job) -> Outcome:
+def commits(job: Job) -> VerbOutcome:
     """History of a branch, newest first."""
     found = [_commit(each) for each in _open(job).commits(limit=job.config.limit, actor=job.config.filter)]
     shown = ("created_at", "commit", "branch", "manifest_version", "actor")
     say_table(job.log, shown, [[commit[column] for column in shown] for commit in found])
-    return Outcome(result=found)
+    return VerbOutcome(result=found)
 
 
-def diff(job: Job) -> Outcome:
+def diff(job: Job) -> VerbOutcome:
     """Net changes between two states, a JSON object a row."""
     config = job.config
     graph = _open(job)
@@ -44,15 +44,15 @@ def diff(job: Job) -> Outcome:
     stats = found.stats()
     counts = ", ".join(f"{name} {stats[name]:,}" for name in ("inserts", "updates", "deletes"))
     job.log.info("from manifest version %s to %s: %s", found.from_version, found.to_version, counts)
-    return Outcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
+    return VerbOutcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
 
 
-def export(job: Job) -> Outcome:
+def export(job: Job) -> VerbOutcome:
     """The graph as JSON lines, in the form that `ingest` reads."""
     config = job.config
     count = _write_lines(job, _at(job).export(types=list(config.types) or None))
     job.log.info("exported %s", counted(count, "record"))
-    return Outcome(result={"records": count, "output": config.output})
+    return VerbOutcome(result={"records": count, "output": config.output})
 
 
 def _write_lines(job: Job, lines: Iterable[str]) -> int:

@@ -123,7 +123,7 @@ class DiffFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class TableChange:
+class TableDiff:
     """A table that differs between two states. Picklable: whoever reads the rows opens the two versions himself."""
 
     entity: EntityType
@@ -154,7 +154,7 @@ class TableChange:
                     yield image, batch
 
 
-def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot) -> list[TableChange]:
+def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot) -> list[TableDiff]:
     """Tables whose pins differ between two snapshots, in key order; some may turn out to have the same rows."""
     found = []
     for entity in sorted(catalog.tables(), key=lambda e: e.table_key):
@@ -164,7 +164,7 @@ def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after:
         same_line = old is not None and new is not None and old.branch == new.branch and old.version < new.version
         pins = [None if e is None or not e.row_count else pin(store, e) for e in (old, new)]
         if pins != [None, None]:
-            found.append(_with_stored_columns(TableChange(entity, pins[0], pins[1], same_line)))
+            found.append(_with_stored_columns(TableDiff(entity, pins[0], pins[1], same_line)))
     return found
 
 
@@ -183,7 +183,7 @@ def diff(
     return Diff(before.version, after.version, after.branch, tuple(changes))
 
 
-def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[RowChange]:
+def _listed(table: TableDiff, wanted: DiffFilter, version: int) -> Iterator[RowChange]:
     rows = table.rows()
     columns = table.entity.identity
     parts = (
@@ -203,7 +203,7 @@ def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:
     return None if entry is None else (entry.location, entry.branch, entry.version)
 
 
-def _with_stored_columns(table: TableChange) -> TableChange:
+def _with_stored_columns(table: TableDiff) -> TableDiff:
     """The type with the properties that every version involved stores."""
     stored = [set(column_names(pinned)) for pinned in (table.before, table.after) if pinned is not None]
     properties = tuple(p for p in table.entity.properties if all(p.name in names for names in stored))

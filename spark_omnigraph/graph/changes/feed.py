@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
 from spark_omnigraph.errors import NotFoundError, StorageError
-from spark_omnigraph.graph.changes.diff import Image, TableChange, changed_tables
+from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
 from spark_omnigraph.graph.read.export import plain_values
 from spark_omnigraph.graph.read.history import list_commits
 from spark_omnigraph.graph.read.scan import pin
@@ -48,7 +48,7 @@ ENVELOPE = pa.schema(
 class FeedTask:
     """One table that one commit changed. Picklable; whoever reads it needs no graph, only the table's two versions."""
 
-    change: TableChange
+    change: TableDiff
     entity: EntityType
     """The type as the schema is now; properties that the versions lack are null."""
     commit: Commit

@@ -112,13 +112,13 @@ def _repair(whole: WholeBranch, force: bool) -> RepairReport:
     store, branch = whole.store, whole.branch
     snapshot, drifts = find_drift(store, branch)
     own = [d.table_key for d in drifts if d.verdict is Verdict.OWN_STEPS]
-    settled = tuple(key for key in own if realign(store, branch, key))
+    realigned = tuple(key for key in own if realign(store, branch, key))
     publishable = (Verdict.VERIFIED,) if not force else (Verdict.VERIFIED, Verdict.SUSPICIOUS, Verdict.UNVERIFIABLE)
     chosen = tuple(d for d in drifts if d.verdict in publishable)
     if not chosen:
-        return RepairReport(drifts, settled, manifest_version=store.snapshot(branch).version)
+        return RepairReport(drifts, realigned, manifest_version=store.snapshot(branch).version)
     report = _publish(whole, snapshot, drifts, chosen)
-    return replace(report, repaired=tuple(sorted((*settled, *report.repaired))))
+    return replace(report, repaired=tuple(sorted((*realigned, *report.repaired))))
 
 
 def _publish(

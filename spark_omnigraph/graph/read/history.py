@@ -10,8 +10,9 @@ from typing import TypedDict
 
 from spark_omnigraph.branch.control import display, parse_branch
 from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.read.times import time_micros
+from spark_omnigraph.graph.read.arguments import time_micros
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.redaction import as_shown
@@ -21,9 +22,8 @@ from spark_omnigraph.words import is_text, nearest
 
 _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
-_MOST_DIGITS = 18
-"""Of a version: what 64 bits hold in any case."""
 _VERSION_BITS = 63
+"""Of a manifest version: more bits stand for none."""
 
 
 class Where(TypedDict, total=False):
@@ -91,8 +91,9 @@ def target_of(state: str | int | datetime) -> ReadTarget:
         return ReadTarget(version=state)
     if not isinstance(state, str):
         raise BadRequestError(f"a state is a version, a commit id, a time or a branch, not a {type(state).__name__}")
-    if state.isascii() and state.isdigit() and len(state) <= _MOST_DIGITS:
-        return ReadTarget(version=int(state))
+    version = count_of(state)
+    if version is not None:
+        return ReadTarget(version=version)
     if _COMMIT.fullmatch(state):
         return ReadTarget(snapshot=state)
     return ReadTarget(as_of=state) if _TIME.match(state) else ReadTarget(branch=state)

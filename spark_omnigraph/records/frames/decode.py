@@ -26,7 +26,7 @@ from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.jsonl.endpoints import end_ids
 from spark_omnigraph.records.jsonl.envelope import ENVELOPE
-from spark_omnigraph.records.jsonl.layout import EndForm
+from spark_omnigraph.records.jsonl.record_layout import EndForm
 from spark_omnigraph.records.keys import key_columns, key_ids
 from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
 from spark_omnigraph.records.mode import DecodeOptions

@@ -20,7 +20,7 @@ from spark_omnigraph.words import nearest
 
 
 @dataclass(frozen=True, slots=True)
-class ExactRow:
+class DecodedRow:
     """Columns of one row by name; `id` is None when the row gets a new one."""
 
     table_key: str
@@ -49,7 +49,7 @@ class BadRecordError(ValueError):
         self.mistake = Mistake(field, rule, message)
 
 
-class ExactDecoder:
+class RowDecoder:
     """Decodes single lines of any type of a catalog. With `constants` numbers that are not finite may be spelt out."""
 
     def __init__(self, catalog: Catalog, options: DecodeOptions, constants: bool = False) -> None:
@@ -58,7 +58,7 @@ class ExactDecoder:
         self._constants = constants
         self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
-    def decode(self, raw: bytes) -> ExactRow | Refusal:
+    def decode(self, raw: bytes) -> DecodedRow | Refusal:
         """The row on a line, or its mistakes: JSON, type, members, endpoints, id and key, values by name."""
         try:
             members = parse_line(raw, self._constants)
@@ -78,7 +78,7 @@ class ExactDecoder:
             return Refusal("", name, is_edge, self._with_envelope(unknown, members))
         row, mistakes = reader.read(members)
         if not mistakes:
-            return ExactRow(reader.table_key, row)
+            return DecodedRow(reader.table_key, row)
         return Refusal(reader.table_key, name, is_edge, tuple(mistakes[:MISTAKES]), row)
 
     def _with_envelope(self, first: Mistake, members: Members) -> tuple[Mistake, ...]:

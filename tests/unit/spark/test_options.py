@@ -87,7 +87,7 @@ def test_secrets_are_not_printed() -> None:
         ),
         ({"path": "/g", "node": "P", "endingVersion": "3"}, "belongs to the option 'table' with 'changes'"),
         ({"path": "/g", "aggregate": "count", "table": "tables"}, "does not go with 'table'"),
-        ({"path": "/g", "query": "q", "params": "[" * 100_000}, "option 'params' is not JSON"),
+        ({"path": "/g", "query": "q", "params": "[" * 100_000}, "option 'params' is nested too deeply"),
     ],
 )
 def test_what_contradicts_itself_is_refused(given: dict[str, str], message: str) -> None:
