@@ -27,6 +27,8 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 _UNSEEN_OR_BREAK = re.compile(f"[\t\n{_UNSEEN.pattern[1:]}")
 _SHOWN = 120
 """Characters of an excerpt."""
+_BITS = 256
+"""Of a number that is shown."""
 _SHORTEST = 6
 """Characters of a value that is looked for as such; a shorter one would be found everywhere."""
 
@@ -70,6 +72,20 @@ def excerpt(text: str) -> str:
     a\u000ab é\u001b[2J
     """
     return one_line(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def as_shown(value: object) -> str:
+    """A value that a call was given, for a message: in one line, and cut when it is long.
+
+    >>> print(as_shown("x"), as_shown(["a", None]), as_shown(10**5000))
+    'x' ['a', None] a number of 16610 bits
+    """
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return f"a number of {value.bit_length()} bits"
+    try:
+        return excerpt(repr(value))
+    except ValueError:  # a number inside has more digits than Python writes
+        return f"a {type(value).__name__} of numbers that are too long"
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, branch_path
@@ -28,7 +29,7 @@ def parse_branch(name: str | None) -> Branch:
     if name is None:
         return None
     if not isinstance(name, str):
-        raise BadRequestError(f"a branch is named by a text, not {name!r}")
+        raise BadRequestError(f"a branch is named by a text, not {as_shown(name)}")
     text = name.strip()
     if not text:
         raise BadRequestError("branch name cannot be empty")

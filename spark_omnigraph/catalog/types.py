@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import TextEnum, nearest
 
 
@@ -268,7 +269,7 @@ class Catalog:
     def require(self, table_key: str) -> EntityType:
         """Type of `node:X` or `edge:X`. NotFoundError says which is nearest, or how a type is named."""
         if not isinstance(table_key, str):
-            raise BadRequestError(f"a table is named by a text such as 'node:Person', not {table_key!r}")
+            raise BadRequestError(f"a table is named by a text such as 'node:Person', not {as_shown(table_key)}")
         found = self.table(table_key)
         if found is not None:
             return found

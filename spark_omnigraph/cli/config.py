@@ -12,8 +12,8 @@ import msgspec
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
-from spark_omnigraph.cli.values import check_characters, shortened
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
+from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
@@ -84,7 +84,8 @@ class JobConfig:
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
     """The configuration of a verb: arguments win over the file, the file over the environment.
 
-    `mistakes` are those found while splitting the arguments. Raises UsageError that names every mistake.
+    `mistakes` are those found while splitting the arguments. Raises UsageError that names every mistake, or
+    NotFoundError when all that is wrong are files that are not there.
     """
     problems = list(mistakes)
     environment = Source("the environment", _from_environment(request.options, environ))
@@ -105,7 +106,8 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     if len(past) > 1:
         problems.append(f"give one of {', '.join(past)}, not {len(past)}")
     if problems:
-        raise UsageError(_listed(problems))
+        missing = all(isinstance(problem, Missing) for problem in problems)
+        raise NotFoundError(_listed(problems)) if missing else UsageError(_listed(problems))
     config = msgspec.convert(found, JobConfig)
     replaced = list(replaced_files(config).values())
     if replaced:
@@ -171,7 +173,8 @@ def _parsed(option: Option, source: Source, problems: list[str]) -> list[object]
         except (ValueError, OSError) as error:
             where = f" (from {source.label})" if source.label else ""
             reason = f"'{shortened(text)}': {error.strerror}" if isinstance(error, OSError) else error
-            problems.append(f"{option.shown_name}: {reason}{where}")
+            problem = Missing if isinstance(error, MissingFileError) else str
+            problems.append(problem(f"{option.shown_name}: {reason}{where}"))
     return values
 
 

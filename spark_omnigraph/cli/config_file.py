@@ -12,8 +12,8 @@ import yaml
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.options import COMMON, CONFIG, Option, Shape
 from spark_omnigraph.cli.request import Request, Source
-from spark_omnigraph.cli.values import shortened
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.cli.values import Missing, shortened
+from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.words import nearest
 
 LARGEST = 64 << 10
@@ -63,10 +63,14 @@ def options_of_file(path: str, request: Request, problems: list[str]) -> list[So
     """
     try:
         content = _content(path)
+    except NotFoundError as error:
+        problems.append(Missing(error.message))
+        return []
     except UsageError as error:
         problems.append(error.message)
         return []
     of_all = {**request.of_all, request.verb: request.options}
+    decided = dict.fromkeys(request.fixed, f"; {request.verb} is what decides it: leave it out")
     sections = {name: value for name, value in content.items() if name in of_all and _is_section(name, value, of_all)}
     shared = {key: value for key, value in content.items() if key not in sections}
     known = {option.key for options in (COMMON, *of_all.values()) for option in options} - {CONFIG.key}
@@ -80,7 +84,8 @@ def options_of_file(path: str, request: Request, problems: list[str]) -> list[So
         keys = {option.key for option in of_all[name]} - {CONFIG.key}
         if isinstance(section, dict):
             unknown = [key for key in section if key not in keys]
-            _name_unknown(unknown, keys, _section(name, path), (name, of_all[name]), problems)
+            hints = decided if name == request.verb else {}
+            _name_unknown(unknown, keys, _section(name, path), (name, of_all[name]), problems, hints)
         elif section is not None:
             problems.append(f"{_section(name, path)} must hold keys and values")
     own = sections.get(request.verb)
@@ -102,12 +107,17 @@ def _section(name: str, path: str) -> str:
 
 
 def _name_unknown(
-    unknown: Sequence[str], near: Iterable[str], where: str, verb: tuple[str, Sequence[Option]], problems: list[str]
+    unknown: Sequence[str],
+    near: Iterable[str],
+    where: str,
+    verb: tuple[str, Sequence[Option]],
+    problems: list[str],
+    hints: Mapping[str, str] | None = None,
 ) -> None:
-    """Names unknown keys, with the nearest known ones, and last the keys of a verb."""
+    """Names unknown keys, with what is known about them or the nearest known ones, and last the keys of a verb."""
     near = list(near)
     for key in map(shortened, unknown[:NAMED]):
-        problems.append(f"unknown key '{key}' in {where}{nearest(key, near)}")
+        problems.append(f"unknown key '{key}' in {where}{(hints or {}).get(key) or nearest(key, near)}")
     if unknown:
         name, options = verb
         keys = ", ".join(sorted(option.key for option in options if option is not CONFIG))

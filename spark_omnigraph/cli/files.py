@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import IO, TextIO, cast
 
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.objects.whole_file import whole_path
+from spark_omnigraph.storage.uri import nearest_path
 
 _LEVEL = 6
 LARGEST_TEXT = 16 << 20
@@ -20,7 +21,9 @@ LARGEST_TEXT = 16 << 20
 
 
 def read_text(option: str, path: str, most: int = LARGEST_TEXT) -> str:
-    """The text of a file that an option names; UsageError when it cannot be read, or has more than `most` bytes."""
+    """The text of a file that an option names, without a byte order mark. NotFoundError when it is not there,
+    UsageError when it cannot be read, or has more than `most` bytes.
+    """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise UsageError(f"{option}: '{path}' is no regular file")
@@ -28,7 +31,9 @@ def read_text(option: str, path: str, most: int = LARGEST_TEXT) -> str:
             content = file.read(most + 1)
         if len(content) > most:
             raise UsageError(f"{option}: '{path}' is too large: at most {most:,} bytes")
-        return content.decode()
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise NotFoundError(f"{option}: there is no file '{path}'{nearest_path(path)}") from None
     except OSError as error:
         raise UsageError(f"{option}: cannot read '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:

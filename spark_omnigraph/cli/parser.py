@@ -20,7 +20,8 @@ _ARGUMENT = "argument "
 """Before the key of an option whose value stands without its flag."""
 EXIT_CODES = (
     "exit codes: 0 done, 1 failed, 2 usage, 3 refused (bad rows, constraint, schema),\n"
-    "            4 conflict (run again), 5 recovery required, 6 not found, 130 interrupted"
+    "            4 conflict (run again), 5 recovery required, 6 not found (graph, branch, type, version, file),\n"
+    "            130 interrupted, 143 terminated"
 )
 LAST_LINE = (
     "The last line of standard output is a JSON summary (at a terminal a sentence); messages go to standard error."
@@ -49,11 +50,19 @@ def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, lis
         raise UsageError(f"a verb is missing: one of {', '.join(verbs)}")
     if argv[0].startswith("-"):
         raise UsageError(f"the verb comes first: {PROGRAM} VERB {shortened(argv[0])} …")
-    seconds = [name.partition(" ")[2] for name in verbs if name.startswith(f"{argv[0]} ")]
-    if seconds:
-        raise UsageError(f"'{argv[0]}' needs one of {', '.join(seconds)} after it")
     word = shortened(argv[0])
+    seconds = [name.partition(" ")[2] for name in family(argv[:1], verbs)]
+    if seconds:
+        second = shortened(argv[1]) if len(argv) > 1 and not argv[1].startswith("-") else ""
+        near = nearest(second, seconds) if second else ""
+        after = f", not '{second}'{near}" if second else ""
+        raise UsageError(f"'{word}' needs one of {', '.join(seconds)} after it{after}")
     raise UsageError(f"unknown verb '{word}'{nearest(word, (*verbs, HELP))} (verbs: {', '.join(verbs)})")
+
+
+def family(argv: Sequence[str], verbs: Mapping[str, Verb]) -> dict[str, Verb]:
+    """The verbs of two words that begin with the one word given: those of `branch`; none for any other."""
+    return {name: verb for name, verb in verbs.items() if len(argv) == 1 and name.startswith(f"{argv[0]} ")}
 
 
 def split_arguments(

@@ -18,7 +18,7 @@ from spark_omnigraph.cli.output.ending import JobReport
 from spark_omnigraph.cli.output.log import logging_to, standard_error
 from spark_omnigraph.cli.output.streams import emit, print_out
 from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, JobEnding
-from spark_omnigraph.cli.parser import HELP, PROGRAM, build, find_verb, overview, split_arguments
+from spark_omnigraph.cli.parser import HELP, PROGRAM, build, family, find_verb, overview, split_arguments
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verb import Job, Verb
@@ -62,11 +62,11 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
     report = JobReport(environ)
     try:
         try:
-            asked = words[:1] == [HELP]
-            verb, rest = find_verb(words[1:] if asked else words, verbs)
-            if asked or "--help" in rest or "-h" in rest:
-                print_out(build(verb).format_help())
+            text = _help_asked(words, verbs)
+            if text is not None:
+                print_out(text)
                 return 0
+            verb, rest = find_verb(words, verbs)
             report.begin(verb)
             of_all = {each.name: each.all_options for each in verbs.values()}
             request = Request(verb.name, verb.all_options, verb.fixed, of_all)
@@ -82,6 +82,16 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
         return report.end(JobEnding(INTERRUPTED, error=error))
     except Exception as error:  # noqa: BLE001 - the outermost frame: whatever it is, the caller gets a summary
         return report.end(JobEnding(1, error=error))
+
+
+def _help_asked(words: Sequence[str], verbs: Mapping[str, Verb]) -> str | None:
+    """The help that the words ask for: of a verb, or of the verbs that begin with `branch`; None when they do not."""
+    asked = words[:1] == [HELP]
+    rest = words[1:] if asked else words
+    if not asked and not {"--help", "-h"} & set(rest):
+        return None
+    several = family([word for word in rest if word not in ("--help", "-h")], verbs)
+    return overview(several) if several else build(find_verb(rest, verbs)[0]).format_help()
 
 
 def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mapping[str, str]) -> JobEnding:

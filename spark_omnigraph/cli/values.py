@@ -12,9 +12,20 @@ from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read import arguments
 from spark_omnigraph.redaction import SECRET_NAME, has_credentials
-from spark_omnigraph.storage.uri import has_scheme, locate, plain
+from spark_omnigraph.storage.uri import has_scheme, locate, nearest_path, plain
 
 Parser = Callable[[str], object]
+
+
+class MissingFileError(ValueError):
+    """A file that an option names is not there."""
+
+
+class Missing(str):
+    """A mistake that is a file which is not there: the exit code is that of whatever is not found."""
+
+    __slots__ = ()
+
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
@@ -57,7 +68,7 @@ def existing_file(value: str) -> str:
     if Path(path).is_dir():
         raise ValueError(f"'{value}' is a folder, not a file")
     if not Path(path).is_file():
-        raise ValueError(f"there is no file '{value}'")
+        raise MissingFileError(f"there is no file '{value}'{nearest_path(path)}")
     return path
 
 

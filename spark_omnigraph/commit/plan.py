@@ -10,6 +10,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.handles import Dataset, PreparedTransaction
 from spark_omnigraph.storage.tables.staged import StagedFile
@@ -48,7 +49,7 @@ class Identity:
     def __post_init__(self) -> None:
         """BadRequestError for an actor that could not be read back from what is recorded."""
         if self.actor is not None and not is_text(self.actor):
-            raise BadRequestError(f"an actor is a text in UTF-8, not {self.actor!r}")
+            raise BadRequestError(f"an actor is a text in UTF-8, not {as_shown(self.actor)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,9 @@ from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 _TABLE_FOLDER = re.compile(r"(?:nodes|edges)/[0-9a-f]{16}")
 """What `table_path` gives; whatever else stands in such a folder is somebody else's."""
+_FOLDERS = ("nodes", "edges")
+_NAMED = 5
+"""Names that a warning lists."""
 _FIRST_VERSION = 1
 _FIRST_MANIFEST = 3
 
@@ -132,16 +135,25 @@ def check_root(
         _refuse_existing(store)
 
 
+def strangers(uri: str | os.PathLike[str]) -> list[str]:
+    """The first names in a local folder that are none of a graph's: who makes a graph there may mean another folder."""
+    location = locate(uri)
+    if not location.is_local or not os.path.isdir(location.root):
+        return []
+    names = sorted(n for n in os.listdir(location.root) if n not in _FOLDERS and not n.startswith(("_", ".")))
+    return names[:_NAMED]
+
+
 def schema_text(schema: str | os.PathLike[str]) -> str:
     """`.pg` text itself, or the content of the file that a path names."""
     if isinstance(schema, str) and (not schema.strip() or "{" in schema or "\n" in schema):
-        return schema
+        return schema.removeprefix("\ufeff")
     path = Path(plain(schema))
     try:
         if not path.is_file():
             found = "is a folder" if path.is_dir() else "not found"
             raise NotFoundError(f"schema file '{path}' {found}")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise IoError(f"cannot read the schema file '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -186,7 +198,7 @@ def _purge(store: GraphStore, hold: Callable[[], None]) -> None:
 
 def _table_folders(store: GraphStore) -> list[str]:
     """Folders of tables, of types too that the manifest does not name any more; links in place of one are some, too."""
-    paths = [path for folder in ("nodes", "edges") for path in store.objects.links(folder)]
+    paths = [path for folder in _FOLDERS for path in store.objects.links(folder)]
     links = {path for path in paths if "/" not in path}
-    paths += [each.path for folder in ("nodes", "edges") for each in store.objects.walk(folder)]
+    paths += [each.path for folder in _FOLDERS for each in store.objects.walk(folder)]
     return sorted(links | {found[0] for path in paths if (found := _TABLE_FOLDER.match(path)) is not None})

@@ -16,19 +16,10 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
-from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.changes.diff import Diff, DiffFilter, diff
-from spark_omnigraph.graph.create import create_graph
-from spark_omnigraph.graph.delete.by_id import DeleteReport, DeleteRequest, delete_ids, id_array
-from spark_omnigraph.graph.load.bad_rows import check_report_path
-from spark_omnigraph.graph.load.load import LoadRequest, load
+from spark_omnigraph.graph import verbs
+from spark_omnigraph.graph.arguments import NAMES, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
-from spark_omnigraph.graph.maintain.cleanup import OLDER_THAN, CleanupReport, cleanup
-from spark_omnigraph.graph.maintain.optimize import OptimizeReport, optimize
-from spark_omnigraph.graph.maintain.repair import RepairReport, repair
-from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport, merge_branch, merge_request
-from spark_omnigraph.graph.mutate.mutate import MutationResult, mutate, prepare_mutation
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
 from spark_omnigraph.graph.read.history import (
@@ -42,13 +33,11 @@ from spark_omnigraph.graph.read.history import (
     target_of,
 )
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
-from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.input.found import Source, list_inputs
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.manifest.stamp import migrate
@@ -60,11 +49,23 @@ from spark_omnigraph.write.indexes import BuiltIndexes, IndexStatus, ensure_indi
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from spark_omnigraph.engine.result import QueryResult
+    from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
+    from spark_omnigraph.graph.delete.by_id import DeleteReport
+    from spark_omnigraph.graph.load.load import LoadRequest
+    from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+    from spark_omnigraph.graph.maintain.optimize import OptimizeReport
+    from spark_omnigraph.graph.maintain.repair import RepairReport
+    from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
+    from spark_omnigraph.graph.mutate.mutate import MutationResult
+    from spark_omnigraph.storage.input.found import Source
+
 _LOG = logging.getLogger(__name__)
 SMALL_INPUT = 48 << 20
 """Bytes up to which starting worker processes costs more than they save."""
 
 
+@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
@@ -101,7 +102,7 @@ class Graph:
         storage_options: Mapping[str, str] | None = None,
     ) -> Graph:
         """Makes a graph from `.pg` text or a file's path. AlreadyInitializedError when one is there."""
-        return cls(create_graph(uri, schema, force, storage_options))
+        return cls(verbs.create_graph(uri, schema, force, storage_options))
 
     @classmethod
     def open(
@@ -202,12 +203,12 @@ class Graph:
         from. Raises BadRowsError, ConstraintError, ConflictError; then nothing has changed.
         """
         self.refresh()
-        inputs = list_inputs(source, self.store.storage_options)
+        inputs = verbs.list_inputs(source, self.store.storage_options)
         load_mode = _load_mode(mode)
         chosen = options or LoadOptions()
-        check_report_path(chosen.bad_rows, inputs.files, self.store.root)
+        verbs.check_report_path(chosen.bad_rows, inputs.files, self.store.root)
         name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)
-        report = self._load(LoadRequest(inputs.files, name, load_mode, actor, chosen, base, created))
+        report = self._load(verbs.LoadRequest(inputs.files, name, load_mode, actor, chosen, base, created))
         return replace(report, warnings=inputs.warnings + report.warnings)
 
     def ingest(
@@ -232,10 +233,10 @@ class Graph:
         count as an id), NotFoundError, ConflictError.
         """
         self._require_writable()
-        wanted = id_array(table, ids)
+        wanted = verbs.id_array(table, ids)
         self.refresh()
         line = parse_branch(branch or self.branch)
-        return delete_ids(self.store, DeleteRequest({table: wanted}, line, actor))
+        return verbs.delete_ids(self.store, verbs.DeleteRequest({table: wanted}, line, actor))
 
     def mutate(
         self,
@@ -255,9 +256,9 @@ class Graph:
         """
         self._require_writable()
         line = self._existing_branch(branch)
-        request = prepare_mutation(read_contract(self.store), text, name, params)
+        request = verbs.prepare_mutation(read_contract(self.store), text, name, params)
         self.refresh()
-        result = mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run))
+        result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run))
         return after(self.store, line, result, "mutation")
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
@@ -285,12 +286,12 @@ class Graph:
         Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
         """
         catalog = self.catalog()
-        plan = bound_plan(prepare(catalog, text, name), params)
-        return run_query(self.store, catalog, self.snapshot(**where), plan)
+        plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
+        return verbs.run_query(self.store, catalog, self.snapshot(**where), plan)
 
     def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:
         """The plan of a read query as text, one operator a line; with `params` their values stand in it."""
-        return explain_query(self.catalog(), text, name, params)
+        return verbs.explain_query(self.catalog(), text, name, params)
 
     def export(
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]
@@ -322,7 +323,7 @@ class Graph:
         The cost follows the number of changes, not the size of the graph.
         """
         later = self.snapshot() if after is None else self._named(after)
-        return diff(self.store, self.catalog(), self._named(before), later, only)
+        return verbs.diff(self.store, self.catalog(), self._named(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -365,9 +366,9 @@ class Graph:
         that side's row wins, and the file is required.
         """
         self._require_writable()
-        request = merge_request(self.store, source, into, actor, choices)
+        request = verbs.merge_request(self.store, source, into, actor, choices)
         self.refresh()
-        report = merge_branch(self.store, request, choices.get("executor") or LocalExecutor(1))
+        report = verbs.merge_branch(self.store, request, choices.get("executor") or LocalExecutor(1))
         return after(self.store, request.target, report, "merge")
 
     def delete_branch(self, name: str, *, dry_run: bool = False) -> DeletedBranch:
@@ -400,7 +401,7 @@ class Graph:
         """
         if not dry_run:
             self.refresh()
-        return optimize(self.store, parse_branch(branch or self.branch), dry_run=dry_run)
+        return verbs.optimize(self.store, parse_branch(branch or self.branch), dry_run=dry_run)
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
         """The indexes that the schema asks for, and how many rows each covers."""
@@ -419,16 +420,16 @@ class Graph:
         """
         if confirm:
             self._require_writable()
-        return repair(self.store, parse_branch(branch or self.branch), confirm, force)
+        return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force)
 
-    def cleanup(self, older_than: timedelta = OLDER_THAN, *, confirm: bool = False) -> CleanupReport:
+    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> CleanupReport:
         """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
         `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
         stays.
         """
         if confirm:
             self._require_writable()
-        return cleanup(self.store, older_than, confirm)
+        return verbs.cleanup(self.store, older_than, confirm)
 
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
@@ -466,7 +467,7 @@ class Graph:
         options = request.options
         size = sum(file.size for file in request.files)
         executor = options.executor or LocalExecutor(1 if size <= SMALL_INPUT else None)
-        report = load(self.store, request, executor)
+        report = verbs.load(self.store, request, executor)
         return after(self.store, request.branch, report, "load") if options.build_indexes else report
 
     def _existing_branch(self, branch: str | None) -> Branch:

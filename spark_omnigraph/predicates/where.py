@@ -19,6 +19,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Condition
 from spark_omnigraph.predicates.operands import StoredColumn, compare, list_has, text
 from spark_omnigraph.predicates.sql import not_null, one_of, quote_text
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import nearest
 
 _COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -60,7 +61,7 @@ def where_sql(terms: Iterable[Term], entity: EntityType) -> str | None:
 
 def _term(item: object) -> Term:
     if not isinstance(item, (list, tuple)) or len(item) not in (2, 3) or not isinstance(item[0], str):
-        raise BadRequestError(f"a condition is (column, operator, value), not {item!r}")
+        raise BadRequestError(f"a condition is (column, operator, value), not {as_shown(item)}")
     column, word = item[0], str(item[1])
     operator = " ".join(word.lower().replace("_", " ").split())
     if operator not in _OPERATORS:

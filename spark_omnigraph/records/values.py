@@ -69,7 +69,7 @@ def _required(prop: Property) -> str:
         return f"non-nullable vector property '{prop.name}' has null values"
     if prop.type.scalar is Scalar.BLOB:
         return f"non-nullable blob property '{prop.name}' has null values"
-    return f"non-nullable property '{prop.name}' has null or invalid values"
+    return f"non-nullable property '{prop.name}' has null or invalid values: it is missing or null"
 
 
 def read_blob(name: str, value: object, schemes: Sequence[str] = REMOTE_SCHEMES) -> dict[str, object]:

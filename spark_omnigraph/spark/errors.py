@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -45,11 +47,14 @@ class CodedError(Exception):
 
 
 class coded(AbstractContextManager[None]):  # noqa: N801 - used as a function, and a class keeps two lines out of texts
-    """Inside a worker of Spark: errors of ours leave as coded texts."""
+    """Inside a worker of Spark: errors of ours leave as coded texts, and so does a package that is missing there."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, OmnigraphError):
             raise CodedError(encode(error)) from error
+        if isinstance(error, ModuleNotFoundError):
+            missing = missing_package(error.name or str(error), socket.gethostname(), sys.executable)
+            raise CodedError(encode(missing)) from error
 
 
 @contextmanager

@@ -13,7 +13,10 @@ from collections.abc import Callable
 
 from pyspark import cloudpickle
 
+from spark_omnigraph.spark.early_end import expect_early_ends
 from spark_omnigraph.spark.errors import encode, missing_package
+
+expect_early_ends()  # the first thing that a worker imports of this package
 
 _MODULE, _HOST, _PYTHON = "{module}", "{host}", "{python}"
 

@@ -39,11 +39,13 @@ from spark_omnigraph.storage.tables.commits import compact
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
 from spark_omnigraph.storage.tables.reader import ReadCache
-from spark_omnigraph.storage.uri import Location, locate
+from spark_omnigraph.storage.uri import Location, locate, nearest_path
 from spark_omnigraph.words import nearest
 
 TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""
+_OPENED = ("_versions", "_refs/branches")
+"""Folders of a dataset whose files are read when it is opened."""
 _NAMED = 10
 """Branches that a message lists."""
 
@@ -76,6 +78,8 @@ class GraphStore:
         """Branches whose manifest was found to show every publish that is told of, and has not gone back since."""
         self._versions: dict[Branch, int] = {}
         self._reader = ManifestReader()
+        self._looked_at: set[str] = set()
+        """Datasets in whose place Lance finds files, and no pipe that it would wait for; looked at once."""
 
     @classmethod
     def open(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> GraphStore:
@@ -86,7 +90,15 @@ class GraphStore:
         store = cls(location, Objects(location))
         if store.objects.get(SCHEMA_SOURCE) is None:
             raise store._absent()
+        store._refuse_special(MANIFEST, COMMITS, COMMIT_ACTORS)
         return store
+
+    def _refuse_special(self, *datasets: str) -> None:
+        for path in datasets:
+            if path not in self._looked_at:
+                for folder in _OPENED:
+                    self.objects.refuse_special_in(f"{path}/{folder}")
+                self._looked_at.add(path)
 
     def _absent(self) -> NotFoundError:
         """The error for a root without a schema, which may be half of a graph."""
@@ -161,7 +173,10 @@ class GraphStore:
     def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
         dataset, form = self._manifest(branch, version)
         rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
-        return replace(form.reduce(branch, int(dataset.version), rows), mark=content_mark(dataset)), rows
+        snapshot = replace(form.reduce(branch, int(dataset.version), rows), mark=content_mark(dataset))
+        if self.location.is_local:
+            self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
+        return snapshot, rows
 
     def manifest_rows(self, dataset: Dataset) -> list[ManifestRow]:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""
@@ -256,6 +271,7 @@ class GraphStore:
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
         """A dataset of the graph by relative path, newest or at a version; StorageError when it cannot be opened."""
+        self._refuse_special(path)
         try:
             with reading(f"open {path}"):
                 return lance.dataset(
@@ -285,7 +301,7 @@ def _require_folder(root: str) -> None:
         if stat.S_ISDIR(os.stat(root).st_mode):
             return
     except (FileNotFoundError, NotADirectoryError):
-        why = "there is no such folder; init makes a new graph"
+        why = f"there is no such folder{nearest_path(root)}; init makes a new graph"
     except OSError as error:
         raise StorageError(f"storage: cannot read {root}: {error.strerror}") from error
     raise NotFoundError(f"no graph at '{root}': {why}")

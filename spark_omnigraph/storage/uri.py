@@ -6,17 +6,21 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.redaction import excerpt, has_credentials
+from spark_omnigraph.redaction import as_shown, excerpt, has_credentials
 from spark_omnigraph.storage.spelling import refuse_key, refuse_root
+from spark_omnigraph.words import nearest
 
 PLACES = "on a local disk (a path, file://) or on S3 and what speaks its protocol (s3://, s3a://)"
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _FUSE_MOUNTS = ("/Volumes/", "/dbfs/")
+_LOOKED_AT = 10_000
+"""Names of a folder among which the nearest one is looked for."""
 _ENVIRONMENT = (
     ("aws_endpoint", ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")),
     ("allow_http", ("AWS_ALLOW_HTTP",)),
@@ -56,7 +60,7 @@ def plain(uri: str | os.PathLike[str]) -> str:
     """
     text = os.fspath(uri) if isinstance(uri, (str, os.PathLike)) else None
     if not isinstance(text, str):
-        raise BadRequestError(f"a path or URI is a text, not {uri!r}")
+        raise BadRequestError(f"a path or URI is a text, not {as_shown(uri)}")
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() in _S3_SCHEMES and rest.startswith("//"):
         return f"s3:{rest}"
@@ -73,6 +77,19 @@ def plain(uri: str | os.PathLike[str]) -> str:
 def has_scheme(text: str) -> bool:
     """Whether a text is a URI; `C:` is none, nor is a name with a colon in it."""
     return _SCHEME.match(text) is not None
+
+
+def nearest_path(path: str) -> str:
+    """What a message about a path that is not there ends with: `; did you mean 'films.jsonl'?`, or nothing. It is
+    looked for in the folder that is there, among its first names.
+    """
+    folder, name = os.path.split(path.rstrip("/"))
+    try:
+        with os.scandir(folder or ".") as entries:
+            near = nearest(name, (entry.name for entry in islice(entries, _LOOKED_AT)))
+    except (OSError, ValueError):
+        return ""
+    return near.replace("did you mean '", f"did you mean '{os.path.join(folder, '')}") if near else ""
 
 
 def is_inside(place: str, root: str) -> bool:

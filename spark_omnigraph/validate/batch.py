@@ -91,7 +91,7 @@ class BatchChecker:
         if not column.null_count:
             return
         kind = "vector " if prop.type.is_vector else "blob " if prop.type.scalar is Scalar.BLOB else ""
-        reason = "null values" if kind else "null or invalid values"
+        reason = "null values" if kind else "null or invalid values: it is missing or null"
         message = f"non-nullable {kind}property '{prop.name}' has {reason}"
         for row in _rows(column.is_null()):
             yield RowViolation(row, prop.name, Rule.REQUIRED, message)

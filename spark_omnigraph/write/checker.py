@@ -107,10 +107,18 @@ class WriteChecker:
         return CheckResult([found for of_table in findings for found in of_table], superseded)
 
     def refuse_dangling(self, mentioned: frozenset[str]) -> None:
-        """ConstraintError when an overwrite would leave stored edges without an end. Asked after `run`."""
-        if self._mode is LoadMode.OVERWRITE:
-            for dangling in dangling_probes(self._catalog, mentioned):
-                self._refuse_dangling(dangling)
+        """ConstraintError naming all stored edges that an overwrite would leave without an end. Asked after `run`."""
+        if self._mode is not LoadMode.OVERWRITE:
+            return
+        probes = list(dangling_probes(self._catalog, mentioned))
+        found = [(probe, text) for probe in probes if (text := self._stored_dangling(probe))]
+        if found:
+            edges = ", ".join(sorted({probe.table_key.type_name for probe, _ in found}))
+            nodes = ", ".join(sorted({probe.node_key.type_name for probe, _ in found}))
+            raise ConstraintError(
+                f"overwriting {nodes} would leave stored edges dangling: {'; '.join(text for _, text in found)}. Load "
+                f"{edges} in the same overwrite, or keep those nodes."
+            )
 
     def _check_table(self, table: RowsToCheck, mentioned: frozenset[str]) -> list[Finding]:
         """Findings of one table. Touches no other table but to read node ids, which are final by then."""
@@ -363,10 +371,11 @@ class WriteChecker:
         gone = self.gone.get(table.table_key)
         return live if gone is None else pa.concat_arrays([live, gone])
 
-    def _refuse_dangling(self, probe: DanglingProbe) -> None:
+    def _stored_dangling(self, probe: DanglingProbe) -> str:
+        """How many stored edges of one type would lack one of their ends, and the first of them; empty for none."""
         target = self._targets.get(probe.table_key)
         if target is None or not target.row_count:
-            return
+            return ""
         index = self._staged_ids(probe.node_key)
         dangling: list[tuple[str, str]] = []
         total = 0
@@ -375,14 +384,14 @@ class WriteChecker:
             total += lost.num_rows
             room = _DANGLING_NAMED - len(dangling)
             dangling += list(zip(lost.column(0)[:room].to_pylist(), lost.column(1)[:room].to_pylist(), strict=True))
-        if total:
-            node, edge = probe.node_key.type_name, probe.table_key.type_name
-            named = "; ".join(f"edge '{i}' {probe.column} '{value}'" for i, value in dangling)
-            raise ConstraintError(
-                f"overwriting {node} would leave {total} stored {edge} edges dangling: {probe.column} not found in "
-                f"{node} ({named}{'; …' if total > len(dangling) else ''}). Load {edge} in the same overwrite, or keep "
-                "those nodes."
-            )
+        if not total:
+            return ""
+        node, edge = probe.node_key.type_name, probe.table_key.type_name
+        named = ", ".join(f"edge '{i}' {probe.column} '{value}'" for i, value in dangling)
+        return (
+            f"{total} {edge} edges whose {probe.column} is not found in {node} ({named}"
+            f"{', …' if total > len(dangling) else ''})"
+        )
 
 
 def _live_ids(table: RowsToCheck) -> pa.Array:

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -143,7 +144,10 @@ def _cell(value: object) -> str:
 
 
 class Progress:
-    """Progress of long work as log lines: at most one in some seconds, and the last one of each phase."""
+    """Progress of long work as log lines: one in some seconds, and the last one of each phase.
+
+    As a context manager it speaks too while nothing is done yet: a part may take longer than those seconds.
+    """
 
     def __init__(
         self,
@@ -154,19 +158,37 @@ class Progress:
         self._log = log
         self._every = every
         self._clock = clock
-        self._last = clock()
+        self._began = self._last = clock()
         self._shown: str | None = None
+        self._state = "at work"
+        self._ended = threading.Event()
+        self._waiting = threading.Thread(target=self._wait, daemon=True)
+
+    def __enter__(self) -> Progress:
+        self._waiting.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._waiting.join()
+
+    def _wait(self) -> None:
+        while not self._ended.wait(self._every):
+            now = self._clock()
+            if now - self._last >= self._every:
+                self._last = now
+                self._log.info("%s, %.0f s so far", self._state, now - self._began, extra=told("progress"))
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         now = self._clock()
+        share = f" ({100 * done // total}%)" if total else ""
+        self._state = f"{phase}: {done:,} of {total:,}{share}"
         # Short work says nothing: a phase ends with a line only when one was due before.
         if now - self._last < self._every and not (done >= total and self._shown == phase):
             return
         self._last = now
         self._shown = phase if done < total else None
-        share = f" ({100 * done // total}%)" if total else ""
-        facts = told("progress", phase=phase, done=done, total=total)
-        self._log.info("%s: %s of %s%s", phase, f"{done:,}", f"{total:,}", share, extra=facts)
+        self._log.info("%s", self._state, extra=told("progress", phase=phase, done=done, total=total))
 
 
 def log_bad_rows(log: logging.Logger, summary: BadRowSummary, show_rows: int | None = None) -> None:

@@ -17,6 +17,8 @@ from spark_omnigraph.redaction import redact
 REFUSED = 3
 INTERRUPTED = 130
 TERMINATED = 143
+INTERRUPTED_KIND = "interrupted"
+"""Of the error that both signals leave in the summary."""
 _STATUS = {
     0: "done",
     1: "failed",
@@ -78,6 +80,10 @@ def error_body(error: BaseException) -> dict[str, object]:
     """`to_dict()` of our errors; the like for others, with the first line of their message (Spark's have pages)."""
     if isinstance(error, OmnigraphError):
         return error.to_dict()
+    if not isinstance(error, Exception):
+        signal = "SIGINT" if isinstance(error, KeyboardInterrupt) else "SIGTERM"
+        text = f"stopped by {signal}; the next read-write open finishes or undoes a write that was under way"
+        return {"error": text, "code": INTERRUPTED_KIND, "kind": INTERRUPTED_KIND}
     text = redact(next(iter(str(error).splitlines()), ""))
     name = type(error).__name__
     return {"error": f"{name}: {text}" if text else name, "code": "internal", "kind": "unexpected"}

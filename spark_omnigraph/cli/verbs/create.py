@@ -8,7 +8,7 @@ from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.output.log import counted, speaker
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.demo.films import run_demo
-from spark_omnigraph.graph.create import accept_schema, check_root
+from spark_omnigraph.graph.create import accept_schema, check_root, strangers
 from spark_omnigraph.graph.handle import Graph
 
 
@@ -19,7 +19,10 @@ def init(job: Job) -> VerbOutcome:
     catalog = accept_schema(schema)
     nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
     job.log.info("schema: %s and %s", nodes, edges)
-    warnings = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
+    warnings: tuple[str, ...] = () if catalog.nodes else ("the schema has no types, so the graph will hold nothing",)
+    others = strangers(config.graph)
+    if others:
+        warnings += (f"{config.graph} holds other files ({', '.join(others)}): a graph is best alone in its folder",)
     storage = job.host.storage_options(config)
     if config.dry_run:
         check_root(config.graph, config.force, storage)

@@ -21,14 +21,15 @@ def ingest(job: Job) -> VerbOutcome:
     job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
     graph = Graph.open(config.graph, storage_options=storage)
     executor = job.host.executor(config, inputs.size)
-    report = graph.ingest(
-        list(config.input),
-        config.branch,
-        config.base,
-        config.mode,
-        actor=config.actor,
-        options=load_options(job, executor),
-    )
+    with Progress(job.log) as progress:
+        report = graph.ingest(
+            list(config.input),
+            config.branch,
+            config.base,
+            config.mode,
+            actor=config.actor,
+            options=load_options(job, executor, progress),
+        )
     _say(job, report)
     return VerbOutcome(
         branch=report.branch,
@@ -48,7 +49,7 @@ def ingest(job: Job) -> VerbOutcome:
     )
 
 
-def load_options(job: Job, executor: Executor | None) -> LoadOptions:
+def load_options(job: Job, executor: Executor | None, progress: Progress) -> LoadOptions:
     """Options of the load as the library takes them."""
     config = job.config
     return LoadOptions(
@@ -59,7 +60,7 @@ def load_options(job: Job, executor: Executor | None) -> LoadOptions:
         blob_schemes=config.blob_schemes,
         build_indexes=config.index,
         dry_run=config.dry_run,
-        progress=Progress(job.log),
+        progress=progress,
         executor=executor,
     )
 

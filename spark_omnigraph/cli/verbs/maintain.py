@@ -58,8 +58,11 @@ def repair(job: Job) -> VerbOutcome:
     _say_drift(job, report)
     if report.drifts and not confirm:
         job.log.info("dry run: nothing was published")
+    unheard = config.force and not confirm
+    alone = ("--force without --confirm publishes nothing: nothing was done",) if unheard else ()
     left = [d for d in report.drifts if d.table_key not in report.repaired]
-    warnings = report.warnings + tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
+    warnings = report.warnings + alone
+    warnings += tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
     return VerbOutcome(
         branch=config.branch,
         commit=report.commit,

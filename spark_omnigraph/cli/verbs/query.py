@@ -23,13 +23,17 @@ def query(job: Job) -> VerbOutcome:
         raise UsageError("--format parquet writes a file: give its path with --output")
     if config.format == "parquet" and is_packed(config.output or ""):
         raise UsageError("a Parquet file is packed by itself: give --output a name without .gz")
+    past = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
+    named = next((f"--{name.replace('_', '-')}" for name, value in past.items() if value is not None), None)
+    if config.explain and named is not None:
+        raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
     graph.store.reads = ReadCache(Memory(config.cache_memory))
     if config.explain:
         return _explained(job, graph, text)
-    past: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
-    result = graph.query(text, config.name or None, config.params, **past)
+    where: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
+    result = graph.query(text, config.name or None, config.params, **where)
     _write(job, result)
     job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
     return VerbOutcome(

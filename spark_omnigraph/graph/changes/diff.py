@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.arguments import instance_of, require
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -174,6 +175,8 @@ def diff(
     store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot, wanted: DiffFilter | None = None
 ) -> Diff:
     """The net changes from one snapshot to another, tables in key order, within one inserts, updates, deletes."""
+    if wanted is not None:
+        require("only", wanted, instance_of(DiffFilter))
     chosen = wanted or DiffFilter()
     _check("type", chosen.type_names, tuple(entity.name for entity in catalog.tables()))
     changes: list[RowChange] = []

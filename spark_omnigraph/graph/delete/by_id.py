@@ -17,6 +17,7 @@ from spark_omnigraph.graph.delete.cascade import Deletion
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.legible import legible, shown_bytes
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, capture, fork_first
@@ -74,7 +75,7 @@ def id_array(table: str, ids: Iterable[str]) -> pa.Array:
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return ids
     if not isinstance(ids, Iterable):
-        raise BadRequestError(f"ids of '{table}' to delete must be a list of texts, not {ids!r}")
+        raise BadRequestError(f"ids of '{table}' to delete must be a list of texts, not {as_shown(ids)}")
     try:
         return pa.array(ids, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeEncodeError) as error:

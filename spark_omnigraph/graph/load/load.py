@@ -204,7 +204,7 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
-        raise BadRowsError(_refusal(summary), summary)
+        raise BadRowsError(_refusal(summary, request.options.limit_of(staged.read.total())), summary)
     bad = sum((Counter(receipt.bad) for receipt in staged.receipts), Counter(bad_rows(result.findings)))
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
@@ -234,7 +234,7 @@ def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResu
     return without_personal(summary, context.catalog)
 
 
-def _refusal(summary: BadRowSummary) -> str:
+def _refusal(summary: BadRowSummary, limit: str = "") -> str:
     rules = ", ".join(f"{count} {rule}" for rule, count in summary.per_rule.items())
     first = summary.sample[0]
     others = f" (and {len(first.further)} more in this row)" if first.further else ""
@@ -242,8 +242,8 @@ def _refusal(summary: BadRowSummary) -> str:
     if summary.total > 1 and not more:
         more = " A file of all of them: --bad-rows, in Python bad_rows, in Spark badRowsPath."
     return (
-        f"load refused, nothing changed: {summary.total} bad row{'s' if summary.total != 1 else ''} ({rules}). First: "
-        f"{first.place}: {first.message}{others}.{more}"
+        f"load refused, nothing changed: {summary.total} bad row{'s' if summary.total != 1 else ''}{limit} ({rules}). "
+        f"First: {first.place}: {first.message}{others}.{more}"
     )
 
 

@@ -9,7 +9,9 @@ from fractions import Fraction
 
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.write.executor import Executor
 
 Progress = Callable[[str, int, int], None]
@@ -39,6 +41,11 @@ class LoadOptions:
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
 
     def __post_init__(self) -> None:
+        require("build_indexes", self.build_indexes, SWITCH)
+        require("dry_run", self.dry_run, SWITCH)
+        for name, kind in (("progress", CALLABLE), ("executor", EXECUTOR), ("batch", WHOLE)):
+            if getattr(self, name) is not None:
+                require(name, getattr(self, name), kind)
         if self.bad_rows is not None:
             object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
@@ -49,9 +56,9 @@ class LoadOptions:
             raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
         limit = self.max_bad_rows
         if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-            raise BadRequestError(f"max_bad_rows is a number, a count or a fraction such as 0.05, not {limit!r}")
+            raise BadRequestError(f"max_bad_rows is a number, a count or a share such as 0.05, not {as_shown(limit)}")
         if not limit >= 0 or (isinstance(limit, float) and limit > 1):
-            raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {limit}")
+            raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {as_shown(limit)}")
 
     @property
     def report(self) -> str | None:
@@ -68,19 +75,28 @@ class LoadOptions:
         # As written, not as stored: 0.29 of 100 records are 29, which no float says.
         return bad <= (Fraction(str(limit)) * records if isinstance(limit, float) else limit)
 
+    def limit_of(self, records: int) -> str:
+        """How many bad rows are allowed among so many records, after their number; nothing where none are."""
+        limit = self.max_bad_rows
+        if isinstance(limit, float):
+            share = f"{float(Fraction(str(limit)) * 100):g}% of {records:,} records"
+        else:
+            share = f"{limit:,}"
+        return f" where {share} may be bad" if limit else ""
+
 
 def _path(value: object) -> str:
     if not isinstance(value, (str, os.PathLike)):
-        raise BadRequestError(f"bad_rows is the path of a file, not {value!r}")
+        raise BadRequestError(f"bad_rows is the path of a file, not {as_shown(value)}")
     text = os.fspath(value)
     if "\0" in text:
-        raise BadRequestError(f"bad_rows {text!r} has a zero byte, which no path has")
+        raise BadRequestError(f"bad_rows {as_shown(text)} has a zero byte, which no path has")
     return text
 
 
 def _names(value: object) -> tuple[object, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise BadRequestError(f"blob_schemes is a list such as ['s3', 'gs'], not {value!r}")
+        raise BadRequestError(f"blob_schemes is a list such as ['s3', 'gs'], not {as_shown(value)}")
     return tuple(value)
 
 

@@ -22,6 +22,7 @@ from spark_omnigraph.commit.announced import claim_path
 from spark_omnigraph.commit.claim import abandoned, claimed
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
 from spark_omnigraph.storage.objects.small import StoredObject
@@ -98,7 +99,7 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
     RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs.
     """
     if not isinstance(older_than, timedelta):
-        raise BadRequestError(f"older_than is a timedelta, such as timedelta(days=7), not {older_than!r}")
+        raise BadRequestError(f"older_than is a timedelta, such as timedelta(days=7), not {as_shown(older_than)}")
     if older_than < timedelta(0):
         raise BadRequestError(f"older_than must not be negative, got {older_than}")
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
@@ -229,8 +230,8 @@ class _Cleanup:
                 self._add((stored[path],), CLAIM, self.confirm)
 
     def _pieces(self, settled: datetime) -> None:
-        """Small objects that a write which was interrupted left half-written, under no name of theirs."""
-        for each in (*self.store.objects.pieces(""), *self.store.objects.pieces(RECOVERY)):
+        """Files that a write which was interrupted left half-written, under no name of theirs."""
+        for each in self.store.objects.pieces():
             if each.modified >= settled:
                 self.younger += 1
                 continue

@@ -13,6 +13,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import is_text_of
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.rows import rows_in_id_order
 from spark_omnigraph.words import is_text, nearest
@@ -46,7 +47,7 @@ def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_k
     """
     entity, entry = catalog.table(table_key), snapshot.entries.get(table_key)
     if not isinstance(entity_id, str):
-        raise BadRequestError(f"the id of a '{table_key}' is a text, not {entity_id!r}")
+        raise BadRequestError(f"the id of a '{table_key}' is a text, not {as_shown(entity_id)}")
     if entity is None or entry is None or not is_text(entity_id):
         return None
     for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), is_text_of("id", [entity_id])):
@@ -59,7 +60,7 @@ def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> li
     names = {entity.name for entity in catalog.tables()}
     for kind, given in (("types", types), ("tables", tables)):
         if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-            raise BadRequestError(f"{kind} to export are a list of names such as ['…'], not {given!r}")
+            raise BadRequestError(f"{kind} to export are a list of names such as ['…'], not {as_shown(given)}")
     for name in types:
         if name not in names:
             raise NotFoundError(f"unknown export type '{name}'{nearest(name, names)}")

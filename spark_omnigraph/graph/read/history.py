@@ -16,12 +16,15 @@ from spark_omnigraph.graph.read.arguments import time_micros
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import find_commit, read_commits
 from spark_omnigraph.words import is_text, nearest
 
 _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
+_VERSION_BITS = 63
+"""Of a manifest version: more bits stand for none."""
 
 
 class Where(TypedDict, total=False):
@@ -63,8 +66,9 @@ class ReadTarget:
         kinds: dict[str, type | tuple[type, ...]] = {"version": int, "snapshot": str, "as_of": (datetime, str)}
         for name, kind in kinds.items():
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-                raise BadRequestError(f"{name} is {_STATE_FORMS[name]}, not {value!r}")
+            huge = isinstance(value, int) and value.bit_length() > _VERSION_BITS
+            if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or huge):
+                raise BadRequestError(f"{name} is {_STATE_FORMS[name]}, not {as_shown(value)}")
         given = [n for n in ("version", "snapshot", "as_of") if getattr(self, n) is not None]
         if len(given) > 1:
             raise BadRequestError(f"give one of version, snapshot and as_of, not {' and '.join(given)}")
@@ -124,7 +128,7 @@ def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
 def get_commit(store: GraphStore, commit_id: str, branch: Branch = None) -> Commit:
     """A commit by id, looked for on this branch first, then on every other."""
     if not is_text(commit_id):
-        raise BadRequestError(f"the id of a commit is a text, not {commit_id!r}")
+        raise BadRequestError(f"the id of a commit is a text, not {as_shown(commit_id)}")
     store.manifest(branch)
     others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
     for name in (branch, *others):

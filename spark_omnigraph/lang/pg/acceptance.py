@@ -30,6 +30,10 @@ _LANCE_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
 _EDGE_COLUMNS = frozenset({"src", "dst"})
+_MAX_DIMENSION = 65_536
+"""Items of a vector: 256 KiB a row. Each row holds all of them, also where it has none, so that a batch of rows with a
+longer one does not fit into memory.
+"""
 
 
 def check_new(source: SourceText, schema: Schema) -> None:
@@ -81,6 +85,9 @@ def _property(fail: Fail, owner: str, prop: PropertyDecl) -> None:
     name, target = prop.name.text, f"{owner}.{prop.name.text}"
     if name.lower() == "id":
         raise fail(prop.name.region, f"{_reserved(name, 'every node and edge has that column')} ({target})")
+    if prop.type.dimension is not None and prop.type.dimension > _MAX_DIMENSION:
+        room = f"each row of it would take {prop.type.dimension * 4 / 1e6:,.1f} MB"
+        raise fail(prop.name.region, f"Vector dimension of {target} is above {_MAX_DIMENSION}: {room}")
     if name.lower() in _LANCE_COLUMNS:
         raise fail(prop.name.region, f"property name '{name}' is reserved for a column that Lance makes up ({target})")
     for annotation in prop.annotations:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -37,6 +37,8 @@ from spark_omnigraph.words import nearest
 
 _DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}
+_NAMED = 10
+"""Columns that a message lists."""
 
 Decoded = tuple[DecodedChunk, Callable[[int], str]]
 
@@ -86,7 +88,7 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[t
         prop = entity.property(name) if name not in entity.identity else None
         source = _source_of(entity, name, left)
         if source is None:
-            _check_absent(entity, name, prop)
+            _check_absent(entity, name, prop, left)
             continue
         found = left.pop(source)
         fits = takes(prop, found) if prop is not None else _takes_id(catalog, entity, name, found)
@@ -110,10 +112,15 @@ def _source_of(entity: EntityType, name: str, columns: dict[str, pa.DataType]) -
     return name if name in columns else None
 
 
-def _check_absent(entity: EntityType, name: str, prop: Property | None) -> None:
+def _check_absent(entity: EntityType, name: str, prop: Property | None, left: Iterable[str]) -> None:
     if name == "id" or (prop is not None and prop.type.nullable):
         return
-    raise BadRequestError(f"column '{name}' is missing: '{entity.name}' must have it")
+    strange = sorted(set(left).difference(physical_schema(entity).names))
+    others = f" (columns that are no property: {', '.join(strange[:_NAMED])})" if strange else ""
+    raise BadRequestError(
+        f"column '{name}' is missing: '{entity.name}' must have it{nearest(name, strange)}{others}; rename "
+        "a column, or add one"
+    )
 
 
 def _takes_id(catalog: Catalog, entity: EntityType, name: str, found: pa.DataType) -> bool:

@@ -13,7 +13,9 @@ from spark_omnigraph.records.jsonl.column_prefilter import TEXT_ERRORS
 from spark_omnigraph.words import nearest
 
 ENVELOPE = ("type", "edge", "from", "to", "data")
-_ENDS = ("from", "to")
+ENDS = ("from", "to")
+ENDS_ELSEWHERE = {"src": "from", "source": "from", "dst": "to", "target": "to"}
+"""What people call the ends of an edge, and the members that name them."""
 _NULL = b"null"
 _NOTHING = msgspec.Raw()
 _NAMES = tuple(f'"{name}"'.encode() for name in ENVELOPE)
@@ -34,10 +36,10 @@ def envelope_mistakes(members: Members, entity: EntityType | None, ignore_unknow
     is_node = entity is not None and not isinstance(entity, EdgeType)
     for name, value in members.items():
         if name in ENVELOPE:
-            if is_node and name in _ENDS and value is not None and (not ignore_unknown or name in declared):
+            if is_node and name in ENDS and value is not None and (not ignore_unknown or name in declared):
                 yield Mistake(name, Rule.UNKNOWN_FIELD, f"'{name}' belongs to edges; a property: write it in data")
         elif not ignore_unknown or (value is not None and name in declared) or name.lower() in ENVELOPE:
-            yield Mistake(name, Rule.UNKNOWN_FIELD, _unknown(name, name in declared))
+            yield Mistake(name, Rule.UNKNOWN_FIELD, _unknown(name, name in declared, is_node))
 
 
 def misplaceable(entity: EntityType) -> tuple[str, ...]:
@@ -46,8 +48,10 @@ def misplaceable(entity: EntityType) -> tuple[str, ...]:
     return tuple(name for name in ("id", *(p.name for p in entity.properties)) if name not in taken)
 
 
-def _unknown(name: str, is_declared: bool) -> str:
+def _unknown(name: str, is_declared: bool, is_node: bool) -> str:
     hint = "" if is_declared else nearest(name, ENVELOPE)
+    if name in ENDS_ELSEWHERE and not is_declared and not is_node:
+        hint = f"; an edge calls it '{ENDS_ELSEWHERE[name]}'"
     return f"unknown field '{name}' beside 'data'{hint or '; write it in data'}"
 
 

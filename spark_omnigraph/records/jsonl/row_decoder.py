@@ -13,7 +13,7 @@ from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
-from spark_omnigraph.records.jsonl.envelope import envelope_mistakes
+from spark_omnigraph.records.jsonl.envelope import ENDS, ENDS_ELSEWHERE, envelope_mistakes
 from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
@@ -162,8 +162,15 @@ class _TypeReader:
         if not self._ignore_unknown and not self._known.issuperset(data):
             for name in data:
                 if name not in self._known:
-                    message = f"unknown field '{name}' of {self._name}{_nearest(name, self._declared)}"
+                    message = f"unknown field '{name}' of {self._name}{self._instead(name)}"
                     yield Mistake(name, Rule.UNKNOWN_FIELD, message)
+
+    def _instead(self, name: str) -> str:
+        """What to do about a member that is not declared: an end of an edge stands beside `data`."""
+        end = ENDS_ELSEWHERE.get(name, name)
+        if self._ends and end in ENDS:
+            return f"; it belongs beside 'data', as '{end}'"
+        return _nearest(name, self._declared)
 
     def _read_key(self, row: dict[str, object], mistakes: list[Mistake]) -> None:
         """Takes the id that the key gives; an explicit id must be the same."""

@@ -23,7 +23,7 @@ from spark_omnigraph.storage.input.globs import expand, fixed_folder, has_magic,
 from spark_omnigraph.storage.input.ranges import InputFile, file_stamp
 from spark_omnigraph.storage.objects.files import split_s3
 from spark_omnigraph.storage.objects.small import open_object_store
-from spark_omnigraph.storage.uri import PLACES, has_scheme, locate, plain
+from spark_omnigraph.storage.uri import PLACES, has_scheme, locate, nearest_path, plain
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -200,7 +200,7 @@ def _add_local(listing: _Listing, text: str) -> None:
     except OSError as error:
         raise IoError(f"storage: cannot read input '{error.filename or text}': {error.strerror}") from error
     if not found:
-        raise NotFoundError(f"input '{text}' not found: no file, folder or glob match")
+        raise NotFoundError(f"input '{text}' not found: no file, folder or glob match{nearest_path(text)}")
 
 
 def _check_path(text: str) -> None:

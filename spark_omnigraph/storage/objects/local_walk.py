@@ -22,12 +22,22 @@ def names_in(folder: str) -> list[str]:
     return sorted(entry.name for entry in _listed(folder) if not entry.is_dir())
 
 
-def pieces_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Names and facts of what writes that were interrupted, as by a full disk, left unnamed directly in a folder."""
-    if os.path.isdir(folder):
-        yield from (
-            (each.name, each.stat()) for each in _listed(folder) if _PIECE.fullmatch(each.name) and each.is_file()
-        )
+def find_pieces(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Path below the root, and facts, of what writes that were interrupted, as by a full disk, left unnamed."""
+    for entry in _entries(root, ""):
+        if _PIECE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            with suppress(FileNotFoundError):  # it got its name meanwhile
+                yield os.path.relpath(entry.path, root), entry.stat(follow_symlinks=False)
+
+
+def special_in(folder: str) -> str | None:
+    """The path of a pipe, a socket or a device directly in a folder: whoever opens one may wait for ever."""
+    try:
+        entries = _listed(folder)
+    except OSError:  # there is none, or whoever opens a file in it will say why it cannot
+        return None
+    strange = (each.path for each in entries if not (each.is_file() or each.is_dir()))
+    return next((path for path in strange if os.path.exists(path)), None)  # a link may lead nowhere
 
 
 def walk_files(root: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:

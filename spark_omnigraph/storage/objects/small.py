@@ -17,7 +17,14 @@ from obstore.store import LocalStore, S3Store
 
 from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
 from spark_omnigraph.storage.objects.local_swap import remove_file, swap_file
-from spark_omnigraph.storage.objects.local_walk import find_links, names_in, pieces_in, require_inside, walk_files
+from spark_omnigraph.storage.objects.local_walk import (
+    find_links,
+    find_pieces,
+    names_in,
+    require_inside,
+    special_in,
+    walk_files,
+)
 from spark_omnigraph.storage.uri import Location
 from spark_omnigraph.stored import OBJECT_LIMIT, too_large
 
@@ -221,12 +228,16 @@ class Objects:
             raise self._failed("list", folder, error) from error
         return tuple(StoredObject(meta["path"], int(meta["size"]), meta["last_modified"]) for meta in found)
 
-    def pieces(self, folder: str) -> tuple[StoredObject, ...]:
-        """What writes that were interrupted left unnamed in a local folder; object stores keep no such thing."""
-        if not self.location.is_local:
-            return ()
-        found = pieces_in(self.location.join(folder) if folder else self.location.root)
-        return tuple(_local_object(f"{folder}/{name}".lstrip("/"), facts) for name, facts in found)
+    def pieces(self) -> tuple[StoredObject, ...]:
+        """What writes that were interrupted left unnamed on a local disk; object stores keep no such thing."""
+        found = find_pieces(self.location.root) if self.location.is_local else ()
+        return tuple(_local_object(path, facts) for path, facts in found)
+
+    def refuse_special_in(self, folder: str) -> None:
+        """DamagedError when a pipe or a device stands in a folder of files that Lance opens."""
+        found = special_in(self.location.join(folder)) if self.location.is_local else None
+        if found is not None:
+            raise DamagedError(f"storage: {found} is no regular file: put the file back from a backup, or remove it")
 
     def remove_piece(self, path: str) -> None:
         """Removes what `pieces` found, whose name no client of a store takes; a missing one is fine."""

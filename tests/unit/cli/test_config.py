@@ -7,6 +7,7 @@ import pytest
 
 from spark_omnigraph.cli.config import JobConfig, resolve, salvage
 from spark_omnigraph.cli.options import COMMON, Option
+from spark_omnigraph.cli.program import main
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.errors import UsageError
@@ -138,7 +139,7 @@ def test_files_that_are_no_configuration(tmp_path: Path, content: str, message: 
 
 
 def test_a_missing_file_is_a_mistake_among_the_others() -> None:
-    with pytest.raises(UsageError, match=r"(?s)cannot read '/nowhere/job.yaml'.*--graph is required"):
+    with pytest.raises(UsageError, match=r"(?s)there is no file '/nowhere/job.yaml'.*--graph is required"):
         resolve(request(), {"input": ["x"], "config": ["/nowhere/job.yaml"]}, {})
 
 
@@ -241,6 +242,40 @@ def test_mistakes_in_sections(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         resolve(request("describe"), {"graph": ["g"], "config": [path]}, {})
     assert message.replace("PATH", path) in caught.value.message
+
+
+def test_what_the_verb_decides_itself_is_no_key_of_it(tmp_path: Path) -> None:
+    path = written(tmp_path, "merge: {mode: append}")
+    with pytest.raises(UsageError) as caught:
+        resolve(request("merge"), {**NEEDED, "config": [path]}, {})
+    assert f"unknown key 'mode' in section 'merge' of {path}; merge is what decides it: leave it out" in (
+        caught.value.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["init", "--graph", "g", "--schema", "flims.pg"],
+         "--schema: there is no file 'flims.pg'; did you mean 'films.pg'?"),
+        (["lint", "flims.gq", "--schema", "films.pg"], "there is no file 'flims.gq'; did you mean 'films.gq'?"),
+        (["commits", "--graph", "g", "--config", "jop.yaml"],
+         "--config: there is no file 'jop.yaml'; did you mean 'job.yaml'?"),
+        (["ingest", "--graph", "g", "--input", "in/flims.jsonl"], "did you mean 'in/films.jsonl'?"),
+        (["describe", "--graph", "grpah"], "there is no such folder; did you mean '{folder}/graph'?"),
+    ],
+)  # laid out as a table  # fmt: skip
+def test_whatever_is_named_and_not_there_is_not_found(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "in").mkdir()
+    for name in ("films.pg", "films.gq", "job.yaml", "in/films.jsonl"):
+        (tmp_path / name).touch()
+    assert main(words) == 6
+    assert said.format(folder=tmp_path) in capsys.readouterr().err
+    assert main([*words, "--log-level", "loud"]) == 2
 
 
 def test_a_file_for_repair_does_not_make_init_drop_a_graph(tmp_path: Path) -> None:

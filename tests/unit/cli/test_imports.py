@@ -41,3 +41,14 @@ def test_nothing_slow_is_imported(line: str, code: int, tmp_path: Path) -> None:
         cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=True,
     )  # laid out as a table  # fmt: skip
     assert done.stderr.splitlines()[-1] == f"{code} []"
+
+
+def test_who_only_looks_imports_neither_loads_nor_queries(tmp_path: Path) -> None:
+    program = "import sys, spark_omnigraph.graph.handle; print(*(n for n in sys.modules if 'spark_omnigraph' in n))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    rooms = ("engine", "lang.gq", "staging", "validate", "records", "graph.load.load", "graph.mutate", "graph.delete")
+    heavy = [f"spark_omnigraph.{room}" for room in rooms]
+    light = {"spark_omnigraph.records", "spark_omnigraph.records.mode", "spark_omnigraph.records.ulid"}
+    found = sorted(n for n in done.stdout.split() if n.startswith(tuple(heavy)) and n not in light)
+    assert [n for n in found if not n.startswith("spark_omnigraph.records.")] == []
+    assert "spark_omnigraph.records.jsonl.decode" not in found

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import time
 
 import pytest
 
@@ -83,6 +84,20 @@ def test_progress_is_spaced_out(heard: tuple[logging.Logger, list[str]]) -> None
         now[0] = float(second)
         progress("stage", second, 12)
     assert lines == ["stage: 5 of 12 (41%)", "stage: 10 of 12 (83%)", "stage: 12 of 12 (100%)"]
+
+
+def test_work_speaks_before_its_first_part_is_done(heard: tuple[logging.Logger, list[str]]) -> None:
+    log, lines = heard
+    with Progress(log, every=0.02) as progress:
+        while not lines:
+            time.sleep(0.01)
+        progress("stage", 0, 12)
+        while len(lines) < 2 or not lines[-1].startswith("stage"):
+            time.sleep(0.01)
+    said = len(lines)
+    assert (lines[0], lines[-1]) == ("at work, 0 s so far", "stage: 0 of 12 (0%), 0 s so far")
+    time.sleep(0.1)
+    assert len(lines) == said, "nothing is said when the work has ended"
 
 
 def test_short_work_has_no_progress(heard: tuple[logging.Logger, list[str]]) -> None:

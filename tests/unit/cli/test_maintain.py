@@ -90,6 +90,12 @@ def test_repair_of_a_whole_graph(graph: Graph, capsys: pytest.CaptureFixture[str
     assert "nothing to repair" in err
 
 
+def test_repair_by_force_alone_says_that_nothing_was_done(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body, err = run(capsys, "repair", "--graph", graph.uri, "--force")
+    assert (code, body["warnings"]) == (0, ["--force without --confirm publishes nothing: nothing was done"])
+    assert "warning: --force without --confirm" in err
+
+
 def test_repair_looks_first_and_publishes_when_told(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     published = graph.snapshot().pin(FILM)
     film(graph).optimize.compact_files()

@@ -69,7 +69,7 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
         ("ingest --graph g --input gs://b/x", 3, "unsupported scheme"),
         ("ingest --graph g --input gone.jsonl", 6, "input 'gone.jsonl' not found"),
         ("ingest --graph g --input no.jsonl.gz", 3, "is no gzip file, as its name says"),
-        ("ingest --graph g --input array.jsonl", 3, "a line must hold one JSON object"),
+        ("ingest --graph g --input array.jsonl", 3, "looks like a JSON array, not like JSON lines"),
         ("ingest --graph folder --input films.jsonl", 6, "no _schema.pg is there; init makes a graph"),
         ("ingest --graph g --input films.jsonl --summary folder", 2, "--summary: 'folder' is a folder"),
         ("query --graph g --file folder", 2, "--file: 'folder' is a folder, not a file"),

@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from spark_omnigraph.cli.parser import build, find_verb, overview, split_arguments
+from spark_omnigraph.cli.parser import build, family, find_verb, overview, split_arguments
+from spark_omnigraph.cli.program import main
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.errors import UsageError
 
@@ -34,6 +35,29 @@ def test_texts_come_as_they_were_given() -> None:
 def test_verbs_of_two_words() -> None:
     assert split("branch", "create", "dev", "--graph", "g") == ({"name": ["dev"], "graph": ["g"]}, [])
     assert split("branch", "list", "--graph", "g") == ({"graph": ["g"]}, [])
+
+
+def test_the_words_after_branch_are_told() -> None:
+    assert list(family(["branch"], VERBS)) == [name for name in VERBS if name.startswith("branch ")]
+    assert family(["bran"], VERBS) == family(["branch", "list"], VERBS) == {}
+    for words, said in (
+        (["branch"], ""),
+        (["branch", "crate", "x"], ", not 'crate'; did you mean 'create'?"),
+        (["branch", "--graph", "g"], ""),
+    ):
+        with pytest.raises(UsageError) as caught:
+            find_verb(words, VERBS)
+        seconds = ", ".join(name.partition(" ")[2] for name in family(["branch"], VERBS))
+        assert caught.value.message == f"'branch' needs one of {seconds} after it{said}"
+
+
+@pytest.mark.parametrize("words", [["branch", "--help"], ["branch", "-h"], ["help", "branch"]])
+def test_branch_has_a_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "  branch create  Makes a branch" in shown
+    assert "  ingest" not in shown
+    assert "130 interrupted, 143 terminated" in shown
 
 
 def test_unknown_arguments_are_all_named_with_the_nearest_option() -> None:
@@ -89,7 +113,9 @@ def test_common_options_stand_where_they_do_something() -> None:
     assert having == {
         "actor": loads | {"mutate"},
         "executor": loads,
-        "dry_run": loads | {"init", "mutate", "branch create", "index", "optimize", "recover", "repair", "cleanup"},
+        "dry_run": loads
+        | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}
+        | {"init", "mutate", "index", "optimize", "recover", "repair", "cleanup"},
         "branch": loads | reads | {"mutate", "index", "optimize", "repair"},
     }
 
@@ -105,8 +131,8 @@ def test_options_are_not_abbreviated() -> None:
     [
         ([], "a verb is missing: one of demo, init,"),
         (["ingset"], "unknown verb 'ingset'; did you mean 'ingest'\\?"),
-        (["branch"], "'branch' needs one of create, list after it"),
-        (["branch", "delete", "x"], "'branch' needs one of create, list after it"),
+        (["branch"], "'branch' needs one of create, list"),
+        (["branch", "rename", "x"], "'branch' needs one of create, list"),
         (["--graph", "g", "ingest"], "the verb comes first"),
     ],
 )

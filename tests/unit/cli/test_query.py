@@ -125,6 +125,13 @@ def test_the_plan_is_shown_and_nothing_is_read(folder: Path, capsys: pytest.Capt
     assert "$year" in "".join(run(capsys, *BY_YEAR[:4], "--explain")[1])
 
 
+@pytest.mark.parametrize("past", [("--version", "1"), ("--as-of", "2030-01-01")])
+def test_a_plan_is_of_no_state(folder: Path, capsys: pytest.CaptureFixture[str], past: tuple[str, str]) -> None:
+    code, _, body = run(capsys, *BY_YEAR, "--explain", *past)
+    assert code == 2
+    assert body["error"]["error"] == f"--explain shows a plan and reads no state: leave {past[0]} out"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -74,7 +74,9 @@ def test_a_signal_gives_the_lease_up(
 ) -> None:
     with stop_at(point, send(number)):
         assert merge(world) == code
-    capsys.readouterr()
+    error = json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
+    said = f"stopped by {number.name}; the next read-write open finishes or undoes a write that was under way"
+    assert error == {"error": said, "code": "interrupted", "kind": "interrupted"}
     folder = world / "g" / "__recovery"
     leases = [lease_facts(path.read_bytes()) for path in folder.glob("*.lease")]
     assert [lease is not None and lease.expires_at <= time.time() for lease in leases] == [True]

@@ -179,7 +179,7 @@ def test_init_checks_the_schema_first(calls: Calls, tmp_path: Path, capsys: pyte
     assert calls == []
     schema.write_bytes(b"\xff")
     assert main(["init", "--graph", "g", "--schema", str(schema)]) == 2
-    assert main(["init", "--graph", "g", "--schema", "/nowhere/s.pg"]) == 2
+    assert main(["init", "--graph", "g", "--schema", "/nowhere/s.pg"]) == 6
 
 
 def test_describe(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

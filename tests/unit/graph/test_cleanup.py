@@ -665,7 +665,13 @@ def test_a_copy_elsewhere_that_has_branches_is_not_touched(graph: Graph, tmp_pat
 
 def test_clean_up_bears_any_name_and_removes_what_interrupted_puts_left(graph: Graph) -> None:
     folder, place = root(graph) / "__recovery", graph.snapshot().entries[PERSON].location
-    left = [folder / ("01J0000000000000000000000A.lease#" + "0a" * 16), root(graph) / "_schema.pg#7"]
+    table = root(graph) / place
+    left = [
+        folder / ("01J0000000000000000000000A.lease#" + "0a" * 16),
+        root(graph) / "_schema.pg#7",
+        table / "data" / "0a0b.lance#3",
+        table / "_versions" / "18446744073709551610.manifest#f",
+    ]
     for odd in (folder / "two\nlines.json", root(graph) / place / "data" / os.fsdecode(b"\xff.lance")):
         odd.write_bytes(b"")
     for path in left:

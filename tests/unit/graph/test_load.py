@@ -199,11 +199,38 @@ def test_overwrite_replaces_only_mentioned_types(graph: Graph) -> None:
 def test_overwrite_refuses_to_leave_stored_edges_dangling_and_names_them(graph: Graph) -> None:
     graph.load([person("a"), person("b"), edge("Knows", "a", "b", id="k7")])
     before = graph.snapshot()
-    with pytest.raises(ConstraintError, match=r"1 stored Knows edges dangling.*edge 'k7' dst 'b'"):
+    with pytest.raises(ConstraintError, match=r"stored edges dangling: 1 Knows edges whose dst .*edge 'k7' dst 'b'"):
         graph.load([person("a")], "overwrite")
     assert graph.snapshot() == before
     graph.load([person("a"), edge("Knows", "a", "a")], "overwrite")
     assert (graph.count("node:Person"), graph.count("edge:Knows")) == (1, 1)
+
+
+def test_an_overwrite_names_all_types_of_edges_that_it_would_leave_dangling(graph: Graph) -> None:
+    graph.load(
+        [person("a"), person("b"), note("n"), edge("Knows", "a", "b", id="k7"), edge("Wrote", "b", "n", id="w1")]
+    )
+    with pytest.raises(ConstraintError) as refused:
+        graph.load([person("a"), note("m")], "overwrite")
+    assert refused.value.message == (
+        "overwriting Note, Person would leave stored edges dangling: "
+        "1 Knows edges whose dst is not found in Person (edge 'k7' dst 'b'); "
+        "1 Wrote edges whose src is not found in Person (edge 'w1' src 'b'); "
+        "1 Wrote edges whose dst is not found in Note (edge 'w1' dst 'n'). "
+        "Load Knows, Wrote in the same overwrite, or keep those nodes."
+    )
+
+
+def test_a_refusal_says_how_many_rows_may_be_bad(graph: Graph) -> None:
+    lines = [person("a", age=900), person("b", age=900), *(person(f"c{i}") for i in range(8))]
+    for limit, said in (
+        (0, "2 bad rows (2 range)"),
+        (1, "2 bad rows where 1 may be bad (2 range)"),
+        (0.125, "2 bad rows where 12.5% of 10 records may be bad (2 range)"),
+    ):
+        with pytest.raises(BadRowsError) as refused:
+            graph.load(lines, options=LoadOptions(max_bad_rows=limit))
+        assert f"nothing changed: {said}" in refused.value.message
 
 
 def test_an_overwrite_tells_of_bad_rows_before_it_tells_of_dangling_edges(graph: Graph, tmp_path: Path) -> None:
@@ -213,7 +240,7 @@ def test_an_overwrite_tells_of_bad_rows_before_it_tells_of_dangling_edges(graph:
     assert facts(refused(graph, lines, "overwrite", bad_rows=str(report))) == [(2, "range", "age")]
     assert len(report.read_text().splitlines()) == 1
     report.unlink()
-    with pytest.raises(ConstraintError, match="1 stored Knows edges dangling"):
+    with pytest.raises(ConstraintError, match="stored edges dangling: 1 Knows edges"):
         graph.load(lines, "overwrite", options=LoadOptions(max_bad_rows=1, bad_rows=str(report)))
     assert len(report.read_text().splitlines()) == 1
 

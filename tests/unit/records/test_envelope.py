@@ -62,6 +62,29 @@ def test_other_members_are_refused_unless_ignored(line: str, field: str, columns
 
 
 @paths
+@pytest.mark.parametrize(
+    ("line", "field", "message"),
+    [
+        ('{"edge":"Tied","src":"a","to":"a"}', "src", "unknown field 'src' beside 'data'; an edge calls it 'from'"),
+        ('{"edge":"Tied","from":"a","target":"a"}', "target",
+         "unknown field 'target' beside 'data'; an edge calls it 'to'"),
+        ('{"edge":"Tied","from":"a","data":{"to":"a"}}', "to",
+         "unknown field 'to' of Tied; it belongs beside 'data', as 'to'"),
+        ('{"edge":"Tied","to":"a","data":{"src":"a"}}', "src",
+         "unknown field 'src' of Tied; it belongs beside 'data', as 'from'"),
+        ('{"type":"Reed","data":{"tag":"a"},"source":"x"}', "source",
+         "unknown field 'source' beside 'data'; write it in data"),
+        ('{"type":"Reed","data":{"tag":"a","to":"x"}}', "to", "unknown field 'to' of Reed"),
+    ],
+)  # laid out as a table  # fmt: skip
+def test_an_end_in_the_wrong_place_is_shown_the_right_one(
+    line: str, field: str, message: str, bulk_minimum: int
+) -> None:
+    refused = decode([line], bulk_minimum=bulk_minimum).rejected[0]
+    assert message in {refused.field: refused.message, **{m.field: m.message for m in refused.further}}[field]
+
+
+@paths
 @pytest.mark.parametrize("unknown_fields", UnknownFields)
 def test_nulls_of_known_members_lose_nothing(unknown_fields: UnknownFields, columns_from: int) -> None:
     lines = [

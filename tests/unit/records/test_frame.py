@@ -188,6 +188,11 @@ def test_ids_and_ends() -> None:
         ("node:Thing", {"u64": pa.int64()}, "column 'name' is missing"),
         (
             "node:Thing",
+            {"nmae": pa.string(), "u64": pa.int64()},
+            "'Thing' must have it; did you mean 'nmae'? (columns that are no property: nmae); rename",
+        ),
+        (
+            "node:Thing",
             {"name": pa.int64()},
             "column 'name' is int64, which 'Thing.name' (String) does not take; it takes string",
         ),

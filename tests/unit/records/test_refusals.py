@@ -127,11 +127,11 @@ def test_base64_must_be_standard_padded_and_canonical(text: str, columns_from: i
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ("len", "non-nullable property 'len' has null or invalid values"),
-        ("made", "non-nullable property 'made' has null or invalid values"),
-        ("ok", "non-nullable property 'ok' has null or invalid values"),
-        ("hue", "non-nullable property 'hue' has null or invalid values"),
-        ("n", "non-nullable property 'n' has null or invalid values"),
+        ("len", "non-nullable property 'len' has null or invalid values: it is missing or null"),
+        ("made", "non-nullable property 'made' has null or invalid values: it is missing or null"),
+        ("ok", "non-nullable property 'ok' has null or invalid values: it is missing or null"),
+        ("hue", "non-nullable property 'hue' has null or invalid values: it is missing or null"),
+        ("n", "non-nullable property 'n' has null or invalid values: it is missing or null"),
         ("vec", "non-nullable vector property 'vec' has null values"),
         ("pic", "non-nullable blob property 'pic' has null values"),
     ],

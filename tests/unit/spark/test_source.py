@@ -60,3 +60,9 @@ def test_a_stream_that_cannot_be_says_so_at_every_first_question(options: dict[s
 def test_without_bounded_streams_only_the_stream_of_changes_is_refused() -> None:
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=True)
     assert "OMNIGRAPH_BAD_REQUEST: streams of changes need Spark 4.2, this is" in found.stdout
+
+
+def test_whoever_asks_for_names_of_sources_waits_for_nothing_slow() -> None:
+    program = "import sys, pyspark_omnigraph; print([n for n in ('lance', 'pandas', 'obstore') if n in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout == "[]\n"

@@ -108,6 +108,12 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, given: str) -> None:
         (b"PK\x03\x04\x14\x00", "zip"),
         (b"\x28\xb5\x2f\xfd\x04", "zstd"),
         (b"ARROW1\x00\x00", "Arrow"),
+        (b'\xef\xbb\xbfname;"born in"\nAda;1815\n', "CSV"),
+        (b"id\tname\r\n1\tAda\r\n", "CSV"),
+        (b'[\n{"type": "T", "data": {}},\n', "a JSON array"),
+        (b'[{"type": "T", "data": {}}]', "a JSON array"),
+        (b'{\n  "type": "T",\n  "data": {}\n}\n', "pretty-printed JSON"),
+        (b'{"type": "T", "data": {\n"k": 1}}\n', "pretty-printed JSON"),
     ],
 )
 def test_a_file_of_another_format_is_named_once(tmp_path: Path, content: bytes, found: str) -> None:
@@ -119,8 +125,14 @@ def test_a_file_of_another_format_is_named_once(tmp_path: Path, content: bytes, 
             read(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", LINE, "\ufeff" + LINE, "// é\n", "\n\n", "é"])
-def test_text_in_utf_8_looks_like_nothing_else(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", LINE, "\ufeff" + LINE, "// é\n", "\n\n", "é", "[1]\n" + LINE, "a, b\n" + LINE, "a\nb\n", "a, b\n",
+        '{"type": "T",\n' + LINE,
+    ],
+)  # laid out as a table  # fmt: skip
+def test_a_line_that_is_bad_makes_no_other_format(text: str) -> None:
     assert looks_like(text.encode()) is None
 
 

@@ -144,8 +144,8 @@ def test_required_columns() -> None:
     )
     assert [(v.row, v.field, v.rule, v.message) for v in BatchChecker(CATALOG.nodes["Plain"]).check(table)] == [
         (1, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
-        (1, "list", Rule.REQUIRED, "non-nullable property 'list' has null or invalid values"),
-        (1, "must", Rule.REQUIRED, "non-nullable property 'must' has null or invalid values"),
+        (1, "list", Rule.REQUIRED, "non-nullable property 'list' has null or invalid values: it is missing or null"),
+        (1, "must", Rule.REQUIRED, "non-nullable property 'must' has null or invalid values: it is missing or null"),
         (1, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),
         (2, "blob", Rule.REQUIRED, "non-nullable blob property 'blob' has null values"),
         (3, "vec", Rule.REQUIRED, "non-nullable vector property 'vec' has null values"),

@@ -8,6 +8,7 @@ from spark_omnigraph.lang.gq.check.scope import BlockScope, compatible, constant
 from spark_omnigraph.lang.gq.check.searches import text_match
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Predicate
 from spark_omnigraph.lang.gq.syntax.ast import (
+    AliasReference,
     Assigned,
     Binding,
     Expr,
@@ -22,8 +23,11 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     WhereClause,
     region_of,
 )
+from spark_omnigraph.lang.gq.syntax.expressions import NULL, null_hint
 from spark_omnigraph.lang.source import Region
 from spark_omnigraph.words import nearest
+
+_DATED_LITERALS = {Scalar.DATE: 'date("2026-01-31")', Scalar.DATETIME: 'datetime("2026-01-31T12:00:00Z")'}
 
 
 def binding_predicates(scope: BlockScope, binding: Binding, variable: str) -> tuple[Predicate, ...]:
@@ -128,9 +132,17 @@ def _match_value(scope: BlockScope, match: PropertyMatch, declared: PropType) ->
     return value
 
 
+def dated_hint(declared: PropType, given: PropType) -> str:
+    """How a day or an instant is written, after a message about a text that stands for one."""
+    if given.scalar is not Scalar.STRING or declared.scalar not in _DATED_LITERALS:
+        return ""
+    return f"; write it as {_DATED_LITERALS[declared.scalar]}"
+
+
 def _not_equal(name: str, declared: PropType, value: Operand) -> str:
     if isinstance(value, Constant):
-        return f"T3: property `{name}` has type {declared.display()} but got {value.type.display()}"
+        hint = dated_hint(declared, value.type)
+        return f"T3: property `{name}` has type {declared.display()} but got {value.type.display()}{hint}"
     return _not_assignable(value.type, declared, name)
 
 
@@ -169,7 +181,10 @@ def _operand(scope: BlockScope, part: Expr, clause: FilterClause, region: Region
         if part.name.text not in scope.bound:
             raise scope.unbound("T6: ", part.name, scope.params)
     shown = f"{_shown(scope, clause.left)} and {_shown(scope, clause.right)}"
-    raise scope.error(region, f"T7: filter comparisons require scalar operands, got {shown}")
+    other = clause.left if part is clause.right else clause.right
+    is_null = isinstance(part, AliasReference) and part.name.text == NULL
+    hint = null_hint(other) if is_null and isinstance(other, PropertyAccess) else ""
+    raise scope.error(region, f"T7: filter comparisons require scalar operands, got {shown}{hint}")
 
 
 def _shown(scope: BlockScope, part: Expr) -> str:
@@ -215,4 +230,5 @@ def _refuse_containers(scope: BlockScope, left: PropType, right: PropType, regio
 
 
 def _incomparable(scope: BlockScope, left: PropType, right: PropType, region: Region) -> QueryTypeError:
-    return scope.error(region, f"T7: cannot compare {left.display()} with {right.display()}")
+    hint = dated_hint(left, right) or dated_hint(right, left)
+    return scope.error(region, f"T7: cannot compare {left.display()} with {right.display()}{hint}")

@@ -11,6 +11,7 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     Clause,
     FilterClause,
     Negation,
+    PropertyAccess,
     PropertyMatch,
     TextCall,
     TextClause,
@@ -21,6 +22,7 @@ from spark_omnigraph.lang.gq.syntax.expressions import (
     assigned,
     expression,
     integer,
+    null_hint,
     optional_variable,
 )
 from spark_omnigraph.lang.scanner import IDENTIFIER, TYPE_NAME, Scanner
@@ -146,4 +148,6 @@ def _filter(scanner: Scanner) -> FilterClause | TextClause:
         return FilterClause(left, found, expression(scanner))
     if isinstance(left, TextCall):
         return TextClause(left)
-    raise scanner.unexpected("a comparison: =, !=, <, <=, >, >=, contains or starts_with")
+    tests_null = scanner.peek("is") or scanner.peek("IS")
+    hint = null_hint(left) if tests_null and isinstance(left, PropertyAccess) else ""
+    raise scanner.unexpected(f"a comparison: =, !=, <, <=, >, >=, contains or starts_with{hint}")

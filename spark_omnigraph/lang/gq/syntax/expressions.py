@@ -29,6 +29,8 @@ DEPTH = 64
 """Levels of nested calls, lists and negations."""
 
 INTEGER_MAX = 2**63 - 1
+NULL = "null"
+"""No word of the language; people try it."""
 
 VARIABLE = re.compile(r"\$[a-z_][A-Za-z0-9_]*")
 _FLOAT = re.compile(r"[0-9]+\.[0-9]+")
@@ -37,6 +39,12 @@ _CALL = re.compile("now|nearest|search|fuzzy|match_text|bm25|rrf|count|sum|avg|m
 _DATED = re.compile("datetime|date")
 _TEXT_FORMS = {str(form): form for form in TextForm}
 _AGGREGATES = {str(function): function for function in AggregateFunction}
+
+
+def null_hint(property_: PropertyAccess) -> str:
+    """How one asks for a value, after a message about `null`: a comparison with null never holds."""
+    name = f"${property_.variable.text}.{property_.property.text}"
+    return f" (`{name} = {name}` holds where there is a value, `not {{ {name} = {name} }}` where there is none)"
 
 
 def variable(scanner: Scanner, what: str) -> Name:
@@ -100,7 +108,8 @@ def assigned(scanner: Scanner) -> Assigned:
         scanner.pos = call.region.start
     value = None if call is not None else literal(scanner, 0)
     if value is None:
-        raise scanner.unexpected("a literal, a $variable or now()")
+        null = " (null is passed as a parameter)" if scanner.peek(NULL) else ""
+        raise scanner.unexpected(f"a literal, a $variable or now(){null}")
     return value
 
 

@@ -69,7 +69,7 @@ def types(draw: st.DrawFn) -> tuple[str, str, bool]:
         values = draw(st.lists(st.sampled_from(["a", "b-2", "9", "_", "Z", "aa"]), min_size=1, unique=True))
         return f"enum({', '.join(values)})", "String", True
     if kind == "vector":
-        return f"Vector({draw(st.integers(1, 2**31 - 1))})", "Vector", False
+        return f"Vector({draw(st.integers(1, 2**16))})", "Vector", False
     scalar = draw(st.sampled_from(SCALARS))
     return scalar, scalar, True
 

@@ -41,6 +41,10 @@ RESERVED = [
     ),
     ("node Ox { «_rowID»: I32 }", "property name '_rowID' is reserved for a column that Lance makes up (Ox._rowID)"),
     (
+        "node Ox { «v»: Vector(99999999)? }",
+        "Vector dimension of Ox.v is above 65536: each row of it would take 400.0 MB",
+    ),
+    (
         "node Ox {} node «OX» {}",
         "node types 'Ox' and 'OX' differ in case alone, which Spark and SQL do not tell apart; give one another name",
     ),

@@ -1,0 +1,95 @@
+"""Arguments of public calls, checked by their names: whatever is of another kind is refused before anything is done."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from types import FunctionType
+from typing import ParamSpec, TypeVar
+
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.redaction import as_shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+Kind = tuple[Callable[[object], bool], str]
+"""What a value must be, and the words for it."""
+
+
+def _is(kind: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+def _is_whole(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and all(map(_is(str), value))
+
+
+def _is_executor(value: object) -> bool:
+    return callable(getattr(value, "map", None)) and hasattr(value, "parallelism")
+
+
+TEXT: Kind = (_is(str), "a text")
+SWITCH: Kind = (_is(bool), "True or False")
+WHOLE: Kind = (_is_whole, "a whole number")
+NAMES: Kind = (_is_names, "a list of names such as ['…']")
+EXECUTOR: Kind = (_is_executor, "an executor, such as LocalExecutor(4) or SparkExecutor(spark)")
+CALLABLE: Kind = (callable, "a function")
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("branch", "base", "actor", "table", "mode"), TEXT),
+    **dict.fromkeys(("force", "confirm", "dry_run"), SWITCH),
+    "limit": WHOLE,
+}
+"""Of arguments that mean the same in every call."""
+
+
+def instance_of(kind: type) -> Kind:
+    """The kind of what is of a class of this package."""
+    return _is(kind), f"of the class {kind.__name__}"
+
+
+def require(name: str, value: object, kind: Kind) -> None:
+    """BadRequestError that names the argument when its value is of another kind."""
+    fits, words = kind
+    if not fits(value):
+        raise BadRequestError(f"{name} is {words}, not {as_shown(value)}")
+
+
+def checked(**kinds: Kind) -> Callable[[type[C]], type[C]]:
+    """A decorator of a class: public methods check arguments of these names, and of the common ones. What may be left
+    out may be None.
+    """
+    known = {**_KINDS, **kinds}
+
+    def decorate(cls: type[C]) -> type[C]:
+        for name, member in list(vars(cls).items()):
+            function = getattr(member, "__func__", member)
+            if not name.startswith("_") and isinstance(function, FunctionType):
+                made: object = _checking(function, known)
+                setattr(cls, name, classmethod(made) if isinstance(member, classmethod) else made)  # type: ignore[arg-type]  # a function
+        return cls
+
+    return decorate
+
+
+def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P, R]:
+    parameters = inspect.signature(function)
+    optional = {name for name, each in parameters.parameters.items() if each.default is None}
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            given = parameters.bind(*args, **kwargs).arguments
+        except TypeError:
+            return function(*args, **kwargs)  # which says it with its name
+        for name, value in given.items():
+            if name in known and not (value is None and name in optional):
+                require(name, value, known[name])
+        return function(*args, **kwargs)
+
+    return call
