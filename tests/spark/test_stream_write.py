@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -167,11 +168,13 @@ def _some_steps(graph: Graph, checkpoint: Path, child: subprocess.Popen[bytes]) 
     def files() -> set[str]:
         return {str(path) for root in (Path(graph.uri), checkpoint) for path in root.glob("**/*")}
 
+    def changed(before: set[str]) -> bool:
+        return files() != before
+
     # A checkpoint whose first offsets were being written when its driver died is refused by Spark for ever.
     _until(child, (checkpoint / "offsets" / "0").exists)
     for _ in range(random.randint(1, 8)):
-        before = files()
-        _until(child, lambda before=before: files() != before)
+        _until(child, partial(changed, files()))
 
 
 @pytest.mark.classic  # the drivers that are killed are processes with sessions of their own

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,7 +36,7 @@ from spark_omnigraph.graph.load.frame import (
 from spark_omnigraph.graph.load.load import LoadPlan, LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write import staged_files
@@ -59,7 +60,7 @@ def stage(
     parts: list[pa.Table],
     mode: str = "append",
     branch: str | None = None,
-    **options: object,
+    **options: Any,
 ) -> tuple[LoadRequest, LoadPlan, list[StagedPart]]:
     chosen = LoadOptions(**{"on_duplicate": "error", **options})
     request = frame_request(branch, LoadMode(mode), "eve", chosen)
@@ -73,7 +74,7 @@ def stage(
     return request, plan, staged
 
 
-def write(graph: Graph, key: str | None, *parts: pa.Table, **given: object) -> LoadReport:
+def write(graph: Graph, key: str | None, *parts: pa.Table, **given: Any) -> LoadReport:
     request, plan, staged = stage(graph, key, list(parts), **given)
     return finish_frame_load(graph.store, request, plan, staged)
 
@@ -131,7 +132,7 @@ def test_the_first_of_two_rows_replaces_the_stored_one(graph: Graph) -> None:
 def test_a_load_of_lines_agrees(graph: Graph) -> None:
     lines = [json.dumps({"type": "Person", "data": {"name": "a", "mail": mail}}) for mail in ("1", "2", "3")]
     graph.load(lines[:1])
-    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate="error", max_bad_rows=1))
+    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate=OnDuplicate.ERROR, max_bad_rows=1))
     assert (mails(graph), graph.count("node:Person")) == ({"a": "2"}, 1)
 
 
