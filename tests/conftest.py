@@ -11,11 +11,42 @@ from pyspark.sql import SparkSession
 from spark_omnigraph.spark.session import local_session
 from tests.support.short_jvm import SHORT_LIVED
 
+HERE = Path(__file__).parent
+DEFAULT_RUN = "not long and not benchmark"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cases", type=Path, default=None, help="folder of conformance case files (default: tests/conformance/cases)"
     )
+
+
+FOLDERS = ("spark", "races", "conformance", "s3", "crash", "model", "scale", "compat")
+"""Groups of tests that share what is dear, or start many processes, the longest first. Elsewhere a file is a group."""
+
+
+def group_of(item: pytest.Item) -> str:
+    """Tests of a group run in one process, so that a run has one Spark session, one S3 server and one old Lance."""
+    if item.get_closest_marker("spark") is not None:
+        return "spark"
+    folder = item.path.relative_to(HERE).parts[0]
+    return {"faults": "s3"}.get(folder, folder) if folder in (*FOLDERS, "faults") else item.path.stem
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for the whole of the default run, and none for a part of it or for what measures."""
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.getoption("-k")
+    return 2 if is_whole and config.getoption("-m") == DEFAULT_RUN else 0
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes longest comes first, or one process would end with it while the other has nothing left."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: FOLDERS.index(group) if (group := group_of(item)) in FOLDERS else len(FOLDERS))
 
 
 @pytest.fixture(scope="session")

@@ -312,7 +312,7 @@ def play(examples: int, steps: int, derandomize: bool = False) -> None:
 
 @pytest.mark.timeout(900)
 def test_short_sequences() -> None:
-    play(examples=50, steps=40, derandomize=True)
+    play(examples=25, steps=40, derandomize=True)
 
 
 @pytest.mark.long

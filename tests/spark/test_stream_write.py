@@ -157,8 +157,8 @@ def _until(child: subprocess.Popen[bytes], met: Callable[[], bool]) -> None:
 
 
 def _some_commits(graph: Graph, _: Path, child: subprocess.Popen[bytes]) -> None:
-    """Until the stream has made up to six commits more."""
-    wanted = len(graph.commits()) + random.randint(0, 6)
+    """Until the stream has made up to four commits more."""
+    wanted = len(graph.commits()) + random.randint(1, 4)
     _until(child, lambda: len(graph.commits()) >= wanted)
 
 
@@ -181,7 +181,7 @@ def _some_steps(graph: Graph, checkpoint: Path, child: subprocess.Popen[bytes]) 
 @pytest.mark.timeout(600)
 def test_a_killed_stream_ends_with_its_input_once(tmp_path: Path) -> None:
     random.seed(1)
-    _killed_and_finished(tmp_path, kills=2, files=12, pause=0.3, wait=_some_commits)
+    _killed_and_finished(tmp_path, kills=1, files=6, pause=0.3, wait=_some_commits)
 
 
 @pytest.mark.long
