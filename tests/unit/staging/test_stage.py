@@ -12,6 +12,7 @@ import pytest
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging import stage
+from spark_omnigraph.staging.receipt import RangeReceipt
 from spark_omnigraph.staging.stage import stage_frame, stage_range
 from spark_omnigraph.storage.tables.staged import TableTarget
 from tests.unit.staging.tables import KNOWS, PERSON, context, ids, people, person, range_of, target
@@ -26,11 +27,18 @@ def files(of: TableTarget) -> int:
     return len(list(Path(of.uri).glob("data/*.lance")))
 
 
+def stage_names(of: TableTarget, names: list[str | None], index: int) -> RangeReceipt:
+    """A partition of a frame, one row a batch."""
+    told, rows = context(of), pa.table({"name": names})
+    decoder = FrameDecoder(told.catalog, told.decode, plan_frame(told.catalog, PERSON, rows.schema))
+    return stage_frame(told, decoder, rows.to_batches(max_chunksize=1), index)
+
+
 def test_a_receipt_counts_what_was_read_and_what_was_refused(tmp_path: Path) -> None:
     of, edges = target(tmp_path), target(tmp_path, KNOWS)
     lines = [person("a"), person("b", 151), "{", '{"edge": "Knows", "from": "a", "to": "c"}', person("c")]
     receipt = stage_range(context(of, edges), range_of(*lines, index=6))
-    assert (receipt.index, receipt.lines, receipt.given_ids) == (6, 5, {PERSON})
+    assert (receipt.index, receipt.lines, set(receipt.given_ids)) == (6, 5, {PERSON})
     assert (receipt.read, receipt.bad) == ({PERSON: 3, KNOWS: 1, "": 1}, {PERSON: 1, "": 1})
     assert receipt.per_rule == {"range": 1, "invalid_json": 1}
     assert [(row.line, row.raw) for row in receipt.unpack_rejected()] == [(1, lines[1]), (2, lines[2])]
@@ -71,23 +79,15 @@ def test_many_rows_are_several_files_with_ordinals_that_go_on(
 ) -> None:
     monkeypatch.setattr(stage, "FLUSH_ROWS", 2)
     before = files(stored)
-    decoder = FrameDecoder(*decoding(stored, ("x", "y", "z")))
-    batches = pa.table({"name": ["x", "y", "z"]}).to_batches(max_chunksize=1)
-    receipt = stage_frame(context(stored), decoder, batches, 4)
+    receipt = stage_names(stored, ["x", "y", "z"], 4)
     assert [ids(stored, file) for file in receipt.staged[PERSON]] == [["x", "y"], ["z"]]
     assert [file.row_ordinals().tolist() for file in receipt.staged[PERSON]] == [[0, 1], [2]]
     assert (receipt.index, receipt.lines, files(stored) - before) == (4, 3, 2)
 
 
 def test_bad_rows_of_a_frame_have_their_text_at_once_and_lines_count_its_rows(stored: TableTarget) -> None:
-    decoder = FrameDecoder(*decoding(stored, ("a", None, "z")))
-    receipt = stage_frame(context(stored), decoder, pa.table({"name": ["a", None, "z"]}).to_batches(), 0)
+    receipt = stage_names(stored, ["a", None, "z"], 0)
     found = [(row.line, str(row.rule), json.loads(row.raw)["data"]) for row in receipt.unpack_rejected()]
     assert found == [(0, "key_conflict", {"id": "a", "name": "a"}), (1, "key_missing", {})]
     (file,) = receipt.staged[PERSON]
     assert (ids(stored, file), file.row_ordinals().tolist(), file.row_lines().tolist()) == (["z"], [1], [2])
-
-
-def decoding(of: TableTarget, names: tuple[str | None, ...]) -> tuple:
-    told = context(of)
-    return told.catalog, told.decode, plan_frame(told.catalog, PERSON, pa.table({"name": list(names)}).schema)
