@@ -88,6 +88,11 @@ def test_costs_at_a_depth_of_ten_commits(tmp_path: Path) -> None:
     assert cost(tmp_path, 10, maintained=True) == Cost(opening=19, write=85, read=21)
 
 
+def test_costs_at_a_depth_of_three_hundred_commits(tmp_path: Path) -> None:
+    assert cost(tmp_path, 300, maintained=True) == Cost(opening=18, write=90, read=15)
+
+
+@pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits(tmp_path: Path) -> None:
     assert cost(tmp_path, 1000, maintained=True) == Cost(opening=19, write=106, read=17)
 

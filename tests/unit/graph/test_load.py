@@ -512,8 +512,11 @@ def test_indexes_are_built_without_a_commit_and_never_hold_up_data(graph: Graph)
         entry = snapshot.entries[key]
         assert graph.store.head_version(entry.location, None) == entry.version
     described = graph.describe()
-    assert sorted(described.nodes["Person"].table.indexes) == ["id_idx", "name_idx"]
-    assert sorted(described.edges["Knows"].table.indexes) == ["dst_idx", "id_idx", "src_idx"]
+    persons, knows = described.nodes["Person"].table, described.edges["Knows"].table
+    assert persons is not None
+    assert sorted(persons.indexes) == ["id_idx", "name_idx"]
+    assert knows is not None
+    assert sorted(knows.indexes) == ["dst_idx", "id_idx", "src_idx"]
     graph.load([person("c")])
     assert graph.commits()[0].parent == graph.commits()[1].id
     assert graph.entity("node:Person", "c") is not None
