@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from spark_omnigraph.spark.session import local_session
-from tests.support.short_jvm import SHORT_LIVED
+from tests.support.short_jvm import SHORT_LIVED, WARM
 
 HERE = Path(__file__).parent
 DEFAULT_RUN = "not long and not benchmark"
@@ -49,6 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: FOLDERS.index(group) if (group := group_of(item)) in FOLDERS else len(FOLDERS))
 
 
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two task slots and four attempts a task, in a session that lasts for the whole run."""
@@ -58,6 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": SHORT_LIVED,
+        **WARM,
     }
     session = local_session("spark_omnigraph tests", "2,4", conf)
     session.sparkContext.setLogLevel("OFF")
