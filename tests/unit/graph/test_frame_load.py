@@ -25,6 +25,7 @@ from spark_omnigraph import (
     TransactionCommittedError,
 )
 from spark_omnigraph.commit.plan import PreparedCommit, Published
+from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
     discard_parts,
@@ -244,20 +245,21 @@ def test_staged_files_go_when_the_write_ends_unless_they_may_have_landed(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, outcomes: list[tuple[str, OmnigraphError] | None], files: int
 ) -> None:
     request, plan, staged = stage(graph, "node:Person", [people(("a", "1"))], build_indexes=False)
-    real, left, seen = staged_files.commit, iter(outcomes), []
+    left, seen = iter(outcomes), []
 
-    def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
+    def end(store: GraphStore, prepared: PreparedCommit) -> Published:
         seen.append(len(table_files(graph)))
         outcome = next(left)
         if outcome is None:
-            return real(store, prepared)
+            return commit(store, prepared)
         where, error = outcome
         again = copy(error)
         again.nothing_landed = where == "unlanded"
         raise again
 
-    monkeypatch.setattr(staged_files, "commit", commit)
-    with nullcontext() if outcomes == [None] else pytest.raises(type(outcomes[-1][1])):
+    monkeypatch.setattr(staged_files, "commit", end)
+    last = outcomes[-1]
+    with nullcontext() if last is None else pytest.raises(type(last[1])):
         finish_frame_load(graph.store, request, plan, staged)
     assert (seen, len(table_files(graph))) == ([1] * len(outcomes), files)
 

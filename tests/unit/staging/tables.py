@@ -58,7 +58,7 @@ def person(name: str, age: int | None = None) -> str:
     return json.dumps({"type": "Person", "data": {"name": name, "age": age}})
 
 
-def ids(of: TableTarget, fragment: StagedFragment) -> list[str]:
+def ids(fragment: StagedFragment) -> list[str]:
     """Ids of the rows of a staged file, in its order."""
-    found: list[str] = read_staged(of.uri, fragment.file, ["id"], {})["id"].to_pylist()
+    found: list[str] = read_staged(fragment.file, ["id"], {})["id"].to_pylist()
     return found

@@ -33,7 +33,7 @@ def test_a_type_is_found_as_records_name_it() -> None:
 
 def test_tables_are_named_without_a_look_at_the_values() -> None:
     lines = [*LINES, '\ufeff{"type": "File", "data": 1}', '{"type": 3, "edge": null}', "[" * 5000]
-    assert tables_mentioned(context(), range_of(*lines)) == {PERSON, KNOWS, FILE}
+    assert tables_mentioned(catalog(), {}, range_of(*lines)) == {PERSON, KNOWS, FILE}
 
 
 def test_a_row_that_breaks_a_rule_leaves_the_rows_around_it(tmp_path: Path) -> None:
