@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from spark_omnigraph.spark.session import local_session
 from tests.support.short_jvm import SHORT_LIVED, WARM
 
-HERE = Path(__file__).parent
 DEFAULT_RUN = "not long and not benchmark"
 
 
@@ -26,12 +27,24 @@ FOLDERS = ("spark", "races", "conformance", "s3", "crash", "model", "scale", "co
 """Groups of tests that share what is dear, or start many processes, the longest first. Elsewhere a file is a group."""
 
 
-def group_of(item: pytest.Item) -> str:
+def group_of(nodeid: str) -> str:
     """Tests of a group run in one process, so that a run has one Spark session, one S3 server and one old Lance."""
-    if item.get_closest_marker("spark") is not None:
+    path = nodeid.split("::")[0]
+    if "_spark" in path or path.endswith("test_repeated_tasks.py") or nodeid.endswith("-spark]"):
         return "spark"
-    folder = item.path.relative_to(HERE).parts[0]
-    return {"faults": "s3"}.get(folder, folder) if folder in (*FOLDERS, "faults") else item.path.stem
+    folder = path.split("/")[1]
+    return {"faults": "s3"}.get(folder, folder) if folder in (*FOLDERS, "faults") else path
+
+
+class Groups(LoadScopeScheduling):
+    """Hands out whole groups."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups:
+    return Groups(config, log)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -40,14 +53,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 if is_whole and config.getoption("-m") == DEFAULT_RUN else 0
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    item.add_marker(pytest.mark.xdist_group(group_of(item)))
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest comes first, or one process would end with it while the other has nothing left."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: FOLDERS.index(group) if (group := group_of(item)) in FOLDERS else len(FOLDERS))
+        order = {group: place for place, group in enumerate(FOLDERS)}
+        items.sort(key=lambda item: order.get(group_of(item.nodeid), len(order)))
 
 
 settings.register_profile("tests", deadline=None)
