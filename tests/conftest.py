@@ -36,7 +36,7 @@ def group_of(nodeid: str) -> str:
     return {"faults": "s3"}.get(folder, folder) if folder in (*FOLDERS, "faults") else path
 
 
-class Groups(LoadScopeScheduling):
+class Groups(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types here
     """Hands out whole groups."""
 
     def _split_scope(self, nodeid: str) -> str:
