@@ -17,7 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -34,7 +36,7 @@ from tests.spark.graphs import new_graph, publish
 
 Params = dict[str, object]
 Ways = dict[str, Callable[[], int]]
-SEARCH = {"disable_scoring_autoprojection": True}
+SEARCH: dict[str, Any] = {"disable_scoring_autoprojection": True}
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,16 @@ def some_vector(source: random.Random, _: int) -> Params:
     return {"c": f"c{source.randrange(CITIES):02d}", "v": [source.random() for _ in range(DIMENSION)]}
 
 
+def _rows(found: pa.Table) -> int:
+    return int(found.num_rows)
+
+
 def point(tables: Tables, given: Params) -> int:
-    return tables.people.to_table(columns=["age", "city"], filter=f"id = '{given['n']}'").num_rows
+    return _rows(tables.people.to_table(columns=["age", "city"], filter=f"id = '{given['n']}'"))
 
 
 def one_hop(tables: Tables, given: Params) -> int:
-    return tables.hop({str(given["n"])}).num_rows
+    return _rows(tables.hop({str(given["n"])}))
 
 
 def two_hops(tables: Tables, given: Params) -> int:
@@ -102,30 +108,30 @@ def three_hops(tables: Tables, given: Params) -> int:
 
 
 def filtered(tables: Tables, _: Params) -> int:
-    return tables.people.to_table(columns=["name"], filter="score < 0.01 AND age >= 50").num_rows
+    return _rows(tables.people.to_table(columns=["name"], filter="score < 0.01 AND age >= 50"))
 
 
 def grouped(tables: Tables, _: Params) -> int:
     read = tables.people.to_table(columns=["city", "score", "age"])
-    return read.group_by("city").aggregate([("city", "count"), ("score", "mean"), ("age", "max")]).num_rows
+    return _rows(read.group_by("city").aggregate([("city", "count"), ("score", "mean"), ("age", "max")]))
 
 
 def everybody(tables: Tables, _: Params) -> int:
     cities = tables.people.to_table(columns=["id", "city"])
     edges = tables.knows.to_table(columns=["src"])
     places = pc.index_in(edges["src"], value_set=cities["id"])
-    return pa.table({"city": cities["city"].take(places)}).group_by("city").aggregate([("city", "count")]).num_rows
+    return _rows(pa.table({"city": cities["city"].take(places)}).group_by("city").aggregate([("city", "count")]))
 
 
 def nearest(tables: Tables, given: Params) -> int:
     query = {"column": "v", "q": np.array(given["v"], np.float32), "k": 10, "use_index": False}
     where = f"city = '{given['c']}'"
-    return tables.people.to_table(columns=["name"], nearest=query, filter=where, **SEARCH, prefilter=True).num_rows
+    return _rows(tables.people.to_table(columns=["name"], nearest=query, filter=where, **SEARCH, prefilter=True))
 
 
 def words(tables: Tables, given: Params) -> int:
     query = {"columns": ["bio"], "query": str(given["w"])}
-    return tables.people.to_table(columns=["name"], full_text_query=query, limit=10, **SEARCH).num_rows
+    return _rows(tables.people.to_table(columns=["name"], full_text_query=query, limit=10, **SEARCH))
 
 
 ONE = "match { $p: Person { name: $n } "
@@ -185,7 +191,7 @@ def ways(task: Task, given: Params, graph: Graph, tables: Tables, other: ladybug
     if task.cypher is not None:
         found["ladybug"] = lambda: int(other.execute(task.cypher, given).get_as_arrow().num_rows)
     if task.plain is not None:
-        found["pylance"] = lambda: task.plain(tables, given)
+        found["pylance"] = partial(task.plain, tables, given)
     return found
 
 

@@ -51,7 +51,7 @@ def delete(ds: lance.LanceDataset, where: str) -> dict[str, Any]:
     return {"version": ds.version, "count": ds.count_rows()}
 
 
-def index(ds: lance.LanceDataset, columns: dict[str, str], **options: Any) -> dict[str, Any]:
+def index(ds: lance.LanceDataset, columns: dict[str, Any], **options: Any) -> dict[str, Any]:
     """Builds indexes by column and kind, anew where there are any."""
     for column, kind in columns.items():
         if kind.startswith("IVF_"):

@@ -23,6 +23,7 @@ from spark_omnigraph import Graph, OmnigraphError
 from spark_omnigraph.commit import lease
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.realign import realign_all
+from spark_omnigraph.storage.objects import local_swap
 from spark_omnigraph.storage.objects import small as objects
 from spark_omnigraph.write import attempts
 from spark_omnigraph.write.attempts import ATTEMPTS
@@ -141,13 +142,13 @@ def take_turns_at_swaps() -> threading.Lock:
     """While this lock is held no thread renews a lease: a process that stands still in there keeps the lease locked,
     which other tests are about.
     """
-    turn, plain = threading.Lock(), objects.swap_file
+    turn, plain = threading.Lock(), local_swap.swap_file
 
     def swap_file(path: str, expected: bytes, content: bytes) -> bool:
         with turn:
             return plain(path, expected, content)
 
-    objects.swap_file = swap_file
+    vars(objects)["swap_file"] = swap_file
     return turn
 
 

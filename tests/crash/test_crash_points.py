@@ -20,6 +20,7 @@ from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from spark_omnigraph.storage.manifest import commit_log
+from spark_omnigraph.storage.tables.commits import append_log_rows
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -208,12 +209,11 @@ def test_every_writer_heals_at_its_entry(tmp_path: Path, name: str) -> None:
 
 def die_after_the_commit_row(work: Callable[[], object]) -> None:
     """A process that dies between the row of its commit and that of its actor."""
-    append = commit_log.append_log_rows
 
     def one_row(dataset: LanceDataset, rows: pa.Table) -> int:
         if dataset.uri.endswith(COMMIT_ACTORS):
             raise Crashed
-        return append(dataset, rows)
+        return append_log_rows(dataset, rows)
 
     with patch.object(commit_log, "append_log_rows", one_row), pytest.raises(Crashed):
         work()

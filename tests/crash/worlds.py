@@ -24,7 +24,7 @@ from spark_omnigraph.graph.delete.by_id import DeleteReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate.mutate import MutationResult
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 
 SCHEMA = """
@@ -113,7 +113,7 @@ WRITERS = {
 
 UNTIDY = BEFORE | {"Person:x=1", "Knows:kx"}
 """What a graph shows whose tables consist of two files each."""
-PLAIN = LoadOptions(build_indexes=False, on_duplicate="error")
+PLAIN = LoadOptions(build_indexes=False, on_duplicate=OnDuplicate.ERROR)
 PLAIN_MERGE = LoadOptions(build_indexes=False)
 
 

@@ -53,15 +53,14 @@ def test_engine_and_oracle_agree(tmp_path: Path) -> None:
 
 def test_numbers_that_f32_cannot_hold_meet_what_is_stored_for_them(tmp_path: Path) -> None:
     schema = "node A {{ name: String @key  f: F32?{} }}\nnode B {{ t: String? }}"
-    graphs = [
-        Graph.init(tmp_path / name, schema.format(index)) for name, index in (("plain", ""), ("indexed", " @index"))
-    ]
+    plain = Graph.init(tmp_path / "plain", schema.format(""))
+    indexed = Graph.init(tmp_path / "indexed", schema.format(" @index"))
     given = {"a": 0.1, "b": 0.5, "c": 16777216.0, "d": None}
-    for graph in graphs:
+    for graph in (plain, indexed):
         graph.load([json.dumps({"type": "A", "data": {"name": name, "f": f}}) for name, f in given.items()])
-    world = World(compile_schema(schema.format("")), schema, *graphs)
+    world = World(compile_schema(schema.format("")), schema, plain, indexed)
     nodes = {name: {"name": name, "f": single(f)} for name, f in given.items()}
-    state = State("loaded", graphs[0].snapshot(), graphs[1].snapshot(), Rows({"A": nodes, "B": {}}, {}))
+    state = State("loaded", plain.snapshot(), indexed.snapshot(), Rows({"A": nodes, "B": {}}, {}))
     for word, literal in itertools.product(("=", "!=", "<", "<=", ">", ">="), ("0.1", "0.5", "16777217.0")):
         for clause in (f"$a.f {word} {literal}", f"{literal} {word} $a.f"):
             assert first_mismatch(world, state, Question(("$a: A", clause), ("$a", "$a.f"))) is None, clause

@@ -172,7 +172,8 @@ def _grown(source: random.Random, catalog: Catalog, rows: Rows) -> list[str]:
             part = source.choice(("x", 'y"z', ""))
             composite = json.dumps([part, str(number)], separators=(",", ":"))
             key = {"A": f"a{number}", "B": str(number), "C": f"c{number}", "D": composite}[name]
-            row |= {"A": {"name": key}, "B": {"num": number}, "C": {}, "D": {"part": part, "place": number}}[name]
+            keys: dict[str, Row] = {"A": {"name": key}, "B": {"num": number}, "D": {"part": part, "place": number}}
+            row |= keys.get(name, {})
             there[key] = row
             lines.append(_node_line(catalog, name, key, row))
     for name, edge in catalog.edges.items():

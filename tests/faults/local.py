@@ -17,8 +17,10 @@ import lance
 import obstore
 from lance.commit import CommitConflictError
 from lance.dataset import MergeInsertBuilder
+from lance.optimize import Compaction
 from obstore.exceptions import AlreadyExistsError, GenericError
 
+from spark_omnigraph.storage.objects import local_swap
 from spark_omnigraph.storage.objects import small as objects
 from spark_omnigraph.storage.tables import commits, staged
 
@@ -86,7 +88,7 @@ def injected(faults: Faults) -> Iterator[Faults]:
     """Every call in the block runs through the faults."""
     commit, dataset, write = lance.LanceDataset.commit, lance.dataset, lance.fragment.write_fragments
     execute = MergeInsertBuilder.execute
-    compact, remove = commits.Compaction.commit, objects.remove_file
+    compact, remove = Compaction.commit, local_swap.remove_file
 
     def faulty_commit(*arguments: Any, **options: Any) -> Any:
         lost, own = OSError("injected into commit"), CommitConflictError("Failed to commit the transaction")

@@ -195,10 +195,13 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def running_proxy(behind: S3Server) -> Iterator[Proxy]:
     """A proxy on a free port in front of a server."""
-    handler = type("Handler", (_Handler,), {})
-    server = _Server(("127.0.0.1", 0), handler)
+
+    class Handler(_Handler):
+        """One for each proxy, since a handler finds its proxy by its class."""
+
+    server = _Server(("127.0.0.1", 0), Handler)
     proxy = Proxy(f"http://127.0.0.1:{server.server_port}", urlsplit(behind.endpoint).netloc)
-    handler.proxy = proxy
+    Handler.proxy = proxy
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

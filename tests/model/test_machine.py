@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from spark_omnigraph import BadRowsError, Graph, LoadOptions, OmnigraphError, RecoveryRequiredError
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
@@ -298,19 +298,24 @@ NO_SHRINKING = [phase for phase in Phase if phase is not Phase.shrink]
 """To shrink what fails takes minutes; the printed blob replays it, and then Hypothesis may shrink it."""
 
 
-@pytest.mark.timeout(900)
-class TestShort(GraphMachine.TestCase):
-    settings = settings(
-        max_examples=50,
-        stateful_step_count=40,
+def play(examples: int, steps: int, derandomize: bool = False) -> None:
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
         deadline=None,
-        derandomize=True,
+        derandomize=derandomize,
         print_blob=True,
         phases=NO_SHRINKING,
     )
+    run_state_machine_as_test(GraphMachine, settings=chosen)
+
+
+@pytest.mark.timeout(900)
+def test_short_sequences() -> None:
+    play(examples=25, steps=40, derandomize=True)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-class TestLong(GraphMachine.TestCase):
-    settings = settings(max_examples=250, stateful_step_count=60, deadline=None, print_blob=True, phases=NO_SHRINKING)
+def test_long_sequences() -> None:
+    play(examples=250, steps=60)

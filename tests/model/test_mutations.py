@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ edge A: N -> P
 """
 NAMES = [f"p{i}" for i in range(8)]
 MAILS = [f"m{i}" for i in range(6)]
-OPERATORS: dict[str, Callable[[object, object], bool]] = {
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     "<": lambda a, b: a < b,  # numbers or texts on both sides

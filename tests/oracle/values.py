@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Stored = Any
@@ -61,7 +61,7 @@ class Smallest:
         return False
 
 
-def sort_rows(rows: list[Stored], keys: list[tuple[Callable[[Stored], Stored], bool]]) -> list[Stored]:
+def sort_rows(rows: list[Stored], keys: Sequence[tuple[Callable[[Stored], Stored], bool]]) -> list[Stored]:
     """Rows by several keys, the first counting most; each has a value of the row and whether it descends.
 
     >>> sort_rows([2, None, 1], [(lambda row: row, False)]), sort_rows([2, None, 1], [(lambda row: row, True)])

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from spark_omnigraph.manifest.branches import Branch, stored_branch
@@ -59,7 +60,7 @@ class Breaker:
         removes it.
         """
         order = ["sidecar", "lease", *self._dice.sample(["index", "table version", "manifest version"], 3)]
-        found = []
+        found: list[Damage] = []
         for kind in order:
             paths = list(self._paths(kind))
             if paths and len(found) < kinds:
@@ -105,7 +106,7 @@ class Breaker:
         elif now != content and kind in OVERWRITTEN and not (lost and self._is_replaced(*lost)):
             done.violations.append(f"another {path} was written over what was lost")
         for branch in BRANCHES:
-            self._try(done, f"afterwards {branch}", lambda branch=branch: self._compare(branch, before[branch]))
+            self._try(done, f"afterwards {branch}", partial(self._compare, branch, before[branch]))
             if done.outcomes[f"afterwards {branch}"] != "right":
                 done.violations.append(f"{branch} is not as before: {done.outcomes[f'afterwards {branch}']}")
         return done

@@ -28,7 +28,7 @@ from spark_omnigraph.graph.load.frame import (
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
@@ -47,7 +47,7 @@ class Frame:
     keys: tuple[str, ...]
 
     def request(self, *stages: str, transaction: Transaction | None = None) -> LoadRequest:
-        options = LoadOptions(build_indexes=False, on_duplicate="error")
+        options = LoadOptions(build_indexes=False, on_duplicate=OnDuplicate.ERROR)
         return replace(
             frame_request(self.branch, LoadMode(self.mode), self.tag, options),
             stages=stages,

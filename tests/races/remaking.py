@@ -29,14 +29,14 @@ from spark_omnigraph.graph.load.frame import (
 )
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 
 SCHEMA = "node Part { code: String @key  tag: String }"
 KEY = TableKey.node("Part")
-PLAIN = LoadOptions(build_indexes=False, on_duplicate="error")
+PLAIN = LoadOptions(build_indexes=False, on_duplicate=OnDuplicate.ERROR)
 WAIT = 60.0
 WRITER_POINTS = [
     CrashPoint.STAGE_OPENED,

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from spark_omnigraph import Graph, LoadOptions, NotFoundError, OmnigraphError, StorageError
 from spark_omnigraph.commit.process import this_process
@@ -39,6 +39,7 @@ from tests.races.remade import check_remade
 from tests.support.cases import Json
 from tests.support.object_store import BUCKET, running_server
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 BRANCHES = ("left", "right")
 BLOW_EVERY = 0.7
@@ -321,7 +322,7 @@ def finish_side(root: str, leases: str = "short") -> Graph:
     return finish(side(root), leases)
 
 
-def _patiently(step: Callable[[], Graph]) -> Graph:
+def _patiently(step: Callable[[], T]) -> T:
     """Tries for as long as leases and claims of the dead may last."""
     deadline = time.monotonic() + SETTLED
     while True:

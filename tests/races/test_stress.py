@@ -13,6 +13,7 @@ import pytest
 from spark_omnigraph import Graph, StorageError
 from tests.races import damage, hand, stress
 from tests.races.damage import Breaker
+from tests.races.hand import side
 from tests.races.history import SCHEMA, check_history, first_rows, rows
 from tests.races.pins import Pins
 from tests.races.remade import check_remade
@@ -241,8 +242,8 @@ def test_a_pin_that_shows_something_else_is_found(graph: Graph, monkeypatch: pyt
 
 def test_a_graph_whose_init_died_is_made_once_more(tmp_path: Path) -> None:
     """And what was acknowledged before is lost, unless the checker knows of such an init."""
-    answers = side_load(Graph.init(stress.side(str(tmp_path / "g")), SCHEMA), "a", 1.0, 2.0)
-    shutil.rmtree(f"{stress.side(str(tmp_path / 'g'))}/__manifest")
+    answers = side_load(Graph.init(side(str(tmp_path / "g")), SCHEMA), "a", 1.0, 2.0)
+    shutil.rmtree(f"{side(str(tmp_path / 'g'))}/__manifest")
     graph = stress.finish_side(str(tmp_path / "g"), "shipped")
     with pytest.raises(AssertionError, match="no init came after it"):
         check_remade(graph, answers)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from math import isfinite
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 
-from tests.unit.spark.graph_types import date64
+from tests.unit.spark.graph_types import date64, utc
 
 SCHEMA = """
 node Odd {
@@ -40,19 +41,15 @@ def _near32(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
-def _utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)
-
-
 _TEXTS = [
     *("", " ", "'", "''", "it's", '"', "`", "\\", "\\'", "\\n", "\n", "\t", "\0", "a\0b", "a", "A", "ab", "b"),
     *("--", "/* x */", "a;b", "%", "_", "a%", "null", "NULL", "true", "{}", "$1", "?", "1", "\ufeff", "\u2028"),
     *("é", "e\u0301", "ß", "ss", "İ", "i", "\uffff", "\U0001f600", "\U0001d11e", "日本", "\x7f", "\x80"),
 ]
 _INSTANTS = [
-    *(_utc(1, 1, 1), _utc(1582, 10, 10), _utc(1677, 9, 21), _utc(1899, 12, 31, 23, 59, 59, 999000)),
-    *(_utc(1970, 1, 1), _utc(1969, 12, 31, 23, 59, 59, 999000), _utc(2020, 3, 29, 1, 30), _utc(2262, 4, 12)),
-    _utc(9999, 12, 31, 23, 59, 59, 999000),
+    *(utc(1, 1, 1), utc(1582, 10, 10), utc(1677, 9, 21), utc(1899, 12, 31, 23, 59, 59, 999000)),
+    *(utc(1970, 1, 1), utc(1969, 12, 31, 23, 59, 59, 999000), utc(2020, 3, 29, 1, 30), utc(2262, 4, 12)),
+    utc(9999, 12, 31, 23, 59, 59, 999000),
 ]
 POOLS: Mapping[str, Sequence[Value]] = {
     "null": _TEXTS,
@@ -95,7 +92,7 @@ def odd_rows(rows: int, random: Random, first: int = 0) -> pa.Table:
     columns: dict[str, pa.Array] = {"id": pa.array([f"n{first + n}" for n in range(rows)])}
     for name in sorted(POOLS):
         pool = [*POOLS[name], *([float("nan")] if name in ("f32", "oRDER") else [])]
-        values = [None if random.random() < 0.25 else random.choice(pool) for _ in range(rows)]
+        values: list[Any] = [None if random.random() < 0.25 else random.choice(pool) for _ in range(rows)]
         columns[name] = date64(values) if name == "timestamp" else pa.array(values, _ARROW[name])
     lists = [None if random.random() < 0.25 else random.choices([1, 2, 3, None], k=n % 4) for n in range(rows)]
     columns["values"] = pa.array(lists, _ARROW["values"])

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from spark_omnigraph.spark.java import ensure_java
 from spark_omnigraph.spark.session import local_session
 from tests.support.object_store import free_ports
-from tests.support.short_jvm import SHORT_LIVED
+from tests.support.short_jvm import SHORT_LIVED, WARM
 
 SLOTS = "2,4"
 """Two tasks at once, four attempts each."""
@@ -41,7 +41,7 @@ _START_SECONDS = 60.0
 @contextmanager
 def classic_session(folder: Path) -> Iterator[SparkSession]:
     """A session whose JVM is a child of this process."""
-    session = local_session("spark_omnigraph tests", SLOTS, {**CONF, **_places(folder)})
+    session = local_session("spark_omnigraph tests", SLOTS, {**CONF, **WARM, **_places(folder)})
     session.sparkContext.setLogLevel("OFF")
     try:
         yield session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -15,7 +16,7 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.api import is_remote, register
 from spark_omnigraph.spark.errors import translate, typed_errors
-from spark_omnigraph.spark.source import FeedStream
+from spark_omnigraph.spark.read.feed_stream import FeedStream
 
 SCHEMA = """
 node Lamp { tag: String @key  watt: I32?  made: Date? }
@@ -83,7 +84,8 @@ def test_a_type_has_its_columns_and_the_commit(spark: SparkSession, graph: Graph
     ]
     commits = {row["_commit_version"]: row["_commit_id"] for row in frame.collect()}
     assert commits == {c.manifest_version: c.id for c in graph.commits()[:-1]}
-    assert frame.where("id = 'a'").where("_change_type = 'insert'").head()["made"] == date(2020, 2, 3)
+    (inserted,) = frame.where("id = 'a'").where("_change_type = 'insert'").head(1)
+    assert inserted["made"] == date(2020, 2, 3)
 
 
 def test_a_range_of_versions_includes_both_ends(spark: SparkSession, graph: Graph, versions: list[int]) -> None:
@@ -125,7 +127,7 @@ def test_a_feed_is_one_state_and_names_its_columns_once(spark: SparkSession, tmp
     # Over Connect the server may keep what it worked out, or do it anew.
     assert (pinned, feed(spark, g).count()) == (1, 2)
     assert frame.count() in ((1, 2) if is_remote(spark) else (1,))
-    assert json.loads(frame.head()["data"])["_commit_id"] == 7
+    assert json.loads(frame.head(1)[0]["data"])["_commit_id"] == 7
     with pytest.raises(BadRequestError, match="'Lamp' has a property '_commit_id'"), typed_errors():
         feed(spark, g, node="Lamp").collect()
 
@@ -180,7 +182,7 @@ def test_a_stream_starts_at_the_version_that_comes_next(spark: SparkSession, tmp
     assert [row["id"] for row in rows] == ["b"]
 
 
-def stream(spark: SparkSession, uri: str, folder: Path, name: str, **options: object) -> list[list[dict[str, object]]]:
+def stream(spark: SparkSession, uri: str, folder: Path, name: str, **options: object) -> list[list[dict[str, Any]]]:
     """Runs the feed of lamps until nothing is left; the rows of each batch that has some.
 
     They come through files, since over Connect the function of a batch runs on the server.
@@ -225,7 +227,7 @@ def test_a_stream_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) 
 def test_the_frames_about_the_graph(spark: SparkSession, graph: Graph) -> None:
     register(spark)
     tables = spark.read.format("omnigraph").option("table", "tables").load(graph.uri)
-    lamps = tables.where("type = 'Lamp'").head()
+    (lamps,) = tables.where("type = 'Lamp'").head(1)
     assert (lamps["rows"], lamps["fragments"], lamps["indexes"], lamps["indexes_complete"]) == (1, 1, 2, 2)
     assert lamps["bytes"] > 0
     recoveries = spark.read.format("omnigraph").option("table", "recoveries").load(graph.uri)

@@ -59,7 +59,7 @@ def test_instants_are_the_same_in_every_session_zone(spark: SparkSession, graph:
         )
         found = {row["id"]: (row["ts"], row["t0"]) for row in rows.collect()}
     finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
+        spark.conf.set("spark.sql.session.timeZone", str(before))
     stored = things()
     for id_, ts, times in zip(stored["id"], stored["ts"], stored["times"]):
         first = times[0] if times else None
@@ -125,7 +125,7 @@ def test_instants_are_written_and_read_alike_in_every_session_zone(spark: SparkS
             .collect()
         )
     finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
+        spark.conf.set("spark.sql.session.timeZone", str(before))
     found = {row["k"]: (row["t"], row["first"]) for row in rows}
     wanted = {f"{zone}{n}": (millis(t), millis(t)) for zone in ZONES for n, t in enumerate(INSTANTS)}
     assert found == wanted | {f"json{n}": (millis(t), None) for n, t in enumerate(INSTANTS)}
@@ -220,8 +220,8 @@ def test_counts(spark: SparkSession, graph: str) -> None:
         ("node:Empty", 0),
         ("edge:Link", 2),
     }
-    assert load(spark, graph, aggregate="count", edge="Link", branch="dev/one").collect() == [Row("edge:Link", 5)]
-    assert load(spark, graph, aggregate="count", node="Thing", filter="i32 < 0").collect() == [Row("node:Thing", 2)]
+    assert load(spark, graph, aggregate="count", edge="Link", branch="dev/one").collect() == [("edge:Link", 5)]
+    assert load(spark, graph, aggregate="count", node="Thing", filter="i32 < 0").collect() == [("node:Thing", 2)]
 
 
 def test_what_a_graph_knows_about_itself(spark: SparkSession, graph: str) -> None:

@@ -6,14 +6,18 @@ import datetime as dt
 import json
 import os
 import signal
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.functions import lit
+from pyspark.sql.types import StructType
 
 from spark_omnigraph import Graph
 from spark_omnigraph.errors import BadRequestError, BadRowsError, NotFoundError
@@ -164,7 +168,7 @@ def test_records_of_many_types_are_one_commit(spark: SparkSession, graph: Graph)
 
 
 def test_retried_tasks_lose_and_double_nothing(spark: SparkSession, graph: Graph) -> None:
-    def fail_once(batches):  # runs in a worker
+    def fail_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # runs in a worker
         for number, batch in enumerate(batches):
             yield batch
             task = TaskContext.get()
@@ -179,20 +183,22 @@ def test_retried_tasks_lose_and_double_nothing(spark: SparkSession, graph: Graph
 
 def test_an_attempt_that_dies_after_it_staged_loses_and_doubles_nothing(spark: SparkSession, graph: Graph) -> None:
     class Dying(GraphWriter):
-        def write(self, iterator):  # runs in a worker
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # runs in a worker
             message = super().write(iterator)
             task = TaskContext.get()
+            assert task is not None
             if task.partitionId() == 1 and task.attemptNumber() == 0:
                 os.kill(os.getpid(), signal.SIGKILL)  # its files are staged, and nobody hears of them
             return message
 
     class Source(OmnigraphDataSource):
         @classmethod
-        def name(cls):
+        def name(cls) -> str:
             return "omnigraph_dying"
 
-        def writer(self, schema, overwrite):
+        def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
             sound = super().writer(schema, overwrite)
+            assert isinstance(sound, GraphWriter)
             return Dying(sound.write_options, sound.plan, sound.frame, sound.stage)
 
     spark.dataSource.register(Source)
@@ -218,7 +224,7 @@ def test_a_job_that_fails_leaves_the_graph_alone(spark: SparkSession, graph: Gra
 def test_a_write_that_lost_a_race_is_tried_again(spark: SparkSession, graph: Graph) -> None:
     uri = graph.uri
 
-    def move_the_table(batches):  # runs in a worker
+    def move_the_table(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # runs in a worker
         for batch in batches:
             Graph.open(uri).load(['{"type": "Mail", "data": {"address": "other"}}'])
             yield batch

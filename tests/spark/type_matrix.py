@@ -10,12 +10,14 @@ import json
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Rule
+from tests.unit.spark.graph_types import utc
 
 SCHEMA = """
 node Value {
@@ -110,22 +112,18 @@ class Case:
 
     column: str
     record: str | None
-    frame: object
-    read: object = SAME
+    frame: Any
+    read: Any = SAME
     shown: str | None = None
 
     @property
-    def value(self) -> object:
+    def value(self) -> Any:
         """What is read back, or the rule that refuses it."""
         return self.frame if self.read is SAME else self.read
 
     @property
     def is_stored(self) -> bool:
         return not isinstance(self.value, Rule)
-
-
-def utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)
 
 
 def near32(value: float) -> float:

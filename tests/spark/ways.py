@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from spark_omnigraph.errors import BadRowsError, OmnigraphError
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.errors import typed_errors
+from tests.support.cases import Json
 
 Record = dict[str, object]
 
@@ -143,9 +144,9 @@ class Jobs:
         output = self.folder / "found.jsonl"
         given = ["-e", OLDER, "--params", json.dumps({"age": age}), "--format", "jsonl", "--output", str(output)]
         assert self._run("query", uri, *given)["exit_code"] == 0
-        return {json.loads(line)["name"] for line in output.read_text().splitlines()}
+        return {str(json.loads(line)["name"]) for line in output.read_text().splitlines()}
 
-    def _run(self, verb: str, uri: str, *given: str) -> dict:  # JSON
+    def _run(self, verb: str, uri: str, *given: str) -> Json:
         path = self.folder / "summary.json"
         code = main([verb, "--graph", uri, "--summary", str(path), "--log-level", "error", *given])
         summary = json.loads(path.read_text())
@@ -171,17 +172,17 @@ class Handle:
         return Ended()
 
     def read(self, uri: str, table: str, branch: str = "main", version: int | None = None) -> DataFrame:
-        return _frame(self.spark, table, Graph.open(uri).export(branch=branch, version=version))
+        return _frame(self.spark, table, list(Graph.open(uri).export(branch=branch, version=version)))
 
     def delete(self, uri: str, name: str) -> Ended:
         Graph.open(uri).delete("node:Person", [name])
         return Ended()
 
     def older(self, uri: str, age: int) -> set[str]:
-        return {row["name"] for row in Graph.open(uri).query(OLDER, params={"age": age}).to_pylist()}
+        return {str(row["name"]) for row in Graph.open(uri).query(OLDER, params={"age": age}).to_pylist()}
 
 
-WAYS = {"data source": DataSource, "jobs": Jobs, "Graph": Handle}
+WAYS: dict[str, Callable[[SparkSession, Path], Way]] = {"data source": DataSource, "jobs": Jobs, "Graph": Handle}
 
 
 def _frame(spark: SparkSession, table: str, lines: Sequence[str]) -> DataFrame:
@@ -194,5 +195,6 @@ def _frame(spark: SparkSession, table: str, lines: Sequence[str]) -> DataFrame:
 
 
 def _value(name: str, value: object) -> object:
-    is_date = name in ("born", "since") and isinstance(value, int)
-    return date(1970, 1, 1) + timedelta(days=value) if is_date else value
+    if name in ("born", "since") and isinstance(value, int):
+        return date(1970, 1, 1) + timedelta(days=value)
+    return value

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from spark_omnigraph.write.executor import Executor
 
@@ -31,26 +31,26 @@ class CountingExecutor:
 
 
 @dataclass(frozen=True, slots=True)
-class RanTwice:
+class RanTwice(Generic[T, R]):
     """Work that runs twice, as a speculative or retried task does; the first or the second result counts."""
 
-    work: Callable[..., object]
+    work: Callable[[T], R]
     keep: int
 
-    def __call__(self, item: object) -> object:
+    def __call__(self, item: T) -> R:
         results = [self.work(item), self.work(item)]
         return results[self.keep]
 
 
 @dataclass(frozen=True, slots=True)
-class FailsOnce:
+class FailsOnce(Generic[T, R]):
     """Work that is lost after it was done, the first time for each call; `folder` remembers across processes."""
 
-    work: Callable[..., object]
+    work: Callable[[T], R]
     folder: str
     name: str
 
-    def __call__(self, item: object) -> object:
+    def __call__(self, item: T) -> R:
         result = self.work(item)
         try:
             os.close(os.open(Path(self.folder) / self.name, os.O_CREAT | os.O_EXCL))
@@ -71,7 +71,7 @@ class TwiceExecutor:
         return self._inner.parallelism
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-        return self._inner.map(RanTwice(work, self._keep), items)  # same result type
+        return self._inner.map(RanTwice(work, self._keep), items)
 
 
 class LosingExecutor:

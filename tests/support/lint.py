@@ -14,12 +14,12 @@ def lint_differences(schema: str, step: Step) -> list[str]:
     found = []
     for name, expected in step.expect.items():
         if name in ("results", "findings"):
-            shown = [_shown(one, wanted) for one, wanted in zip(_list(got[name]), expected, strict=False)]
-            same = len(_list(got[name])) == len(expected) and shown == [
+            listed = [_shown(one, wanted) for one, wanted in zip(_list(got[name]), expected, strict=False)]
+            same = len(_list(got[name])) == len(expected) and listed == [
                 {"warnings": [], **wanted} if name == "results" else wanted for wanted in expected
             ]
         else:
-            shown, same = got[name], got[name] == expected
+            same = got[name] == expected
         if not same:
             found.append(f"{name}: {expected!r} expected, got {got[name]!r}")
     return found

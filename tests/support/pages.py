@@ -89,7 +89,7 @@ def render(page: str) -> str:
             found = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
             assert len(found.findall(text)) == 1, f"{page} has no place for {name}"
             whole = f"{start}\n{make()}\n{end}"
-            text = found.sub(lambda _, whole=whole: whole, text)
+            text = text.replace(found.findall(text)[0], whole)
     return text
 
 

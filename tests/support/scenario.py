@@ -13,6 +13,7 @@ from spark_omnigraph.errors import MergeConflictsError, OmnigraphError
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.write.executor import Executor
 from tests.support.cases import Case, Json, Step
@@ -209,7 +210,7 @@ class Scenario:
 
     def _diff(self, step: Step) -> None:
         only = DiffFilter(**step.fields.get("filter", {}))
-        before, after = ({"snapshot": self.marks[step.fields[end]]} for end in ("from", "to"))
+        before, after = (Where(snapshot=self.marks[step.fields[end]]) for end in ("from", "to"))
         found = self._open.diff(before, after, only=only)
         shown = ("kind", "type_name", "id", "op", "endpoints")
         changes = [{n: v for n, v in change.to_dict().items() if n in shown} for change in found.changes]

@@ -234,6 +234,13 @@ def test_jobs_only_call_their_verb() -> None:
         assert path.stem == "__init__" or f'sys.exit(main(["{path.stem}", *sys.argv[1:]]))' in text
 
 
+def test_unit_tests_have_a_folder_for_each_room() -> None:
+    def folders(of: Path) -> set[str]:
+        return {path.name for path in of.iterdir() if any(path.glob("**/*.py"))}
+
+    assert folders(ROOT / "tests" / "unit") == folders(ROOT / "spark_omnigraph")
+
+
 def test_ci_runs_the_command_of_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     [command] = [line for line in readme.splitlines() if line.endswith("-m pytest")]

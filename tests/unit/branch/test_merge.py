@@ -35,6 +35,10 @@ def put(graph: Graph, branch: str, *lines: str) -> str:
     return commit
 
 
+def move(graph: Graph, line: str) -> None:
+    put(graph, "main", line)
+
+
 def rooms(graph: Graph, branch: str = "main") -> dict[str, int | None]:
     rows = (json.loads(line)["data"] for line in graph.export(["Room"], branch=branch))
     return {row["name"]: row["size"] for row in rows}
@@ -152,7 +156,7 @@ def test_a_rule_that_breaks_after_conflicts_were_decided_is_a_conflict(graph: Gr
 
 def test_a_merge_plans_again_when_its_target_moves(graph: Graph) -> None:
     put(graph, "draft", room("hall", 9))
-    with stop_at(CrashPoint.CHECKED, lambda: put(graph, "main", room("attic", 5)) and None):
+    with stop_at(CrashPoint.CHECKED, lambda: move(graph, room("attic", 5))):
         report = graph.merge_branch("draft")
     assert rooms(graph) == {"hall": 9, "attic": 5}
     assert report.target_commit == graph.commits()[1].id
@@ -160,8 +164,8 @@ def test_a_merge_plans_again_when_its_target_moves(graph: Graph) -> None:
 
 def test_a_conflict_that_comes_up_while_a_merge_runs_is_found(graph: Graph) -> None:
     put(graph, "draft", room("hall", 9))
-    move = stop_at(CrashPoint.CHECKED, lambda: put(graph, "main", room("hall", 5)) and None)
-    with move, pytest.raises(MergeConflictsError):
+    moving = stop_at(CrashPoint.CHECKED, lambda: move(graph, room("hall", 5)))
+    with moving, pytest.raises(MergeConflictsError):
         graph.merge_branch("draft")
     assert rooms(graph)["hall"] == 5
     assert [c.merged_parent for c in graph.commits()] == [None] * 3

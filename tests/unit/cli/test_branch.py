@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def graph(tmp_path: Path) -> Graph:
     return made
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object], str]:
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any], str]:
     code = main(list(words))
     out, err = capsys.readouterr()
     return code, json.loads(out.splitlines()[-1]), err

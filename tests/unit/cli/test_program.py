@@ -152,7 +152,12 @@ def test_usage_errors_never_reach_the_verb(capsys: pytest.CaptureFixture[str], t
 
 def test_the_summary_file_equals_the_last_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
-    run(["load", "--graph", "g", "--summary", str(path)], {}, verbs(lambda job: (job.emit("data"), VerbOutcome())[1]))
+
+    def emitting(job: Job) -> VerbOutcome:
+        job.emit("data")
+        return VerbOutcome()
+
+    run(["load", "--graph", "g", "--summary", str(path)], {}, verbs(emitting))
     out = capsys.readouterr().out
     assert out.splitlines()[0] == "data"
     assert path.read_text() == out.splitlines()[1] + "\n"

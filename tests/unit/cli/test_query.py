@@ -12,6 +12,7 @@ import pytest
 
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.graph.handle import Graph
+from tests.support.cases import Json
 
 SCHEMA = "node Film { title: String @key  year: I32?  seen: DateTime?  tags: [String]?  note: String? }"
 TEXT = """query by_year($year: I32) {
@@ -39,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], dict[str, object]]:
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], Json]:
     code = main(["query", "--graph", "graph", *words])
     out, err = capsys.readouterr()
     *_, last = (out if "--output" in words else err).splitlines()

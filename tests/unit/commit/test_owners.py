@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_a_lease_without_a_process_dies_with_its_term(store: GraphStore) -> None
     [{"namespace": "pid:[1]"}, {"host": "clone"}, {"machine": "0" * 32}, {"boot_id": "b"}],
     ids=lambda other: next(iter(other)),
 )
-def test_a_writer_of_another_container_or_clone_is_waited_for(store: GraphStore, other: dict[str, str]) -> None:
+def test_a_writer_of_another_container_or_clone_is_waited_for(store: GraphStore, other: dict[str, Any]) -> None:
     assert_alive(store, arm(store, replace(gone(), **other)))
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_a_process_id_that_was_used_again_is_another_process() -> None:
     ],
     ids="+".join,
 )
-def test_a_process_of_other_surroundings_is_never_called_dead(other: dict[str, str]) -> None:
+def test_a_process_of_other_surroundings_is_never_called_dead(other: dict[str, Any]) -> None:
     """Another boot, a container on this host, a clone of this machine that has its boot id."""
     assert is_dead(gone())
     assert not is_dead(replace(gone(), **other))

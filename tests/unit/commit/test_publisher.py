@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         publish_rows(*waiting[0])
 
     monkeypatch.setattr(publisher, "publish_rows", slow)
-    monkeypatch.setattr(publisher.time, "sleep", wait)
+    monkeypatch.setattr(time, "sleep", wait)
 
 
 def test_a_publish_that_takes_effect_late_is_known_as_its_own(

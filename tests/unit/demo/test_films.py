@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_loads_the_films_and_refuses_every_mistake(films: Path, tmp_path: Path) -> None:
     lines: list[str] = []
 
-    figures = run_demo(tmp_path / "demo", lines.append)
+    figures: dict[str, Any] = run_demo(tmp_path / "demo", lines.append)
 
     assert figures["refused"] == {"total": 20, "per_rule": RULES}
     assert figures["unchanged"] is True
@@ -65,7 +66,7 @@ def test_loads_the_films_and_refuses_every_mistake(films: Path, tmp_path: Path) 
 def test_says_what_is_missing_and_goes_on_without_spark(films: Path, tmp_path: Path) -> None:
     lines: list[str] = []
 
-    figures = run_demo(tmp_path / "demo", lines.append)
+    figures: dict[str, Any] = run_demo(tmp_path / "demo", lines.append)
 
     assert "left out: pyspark is not installed: pip install it" in lines
     assert figures["questions_answered"] is None

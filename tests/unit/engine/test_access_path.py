@@ -14,7 +14,7 @@ from spark_omnigraph.engine.select import known_ids, select
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import source_of
-from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant
+from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Value
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import TableReader
 
@@ -33,7 +33,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return source_of(made.store, made.catalog(), made.snapshot(), LARGE).table(TableKey.node("N"))
 
 
-def compared(name: str, scalar: Scalar, comparator: Comparator, value: object) -> Comparison:
+def compared(name: str, scalar: Scalar, comparator: Comparator, value: Value) -> Comparison:
     return Comparison(comparator, Column("n", name, PropType(scalar)), Constant(value, PropType(scalar)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import lance
@@ -131,7 +131,7 @@ def names(graph: Graph) -> list[object]:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
+def graph(tmp_path: Path) -> Graph:
     made = Graph.init(tmp_path / "g", SCHEMA)
     made.load([line("a", "x", 1), line("b", "x", 2), line("c", "y", 3)])
     assert grouped(made) == [("x", 2, 3.0), ("y", 1, 3.0)]

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +14,7 @@ from spark_omnigraph.engine.compare import compare
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant
 from spark_omnigraph.records.arrow_schema import property_type
 
-ORDERED = {
+ORDERED: dict[Comparator, Callable[[Any, Any], bool]] = {
     Comparator.EQUAL: lambda a, b: a == b,
     Comparator.NOT_EQUAL: lambda a, b: a != b,
     Comparator.LESS: lambda a, b: a < b,
@@ -20,7 +22,7 @@ ORDERED = {
     Comparator.GREATER: lambda a, b: a > b,
     Comparator.GREATER_OR_EQUAL: lambda a, b: a >= b,
 }
-VALUES = {
+VALUES: dict[Scalar, list[Any]] = {
     Scalar.I32: [None, -(2**31), -3, 0, 2, 3, 2**31 - 1],
     Scalar.I64: [None, -(2**63), -1, 0, 2**53, 2**53 + 1, 2**63 - 1],
     Scalar.U32: [None, 0, 3, 2**32 - 1],

@@ -45,7 +45,7 @@ def test_another_thread_that_puts_fewer_numbers_there_takes_none_away() -> None:
 
 def test_ranges_that_follow_each_other_and_that_do_not() -> None:
     def made(begins: list[int], counts: list[int]) -> list[int]:
-        return ranges(np.array(begins, dtype=np.int64), np.array(counts, dtype=np.int64)).tolist()
+        return list(ranges(np.array(begins, dtype=np.int64), np.array(counts, dtype=np.int64)).tolist())
 
     assert made([0, 2, 2], [2, 0, 3]) == [0, 1, 2, 3, 4]
     assert made([5, 0], [2, 3]) == [5, 6, 0, 1, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from functools import cmp_to_key
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 
 from spark_omnigraph.engine.order import Numbered, SortColumn, codes, groups, ordered
 
-COLUMNS = {
+COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int": (pa.int32(), [None, -5, 0, 3, 2**31 - 1]),
     "uint": (pa.uint64(), [None, 0, 2**63, 2**64 - 1]),
     "float": (pa.float64(), [None, -math.inf, -1.5, -0.0, 0.0, 2.0, math.inf, math.nan]),
@@ -64,8 +65,8 @@ def test_order_is_that_of_the_values(seed: int) -> None:
 def test_later_keys_are_asked_for_equal_rows_alone() -> None:
     asked: list[list[int] | None] = []
 
-    def second(at: object) -> pa.Array:
-        asked.append(None if at is None else at.tolist())  # positions
+    def second(at: Any) -> pa.Array:
+        asked.append(None if at is None else at.tolist())
         return pa.array([9, 8, 7, 6, 5], pa.int64()).take(pa.array(at))
 
     first = SortColumn.of(pa.array([1, 2, 2, 3, 3]))

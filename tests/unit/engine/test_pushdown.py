@@ -6,7 +6,7 @@ import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine.pushdown import Pushed, push
-from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant
+from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Value
 
 
 def column(name: str, scalar: Scalar) -> Column:
@@ -37,7 +37,7 @@ def column(name: str, scalar: Scalar) -> Column:
         (Scalar.STRING, Comparator.HAS_TEXT, "%", "contains(`p`, '%')"),
     ],
 )
-def test_what_lance_is_asked(scalar: Scalar, comparator: Comparator, value: object, where: str) -> None:
+def test_what_lance_is_asked(scalar: Scalar, comparator: Comparator, value: Value, where: str) -> None:
     constant = Constant(value, PropType(scalar))
     found = push([Comparison(comparator, column("p", scalar), constant)], {"p"})
     assert (found.where, found.rest) == (where, ())
@@ -66,7 +66,7 @@ def test_a_column_that_an_old_version_lacks_is_null() -> None:
     ],
 )
 def test_numbers_that_a_float_column_cannot_hold(
-    scalar: Scalar, comparator: Comparator, value: object, where: str
+    scalar: Scalar, comparator: Comparator, value: Value, where: str
 ) -> None:
     predicate = Comparison(comparator, column("p", scalar), Constant(value, PropType(Scalar.I64)))
     assert push([predicate], {"p"}) == Pushed(where, ())
@@ -83,7 +83,7 @@ def test_numbers_that_a_float_column_cannot_hold(
         (Scalar.F64, (1.5,), None),
     ],
 )
-def test_a_value_among_constants(scalar: Scalar, items: tuple[object, ...], where: str | None) -> None:
+def test_a_value_among_constants(scalar: Scalar, items: tuple[Value, ...], where: str | None) -> None:
     among = Constant(items, PropType(scalar, is_list=True))  # values of any type
     predicate = Comparison(Comparator.HAS_ITEM, among, column("p", scalar))
     assert push([predicate], {"p"}) == Pushed(where, () if where else (predicate,))

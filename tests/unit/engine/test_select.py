@@ -16,7 +16,7 @@ from spark_omnigraph.engine.select import select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import source_of
-from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, TextForm, TextMatch
+from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, TextForm, TextMatch, Value
 
 SCALARS = {
     "a": Scalar.I32,
@@ -58,7 +58,7 @@ def source(graph: Graph) -> EngineSource:
     return source_of(graph.store, graph.catalog(), graph.snapshot())
 
 
-def equal(name: str, scalar: Scalar, value: object, comparator: Comparator = Comparator.EQUAL) -> Comparison:
+def equal(name: str, scalar: Scalar, value: Value, comparator: Comparator = Comparator.EQUAL) -> Comparison:
     given = Scalar.F64 if isinstance(value, float) else scalar
     return Comparison(comparator, Column("n", name, PropType(scalar, nullable=True)), Constant(value, PropType(given)))
 
@@ -94,7 +94,7 @@ def found(source: EngineSource, *predicates: Comparison) -> set[str]:
 )
 @pytest.mark.parametrize("comparator", [Comparator.EQUAL, Comparator.LESS, Comparator.GREATER_OR_EQUAL])
 def test_an_index_answers_what_fits_its_column(
-    source: EngineSource, name: str, value: object, comparator: Comparator
+    source: EngineSource, name: str, value: Value, comparator: Comparator
 ) -> None:
     predicate = equal(name, SCALARS[name], value, comparator)
     reader = source.table(TableKey.node("N")).reader
@@ -132,7 +132,7 @@ def test_enums_bools_and_ids_use_their_indexes(source: EngineSource) -> None:
     ],
 )
 def test_values_that_do_not_fit_are_compared_all_the_same(
-    source: EngineSource, name: str, value: object, comparator: Comparator, count: int
+    source: EngineSource, name: str, value: Value, comparator: Comparator, count: int
 ) -> None:
     assert len(found(source, equal(name, SCALARS[name], value, comparator))) == count
 

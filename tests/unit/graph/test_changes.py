@@ -167,7 +167,9 @@ _WRITES = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(_WRITES)
-def test_random_histories_agree_with_a_dictionary(tmp_path_factory: pytest.TempPathFactory, writes: list) -> None:
+def test_random_histories_agree_with_a_dictionary(
+    tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, dict[str, int]]]
+) -> None:
     g = Graph.init(tmp_path_factory.mktemp("g") / "g", SCHEMA)
     rows: dict[str, tuple[int, int]] = {}  # value and the number of the write
     states = [(g.snapshot().version, dict(rows))]

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -27,10 +28,12 @@ from spark_omnigraph import (
 )
 from spark_omnigraph.branch import orphans
 from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW, TERM, lease_path, read_lease
 from spark_omnigraph.commit.owners import Owners, find_owners
 from spark_omnigraph.commit.stage import close_stage, open_stage, staging
+from spark_omnigraph.errors import StorageError
 from spark_omnigraph.graph.maintain import cleanup as room
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -384,15 +387,15 @@ def test_a_load_that_commits_around_the_listing_loses_nothing(
 ) -> None:
     real = DatasetFiles.read
 
-    def overtaken(store: object, location: str) -> DatasetFiles:
+    def overtaken(store: Any, location: str) -> DatasetFiles:
         if moment == "before":
             graph.load([person("late")], "merge")
-        listed = real(store, location)  # handed on as it came
+        listed = real(store, location)
         if moment == "after":
             graph.load([person("late", 2)], "merge")
         return listed
 
-    monkeypatch.setattr(room.DatasetFiles, "read", overtaken)
+    monkeypatch.setattr(DatasetFiles, "read", overtaken)
     assert graph.cleanup(NOW, confirm=True).items == ()
     assert graph.entity(PERSON, "late") is not None
 
@@ -546,9 +549,8 @@ def test_a_pending_write_keeps_forks_of_its_branch(graph: Graph) -> None:
 def test_a_fork_that_comes_into_use_under_the_claim_stays(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     place = leave_fork(graph)
     age_fork(place)
-    claimed: Callable[..., object] = orphans.claimed
 
-    def late(*args: object) -> object:
+    def late(*args: Any) -> object:
         monkeypatch.setattr(orphans, "claimed", claimed)
         graph.load([person("first")], branch="deep")
         return claimed(*args)
@@ -644,7 +646,7 @@ def test_a_failing_store_is_reported_with_what_is_gone_and_what_is_not(
 
     def half(self: object, paths: list[str]) -> None:
         first.unlink()
-        raise room.StorageError("storage: cannot delete: denied")
+        raise StorageError("storage: cannot delete: denied")
 
     monkeypatch.setattr(type(graph.store.objects), "delete_all", half)
     report = graph.cleanup(confirm=True)

@@ -160,7 +160,9 @@ _STEPS = st.lists(
 @settings(max_examples=15, deadline=None)
 @example([("append", {"a": 0}), ("edges", {"a": 0}), ("overwrite", {"a": 0})])
 @given(_STEPS)
-def test_the_feed_replayed_is_the_graph(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
+def test_the_feed_replayed_is_the_graph(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, dict[str, int]]]
+) -> None:
     g = Graph.init(tmp_path_factory.mktemp("g") / "g", SCHEMA)
     states = {}
     for kind, drawn in steps:

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -14,6 +15,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit.plan import PreparedCommit
+from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables import index as storage_index
@@ -43,7 +45,7 @@ ANSWERS = [
 ]
 
 
-def doc(number: int, **changed: object) -> str:
+def doc(number: int, **changed: Any) -> str:
     data = {"slug": f"d{number}", "title": f"walking{number} shared", "size": number, "v": [float(number), 1.0]}
     return json.dumps({"type": "Doc", "data": {**data, **changed}})
 
@@ -67,7 +69,7 @@ def answers(graph: Graph) -> list[object]:
     return [graph.query(question).to_pylist() for question in QUESTIONS]
 
 
-def plant(graph: Graph, column: str, kind: str, **changed: object) -> None:
+def plant(graph: Graph, column: str, kind: str, **changed: Any) -> None:
     """Commits an index as a program of another kind would, with what its record says changed."""
     dataset = opened(graph)
     built = dataset.create_index_uncommitted(
@@ -171,7 +173,7 @@ def test_a_fork_knows_the_index_files_that_it_shares(graph: Graph) -> None:
 def test_an_index_that_cannot_be_built_holds_up_no_other(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     real = storage_index._segment
 
-    def refuse(dataset: LanceDataset, want: storage_index.WantedIndex, *rest: object) -> object:
+    def refuse(dataset: LanceDataset, want: storage_index.WantedIndex, *rest: Any) -> object:
         if want.column == "title":
             raise OSError("refused by the test")
         return real(dataset, want, *rest)
@@ -189,13 +191,11 @@ def test_an_index_that_cannot_be_built_holds_up_no_other(graph: Graph, monkeypat
 
 
 def test_what_lance_refuses_in_one_write_is_built_one_by_one(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = staged_files.commit
-
     def refuse(store: GraphStore, prepared: PreparedCommit) -> object:
         segments = [s for write in prepared.writes for s in write.change.segments]
         if any(segment.name == "size_idx" for segment in segments):
             raise StorageError("storage: refused by the test")
-        return real(store, prepared)
+        return commit(store, prepared)
 
     monkeypatch.setattr(staged_files, "commit", refuse)
     built = graph.ensure_indices()

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from spark_omnigraph import (
 )
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.plan import PreparedCommit, Published
+from spark_omnigraph.commit.protocol import commit
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
     discard_parts,
@@ -36,7 +38,7 @@ from spark_omnigraph.graph.load.frame import (
 from spark_omnigraph.graph.load.load import LoadPlan, LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write import staged_files
@@ -60,7 +62,7 @@ def stage(
     parts: list[pa.Table],
     mode: str = "append",
     branch: str | None = None,
-    **options: object,
+    **options: Any,
 ) -> tuple[LoadRequest, LoadPlan, list[StagedPart]]:
     chosen = LoadOptions(**{"on_duplicate": "error", **options})
     request = frame_request(branch, LoadMode(mode), "eve", chosen)
@@ -74,7 +76,7 @@ def stage(
     return request, plan, staged
 
 
-def write(graph: Graph, key: str | None, *parts: pa.Table, **given: object) -> LoadReport:
+def write(graph: Graph, key: str | None, *parts: pa.Table, **given: Any) -> LoadReport:
     request, plan, staged = stage(graph, key, list(parts), **given)
     return finish_frame_load(graph.store, request, plan, staged)
 
@@ -132,7 +134,7 @@ def test_the_first_of_two_rows_replaces_the_stored_one(graph: Graph) -> None:
 def test_a_load_of_lines_agrees(graph: Graph) -> None:
     lines = [json.dumps({"type": "Person", "data": {"name": "a", "mail": mail}}) for mail in ("1", "2", "3")]
     graph.load(lines[:1])
-    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate="error", max_bad_rows=1))
+    graph.load(lines[1:], "merge", options=LoadOptions(on_duplicate=OnDuplicate.ERROR, max_bad_rows=1))
     assert (mails(graph), graph.count("node:Person")) == ({"a": "2"}, 1)
 
 
@@ -244,20 +246,21 @@ def test_staged_files_go_when_the_write_ends_unless_they_may_have_landed(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, outcomes: list[tuple[str, OmnigraphError] | None], files: int
 ) -> None:
     request, plan, staged = stage(graph, "node:Person", [people(("a", "1"))], build_indexes=False)
-    real, left, seen = staged_files.commit, iter(outcomes), []
+    left, seen = iter(outcomes), []
 
-    def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
+    def end(store: GraphStore, prepared: PreparedCommit) -> Published:
         seen.append(len(table_files(graph)))
         outcome = next(left)
         if outcome is None:
-            return real(store, prepared)
+            return commit(store, prepared)
         where, error = outcome
         again = copy(error)
         again.nothing_landed = where == "unlanded"
         raise again
 
-    monkeypatch.setattr(staged_files, "commit", commit)
-    with nullcontext() if outcomes == [None] else pytest.raises(type(outcomes[-1][1])):
+    monkeypatch.setattr(staged_files, "commit", end)
+    last = outcomes[-1]
+    with nullcontext() if last is None else pytest.raises(type(last[1])):
         finish_frame_load(graph.store, request, plan, staged)
     assert (seen, len(table_files(graph))) == ([1] * len(outcomes), files)
 

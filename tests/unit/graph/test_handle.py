@@ -6,6 +6,7 @@ import json
 import shutil
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -176,7 +177,8 @@ def test_a_state_of_a_diff_may_be_one_value(graph: Graph) -> None:
         ((moment.isoformat(), "review"), {"later"}),
     ):
         assert {change.id for change in graph.diff(*states).changes} == ids, states
-    for wrong in (None, 1.5, True, ["main"]):
+    refused: tuple[Any, ...] = (None, 1.5, True, ["main"])
+    for wrong in refused:
         with pytest.raises(BadRequestError, match="a state is a version, a commit id, a time or a branch"):
             graph.diff(wrong)
     with pytest.raises(NotFoundError, match=r"branch 'reviw' not found.*did you mean 'review'"):

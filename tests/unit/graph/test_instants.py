@@ -7,6 +7,7 @@ import sys
 from datetime import date, datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ from spark_omnigraph.engine.result import QueryResult
 SCHEMA = "node T { k: String @key  at: DateTime? @index  many: [DateTime]?  day: Date? }"
 SEVEN, FOURTEEN = "2024-01-01T00:07:00.000Z", "2024-01-01T00:14:00.250Z"
 FIRST, LAST = "0001-01-01T00:00:00.001Z", "9999-12-31T23:59:59.999Z"
-ROWS = (
+ROWS: tuple[dict[str, Any], ...] = (
     {"k": "a", "at": "2024-01-01T00:07:00Z", "many": ["2024-01-01T00:07:00Z", None], "day": "2024-01-31"},
     {"k": "b", "at": "2024-01-01T01:14:00.2509+01:00", "many": [], "day": None},
     {"k": "c", "at": FIRST, "many": [LAST], "day": "0001-01-01"},

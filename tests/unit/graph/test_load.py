@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,7 @@ from spark_omnigraph import (
 )
 from spark_omnigraph.bad_rows import BadRow, Rule
 from spark_omnigraph.graph.read.export import plain_values
+from spark_omnigraph.records.mode import OnDuplicate
 from tests.support.graph_files import recovery_files
 
 SCHEMA = """
@@ -55,7 +57,7 @@ def people(graph: Graph) -> dict[str, object]:
     return {row["name"]: row["age"] for row in rows}
 
 
-def refused(graph: Graph, lines: list[str] | list[Path], mode: str = "append", **options: object) -> list[BadRow]:
+def refused(graph: Graph, lines: list[str] | list[Path], mode: str = "append", **options: Any) -> list[BadRow]:
     """The bad rows of a refused load, after checking that nothing changed."""
     before = (graph.snapshot(), len(graph.commits()))
     files = data_files(graph)
@@ -178,7 +180,7 @@ def test_the_last_record_of_a_merge_wins_in_file_then_line_order(graph: Graph, t
 
 
 def test_merge_can_refuse_repeats(graph: Graph) -> None:
-    rows = refused(graph, [person("a"), person("a", age=2)], "merge", on_duplicate="error")
+    rows = refused(graph, [person("a"), person("a", age=2)], "merge", on_duplicate=OnDuplicate.ERROR)
     assert facts(rows) == [(2, "key_duplicate", "name")]
 
 
@@ -322,13 +324,14 @@ def test_what_a_refused_row_would_have_replaced_still_holds_its_values(graph: Gr
     lines = [person("a", mail="2"), person("b", mail="3")]
     report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=5))
     assert (report.bad_rows.total, report.tables["node:Person"].updated) == (2, 0)
-    assert [graph.entity("node:Person", name)["mail"] for name in "abc"] == ["1", "2", "3"]
+    stored = [graph.entity("node:Person", name) or {} for name in "abc"]
+    assert [row["mail"] for row in stored] == ["1", "2", "3"]
 
 
 def test_the_first_of_refused_repeats_replaces_the_stored_row(graph: Graph) -> None:
     graph.load([person("a", age=0, mail="m")])
     lines = [person("a", age=1, mail="m"), person("a", age=2)]
-    report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=5, on_duplicate="error"))
+    report = graph.load(lines, "merge", options=LoadOptions(max_bad_rows=5, on_duplicate=OnDuplicate.ERROR))
     assert report.tables["node:Person"] == TableCounts(read=2, valid=1, bad=1, updated=1)
     assert (people(graph), graph.count("node:Person")) == ({"a": 1}, 1)
 
@@ -536,8 +539,11 @@ def test_indexes_are_built_without_a_commit_and_never_hold_up_data(graph: Graph)
         entry = snapshot.entries[key]
         assert graph.store.head_version(entry.location, None) == entry.version
     described = graph.describe()
-    assert sorted(described.nodes["Person"].table.indexes) == ["id_idx", "name_idx"]
-    assert sorted(described.edges["Knows"].table.indexes) == ["dst_idx", "id_idx", "src_idx"]
+    persons, knows = described.nodes["Person"].table, described.edges["Knows"].table
+    assert persons is not None
+    assert sorted(persons.indexes) == ["id_idx", "name_idx"]
+    assert knows is not None
+    assert sorted(knows.indexes) == ["dst_idx", "id_idx", "src_idx"]
     graph.load([person("c")])
     assert graph.commits()[0].parent == graph.commits()[1].id
     assert graph.entity("node:Person", "c") is not None
@@ -564,7 +570,13 @@ def test_unique_values_behind_a_blob_are_checked(tmp_path: Path) -> None:
 def test_no_date_outside_the_years_1_to_9999_is_stored(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", "node Event { name: String @key  at: DateTime?  on: Date?  days: [Date]? }")
     late = 253_402_300_800_000  # the first instant of the year 10,000
-    given = [{"at": late - 1}, {"at": late}, {"on": "0000-12-31"}, {"days": [0, 2_932_897]}, {"days": [0, 2_932_896]}]
+    given: list[dict[str, Any]] = [
+        {"at": late - 1},
+        {"at": late},
+        {"on": "0000-12-31"},
+        {"days": [0, 2_932_897]},
+        {"days": [0, 2_932_896]},
+    ]
     lines = [json.dumps({"type": "Event", "data": {"name": str(i), **data}}) for i, data in enumerate(given)]
     rows = refused(graph, lines)
     assert facts(rows) == [(2, "out_of_range", "at"), (3, "invalid_date", "on"), (4, "out_of_range", "days")]
@@ -586,7 +598,7 @@ def test_a_foreign_instant_without_a_text_is_exported_as_milliseconds(tmp_path: 
 
 def test_a_report_may_be_named_by_a_path(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", "node Event { name: String @key }")
-    report = tmp_path / "bad.jsonl"
+    report: Any = tmp_path / "bad.jsonl"
     with pytest.raises(BadRowsError):
         graph.load(['{"type": "Nope"}'], options=LoadOptions(bad_rows=report))
     assert json.loads(report.read_text())["rule"] == "unknown_type"

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import lance
@@ -19,6 +20,7 @@ from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, WriterKind
 from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.commit.publisher import publish
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, manifest_file
@@ -217,12 +219,12 @@ def test_a_row_that_recovery_added_late_does_not_hide_the_loss(root: Path) -> No
 
 def undone(graph: Graph) -> None:
     """A write whose first publish is refused: it takes back what it landed."""
-    real, refusals = protocol.publish, iter([StorageError("storage: refused by the test")])
+    refusals = iter([StorageError("storage: refused by the test")])
 
-    def refuse(*arguments: object) -> object:
+    def refuse(*arguments: Any) -> object:
         for refusal in refusals:
             raise refusal
-        return real(*arguments)
+        return publish(*arguments)
 
     with patch.object(protocol, "publish", refuse), pytest.raises(StorageError):
         graph.load([person("x")], branch=graph.branch, options=PLAIN)

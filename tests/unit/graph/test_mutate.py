@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,10 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.graph.mutate import mutate as mutate_module
 from spark_omnigraph.graph.mutate import staging as mutation_staging
+from spark_omnigraph.graph.mutate.check import check_pending
 from spark_omnigraph.graph.mutate.staging import ChangedRows
+from spark_omnigraph.storage.tables.keys import scan_where
+from spark_omnigraph.storage.tables.staged import stage_rows
 from spark_omnigraph.write import checker as check_module
 from spark_omnigraph.write.attempts import ATTEMPTS
 
@@ -297,12 +301,11 @@ def test_all_broken_rules_are_named(graph: Graph) -> None:
 
 def test_a_staged_file_does_not_outlive_a_failure(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     found = files(graph)
-    stage = mutation_staging.stage_rows
 
-    def fails_for_notes(target: object, *rest: object) -> object:
+    def fails_for_notes(target: Any, *rest: Any) -> object:
         if getattr(target, "table_key", "") == PERSON:
             raise StorageError("storage: the disk is full")
-        return stage(target, *rest)  # the arguments of the real one, passed on
+        return stage_rows(target, *rest)
 
     monkeypatch.setattr(mutation_staging, "stage_rows", fails_for_notes)
     with pytest.raises(StorageError, match="disk is full"):
@@ -365,10 +368,10 @@ def test_a_rule_that_the_winner_made_true_refuses_the_next_attempt(graph: Graph)
 
 
 def test_attempts_are_bounded(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    other, check, tries = Graph.open(graph.uri), mutate_module.check_pending, []
+    other, tries = Graph.open(graph.uri), []
 
-    def check_and_lose(*arguments: object) -> None:
-        check(*arguments)  # the arguments of the real one, passed on
+    def check_and_lose(*arguments: Any) -> None:
+        check_pending(*arguments)
         tries.append(1)
         other.load([person(f"late{len(tries)}")], options=PLAIN)
 
@@ -498,11 +501,10 @@ def test_many_rows_in_several_files(graph: Graph, monkeypatch: pytest.MonkeyPatc
 def test_an_update_asks_only_for_what_it_changes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of another engine may break `@unique`; changing another property neither hides nor punishes that."""
     asked: list[str | None] = []
-    scan = check_module.scan_where
 
-    def recorded(dataset: object, columns: object, condition: str | None) -> object:
+    def recorded(dataset: Any, columns: Any, condition: str | None) -> object:
         asked.append(condition)
-        return scan(dataset, columns, condition)  # the arguments of the real one, passed on
+        return scan_where(dataset, columns, condition)
 
     monkeypatch.setattr(check_module, "scan_where", recorded)
     graph.mutate(query('update Person set { age: 7 } where name = "a"'))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -18,7 +19,7 @@ from spark_omnigraph.graph.mutate.condition import condition, mask
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Value
 from spark_omnigraph.records.columns import python_column
 
-OPERATORS: dict[str, Callable[[object, object], bool]] = {
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
 }  # orders of numbers and texts, as the test gives them  # fmt: skip
 F32 = [float(np.float32(x)) for x in (-1.5, -0.1, 0.0, 0.1, 1e30, 16777216.0)]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import lance
@@ -15,10 +16,13 @@ import pytest
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.commit import landing, protocol
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.publisher import publish
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError, StorageError
 from spark_omnigraph.graph.maintain import optimize as optimize_module
 from spark_omnigraph.graph.maintain.optimize import optimize
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.tables.commits import commit_compaction
+from spark_omnigraph.storage.tables.compaction import stage_compaction
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.indexes import IndexProgress, ensure_indices
 from tests.crash.matrix import expire_leases
@@ -151,7 +155,7 @@ def test_a_branch_compacts_what_it_owns(graph: Graph) -> None:
 def test_a_table_that_others_move_is_left(graph: Graph) -> None:
     other, loaded = Graph.open(graph.uri), iter(range(100, 200))
 
-    def plan_and_lose(*arguments: object) -> object:
+    def plan_and_lose(*arguments: Any) -> object:
         other.load([doc(next(loaded))], options=PLAIN)
         raise ConflictError("lost")
 
@@ -163,10 +167,10 @@ def test_a_table_that_others_move_is_left(graph: Graph) -> None:
 
 def test_a_load_that_comes_first_is_not_lost(graph: Graph) -> None:
     graph.ensure_indices()
-    other, stage, first = Graph.open(graph.uri), optimize_module.stage_compaction, iter([70])
+    other, first = Graph.open(graph.uri), iter([70])
 
-    def stage_and_be_late(*arguments: object) -> object:
-        staged = stage(*arguments)  # the arguments of the real one, passed on
+    def stage_and_be_late(*arguments: Any) -> object:
+        staged = stage_compaction(*arguments)
         for number in first:
             other.load([doc(number), json.dumps({"edge": "Cites", "from": "d1", "to": "d2"})], options=PLAIN)
         return staged
@@ -208,11 +212,10 @@ def test_a_stopped_compaction_is_brought_to_its_end(graph: Graph, point: CrashPo
 
 @contextmanager
 def compaction_that(landed: bool, outcome: Outcome) -> Iterator[None]:
-    real = landing.commit_compaction
 
-    def fail(dataset: lance.LanceDataset, rewrites: object) -> lance.LanceDataset:
+    def fail(dataset: lance.LanceDataset, rewrites: Any) -> lance.LanceDataset:
         if landed:
-            real(dataset, rewrites)  # the arguments of the real one, passed on
+            commit_compaction(dataset, rewrites)
         raise CommitFailed(outcome, "refused by the test")
 
     with patch.object(landing, "commit_compaction", fail):
@@ -244,12 +247,12 @@ def test_an_answer_that_was_lost_is_left_to_recovery(graph: Graph) -> None:
 def test_a_publish_that_was_lost_is_undone(graph: Graph) -> None:
     ensure_indices(graph.store, None, extend=True, most_segments=1)
     rows, before = sorted(graph.export()), physical(graph)
-    real, refusals = protocol.publish, iter([StorageError("storage: refused by the test")])
+    refusals = iter([StorageError("storage: refused by the test")])
 
-    def refuse(*arguments: object) -> object:
+    def refuse(*arguments: Any) -> object:
         for refusal in refusals:
             raise refusal
-        return real(*arguments)  # the arguments of the real one, passed on
+        return publish(*arguments)
 
     with patch.object(protocol, "publish", refuse), pytest.raises(StorageError):
         graph.optimize()

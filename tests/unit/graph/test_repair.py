@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -13,7 +14,8 @@ import pytest
 from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.lease import TERM, lease_path
-from spark_omnigraph.errors import DamagedError, ExpectedVersionMismatch
+from spark_omnigraph.commit.publisher import publish
+from spark_omnigraph.errors import DamagedError, ExpectedVersionMismatch, StorageError
 from spark_omnigraph.graph.maintain import repair as repair_room
 from spark_omnigraph.graph.maintain.repair import Verdict
 from spark_omnigraph.storage.tables.commits import FENCE_KEY
@@ -207,11 +209,11 @@ def test_a_write_that_lands_while_tables_are_looked_at_is_no_drift(
     real = repair_room._drifts
     times: list[int] = []
 
-    def overtaken(*args: object) -> object:
+    def overtaken(*args: Any) -> object:
         times.append(1)
         if len(times) == 1:
             Graph.open(graph.uri).load([person("c")], options=PLAIN)  # after the snapshot, before HEADs are read
-        return real(*args)  # handed on as it came
+        return real(*args)
 
     monkeypatch.setattr(repair_room, "_drifts", overtaken)
     assert graph.repair(confirm=True, force=True).drifts == ()
@@ -221,9 +223,9 @@ def test_a_write_that_lands_while_tables_are_looked_at_is_no_drift(
 def test_a_graph_that_never_rests_is_given_up(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     real = repair_room._drifts
 
-    def overtaken(*args: object) -> object:
+    def overtaken(*args: Any) -> object:
         Graph.open(graph.uri).load([person("c")], "merge", options=PLAIN)
-        return real(*args)  # handed on as it came
+        return real(*args)
 
     monkeypatch.setattr(repair_room, "_drifts", overtaken)
     with pytest.raises(ConflictError, match="kept changing"):
@@ -232,11 +234,10 @@ def test_a_graph_that_never_rests_is_given_up(graph: Graph, monkeypatch: pytest.
 
 def test_a_version_that_comes_after_the_look_is_not_published(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     compact_past_the_manifest(graph, PERSON)
-    real = repair_room.publish
 
-    def later(*args: object) -> object:
+    def later(*args: Any) -> object:
         append_past_the_manifest(graph, PERSON, "ghost")
-        return real(*args)  # handed on as it came
+        return publish(*args)
 
     monkeypatch.setattr(repair_room, "publish", later)
     assert graph.repair(confirm=True).repaired == (PERSON,)
@@ -247,12 +248,11 @@ def test_a_version_that_comes_after_the_look_is_not_published(graph: Graph, monk
 
 def test_two_repairs_publish_once(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     compact_past_the_manifest(graph, PERSON)
-    real = repair_room.publish
 
-    def overtaken(*args: object) -> object:
-        monkeypatch.setattr(repair_room, "publish", real)
+    def overtaken(*args: Any) -> object:
+        monkeypatch.setattr(repair_room, "publish", publish)
         assert Graph.open(graph.uri).repair(confirm=True).repaired == (PERSON,)
-        return real(*args)  # handed on as it came
+        return publish(*args)
 
     monkeypatch.setattr(repair_room, "publish", overtaken)
     with pytest.raises(ExpectedVersionMismatch):
@@ -301,7 +301,7 @@ def test_a_repair_whose_commit_row_fails_stands_with_a_warning(graph: Graph, mon
     compact_past_the_manifest(graph, PERSON)
 
     def full(*_: object) -> None:
-        raise repair_room.StorageError("storage: disk full")
+        raise StorageError("storage: disk full")
 
     monkeypatch.setattr(repair_room, "append_commit", full)
     report = graph.repair(confirm=True)

@@ -6,7 +6,9 @@ import json
 import os
 import stat
 import unicodedata
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -42,9 +44,10 @@ def test_everything_of_a_graph_stands_under_its_root(tmp_path: Path, name: str) 
 
 
 def test_two_spellings_of_one_letter_are_two_graphs_with_their_own_files(tmp_path: Path) -> None:
-    for form in ("NFC", "NFD"):
+    forms: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
+    for form in forms:
         Graph.init(tmp_path / unicodedata.normalize(form, "jürgen"), SCHEMA).load([row(form, 1)], options=PLAIN)
-    for form in ("NFC", "NFD"):
+    for form in forms:
         graph = Graph.open(tmp_path / unicodedata.normalize(form, "jürgen"))
         assert graph.entity("node:A", form) == {"id": form, "k": form, "v": 1}
         assert graph.count("node:A") == 1
@@ -75,7 +78,7 @@ def test_a_parent_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("name", ["a?b", "a\tb", "a\nb", "a\x00b", "a\x1b[2J", "a\udc80b"], ids=ascii)
 def test_roots_that_cannot_be_spelled_are_refused(tmp_path: Path, name: str) -> None:
     root = f"{tmp_path}/{name}"
-    for attempt in (lambda: Graph.init(root, SCHEMA), lambda: Graph.open(root)):
+    for attempt in (partial(Graph.init, root, SCHEMA), partial(Graph.open, root)):
         with pytest.raises(BadRequestError, match="cannot hold a graph: with the character") as caught:
             attempt()
         assert caught.value.message.isprintable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,8 @@ def test_a_version_without_its_table_row_is_a_damaged_manifest() -> None:
 @pytest.mark.parametrize("lacking", ["table_version", "row_count", "location"])
 def test_a_row_that_lacks_a_value_is_damage_with_its_place(lacking: str) -> None:
     rows = [table_row(TableKey.node("B"), "nodes/b"), version("node:B", 1), version("node:B", 2)]
-    broken = [replace(row, **{lacking: None}) if getattr(row, lacking) is not None else row for row in rows]
+    gone: dict[str, Any] = {lacking: None}
+    broken = [replace(row, **gone) if getattr(row, lacking) is not None else row for row in rows]
     with pytest.raises(DamagedError, match=r"version 7 of branch 'draft' has a row 'node:B.*it lacks a value"):
         reduce_rows(DRAFT, 7, broken)
 

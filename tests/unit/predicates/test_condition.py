@@ -8,6 +8,7 @@ from datetime import date
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -19,7 +20,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Number, on_number
 from spark_omnigraph.predicates.where import parse_where, where_json, where_sql
 
-OPERATORS: dict[str, Callable[[object, object], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 STORED: dict[Scalar, tuple[pa.DataType, list[int | float]]] = {
     Scalar.I64: (pa.int64(), [-(2**63), -1, 0, 2**53 + 1, 2**63 - 1]),
     Scalar.U64: (pa.uint64(), [0, 2**63, 2**64 - 1]),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -20,7 +21,7 @@ from spark_omnigraph.predicates.where import Term, parse_where, where_json, wher
 from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter, read_batches
 from tests.unit.spark.graph_types import LINK, MOMENTS, THING, prop, stored_things, things, utc, write_table
 
-OPERATORS: dict[str, Callable[[object, object], bool]] = {
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     "<": lambda a, b: a < b,

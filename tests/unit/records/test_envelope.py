@@ -78,9 +78,9 @@ def test_other_members_are_refused_unless_ignored(line: str, field: str, columns
     ],
 )  # laid out as a table  # fmt: skip
 def test_an_end_in_the_wrong_place_is_shown_the_right_one(
-    line: str, field: str, message: str, bulk_minimum: int
+    line: str, field: str, message: str, columns_from: int
 ) -> None:
-    refused = decode([line], bulk_minimum=bulk_minimum).rejected[0]
+    refused = decode([line], columns_from=columns_from).rejected[0]
     assert message in {refused.field: refused.message, **{m.field: m.message for m in refused.further}}[field]
 
 

@@ -21,7 +21,7 @@ class CountingParser(TextParser):
 
     tried: list[int]
 
-    def _read(self, given: parse._Texts, plan: RecordLayout) -> parse.ParsedTexts | None:
+    def _read(self, given: parse._PlacedTexts, plan: RecordLayout) -> parse.ParsedTexts | None:
         self.tried.append(len(given.positions))
         return super()._read(given, plan)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from datetime import date, datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -16,7 +17,7 @@ BLOB = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string
 BLOB_METADATA = {"ARROW:extension:name": "lance.blob.v2"}
 
 
-def prop(name: str, scalar: Scalar, **facts: object) -> Property:
+def prop(name: str, scalar: Scalar, **facts: Any) -> Property:
     return Property(name, 1, PropType(scalar, **{"nullable": True, **facts}))
 
 
@@ -80,11 +81,13 @@ def date64(values: list[datetime | None]) -> pa.Array:
     return pa.array([None if v is None else millis(v) for v in values], pa.int64()).view(pa.date64())
 
 
-def utc(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=timezone.utc)
+def utc(
+    year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0
+) -> datetime:
+    return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=timezone.utc)
 
 
-MOMENTS = [
+MOMENTS: list[Any] = [
     utc(2020, 1, 1, 5),
     utc(2020, 1, 1, 5, 0, 0, 1000),
     utc(1, 1, 1),
@@ -94,7 +97,7 @@ MOMENTS = [
 ]
 
 
-def things() -> dict[str, list[object]]:
+def things() -> dict[str, list[Any]]:
     """Six rows of awkward values as Python sees them; `ts` and `times` as instants."""
     return {
         "id": ["it's", "a\\b", 'q"`', "%_", "ünï\n", ""],

@@ -81,4 +81,5 @@ def test_everything_that_spark_carries_is_portable() -> None:
 
 
 def _below(base: type) -> set[type]:
-    return set(base.__subclasses__()).union(*(_below(child) for child in base.__subclasses__()))
+    children: list[type] = base.__subclasses__()
+    return set(children).union(*(_below(child) for child in children))

@@ -12,7 +12,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_omnigraph.spark.errors import CodedError
-from spark_omnigraph.spark.source import FeedStream, OmnigraphDataSource
+from spark_omnigraph.spark.read.feed_stream import FeedStream
+from spark_omnigraph.spark.source import OmnigraphDataSource
 
 PROGRAM = """
 try:

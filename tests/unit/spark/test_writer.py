@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_omnigraph import Graph, LoadOptions
@@ -79,7 +79,7 @@ def residue(graph: Graph) -> set[Path]:
     return {Path(graph.uri, path) for path in found if path.startswith(("nodes/", "edges/")) and "/data/" in path}
 
 
-def attempt(planned: DataSourceArrowWriter, table: pa.Table) -> WriterCommitMessage:
+def attempt(planned: DataSourceArrowWriter | DataSourceStreamArrowWriter, table: pa.Table) -> WriterCommitMessage:
     """One attempt at a partition: the writer and its message travel through pickles, as between Spark's processes."""
     there = cloudpickle.loads(cloudpickle.dumps(planned))
     batches: Iterator[pa.RecordBatch] = iter(table.to_batches(max_chunksize=2))
@@ -133,7 +133,7 @@ def test_an_attempt_that_ends_after_the_commit_changes_nothing(graph: Graph) -> 
     before, commits = graph.snapshot(), len(graph.commits())
     late = files(graph)
     attempt(write, records("c", "d"))
-    assert (graph.snapshot(), sizes(graph).keys()) == (before, {"a", "b", "c", "d"})
+    assert (graph.snapshot(), set(sizes(graph))) == (before, {"a", "b", "c", "d"})
     assert residue(graph) == files(graph) - late != set()
     # A commit whose answer was lost, so that Spark's `abort` follows, is not taken back.
     write.abort([message])
@@ -260,6 +260,7 @@ def test_each_batch_with_bad_rows_has_a_report_of_its_own(graph: Graph, tmp_path
 def test_a_batch_is_read_by_the_schema_of_its_time(graph: Graph) -> None:
     given = {"path": graph.uri, "index": "false", "node": "Mail"}
     sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
+    assert isinstance(sink, GraphStreamWriter)
     stale = GraphStreamWriter(sink.write_options, pa.schema([("adress", pa.string())]))  # as before a change
     with pytest.raises(CodedError, match=r"OMNIGRAPH_BAD_REQUEST: .*'address' is missing"):
         attempt(stale, pa.table({"adress": ["z"]}))

@@ -73,7 +73,8 @@ def test_folders_and_globs_are_read_in_name_order_without_hidden_files(tmp_path:
     assert folder == ["a.jsonl", "b.jsonl", "c.jsonl"]
     globbed = [Path(f.name).name for f in list_inputs(str(tmp_path / "*.jsonl"), {}).files]
     assert globbed == ["a.jsonl", "b.jsonl"]
-    listed = list_inputs([str(tmp_path / "b.jsonl"), tmp_path / "a.jsonl"], {}).files
+    mixed: list[str | os.PathLike[str]] = [str(tmp_path / "b.jsonl"), tmp_path / "a.jsonl"]
+    listed = list_inputs(mixed, {}).files
     assert [Path(f.name).name for f in listed] == ["b.jsonl", "a.jsonl"]
 
 

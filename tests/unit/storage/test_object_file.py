@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 
 import obstore
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from obstore.store import MemoryStore
+from obstore.store import LocalStore
 
 from spark_omnigraph.storage.objects.files import ObjectFile, split_s3
 
 
 @given(st.binary(max_size=50), st.lists(st.tuples(st.integers(0, 60), st.integers(-1, 60)), max_size=6))
-def test_reads_and_seeks_are_those_of_a_file(content: bytes, steps: list[tuple[int, int]]) -> None:
-    store = MemoryStore()
-    obstore.put(store, "a", content)
-    file, same = ObjectFile(store, "a", len(content)), io.BytesIO(content)  # a store too
+def test_reads_and_seeks_are_those_of_a_file(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, steps: list[tuple[int, int]]
+) -> None:
+    store = LocalStore(tmp_path_factory.getbasetemp())
+    obstore.put(store, "object", content)
+    file, same = ObjectFile(store, "object", len(content)), io.BytesIO(content)
     for start, count in steps:
         assert file.seek(start) == same.seek(start) == file.tell()
         assert file.read(count) == same.read(count)

@@ -48,8 +48,8 @@ def test_listing_is_flat_sorted_and_empty_for_a_missing_folder(objects: Objects)
 def test_files_whose_names_no_store_allows_are_no_objects(objects: Objects, tmp_path: Path) -> None:
     """As another program may leave them on a disk."""
     objects.put("f/a.json", b"1")
-    for name in (b"\xff\xfe.json", b"two\nlines.json"):
-        (tmp_path / "f" / os.fsdecode(name)).write_bytes(b"not json")
+    for odd in (b"\xff\xfe.json", b"two\nlines.json"):
+        (tmp_path / "f" / os.fsdecode(odd)).write_bytes(b"not json")
     (tmp_path / "f" / "folder.json").mkdir()
     assert objects.list("f") == ["a.json"]
 
@@ -134,8 +134,8 @@ def test_the_lock_file_of_an_earlier_release_is_not_listed(tmp_path: Path) -> No
 def test_names_that_no_store_has_stop_nothing(objects: Objects, tmp_path: Path) -> None:
     for name in ("a", "f/b", "f/s/c"):
         objects.put(name, b"12")
-    for name in (b"f/two\nlines", b"f/\xff", b"f/s/\x1b[2J", b"\x07"):
-        (tmp_path / os.fsdecode(name)).write_bytes(b"")
+    for odd in (b"f/two\nlines", b"f/\xff", b"f/s/\x1b[2J", b"\x07"):
+        (tmp_path / os.fsdecode(odd)).write_bytes(b"")
     (tmp_path / "f" / "in\nside").mkdir()
     (tmp_path / "f" / "in\nside" / "d").write_bytes(b"")
     assert [(each.path, each.size) for each in objects.walk("f")] == [("f/b", 2), ("f/s/c", 2)]
@@ -153,10 +153,10 @@ def test_pieces_of_interrupted_writes_are_found_and_removed(objects: Objects, tm
     objects.put("f/x.lease", b"")
     for name in ("x.lease#1", "x.lease#" + "0a" * 16, "x#y.json"):
         (tmp_path / "f" / name).write_bytes(b"12")
-    found = sorted(objects.pieces("f"), key=lambda each: each.path)
+    found = sorted(objects.pieces(), key=lambda each: each.path)
     assert [each.path for each in found] == ["f/x.lease#" + "0a" * 16, "f/x.lease#1"]
     for each in found:
         objects.remove_piece(each.path)
         objects.remove_piece(each.path)
     assert sorted(os.listdir(tmp_path / "f")) == ["x#y.json", "x.lease"]
-    assert objects.pieces("none") == ()
+    assert objects.pieces() == ()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -57,11 +59,12 @@ def test_positions_name_the_same_row_everywhere(readers: list[TableReader]) -> N
         assert reader.take(every[::-1], ["n", "id", "t"]).to_pylist() == [
             dict(sorted(r.items(), key=lambda kv: "n id t".index(kv[0]))) for r in everything[::-1]
         ]
-        for where, keeps in [
+        conditions: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
             ("n > 30", lambda r: r["n"] > 30),
             ("n = 1052", lambda r: r["n"] == 1052),
             ("id IN ('k1', 'k65')", lambda r: r["id"] in ("k1", "k65")),
-        ]:
+        ]
+        for where, keeps in conditions:
             expected = [i for i, row in enumerate(everything) if keeps(row)]
             assert reader.find(where).tolist() == expected
             positions, table = reader.where(where, ["id"])

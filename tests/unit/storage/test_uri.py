@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.storage.uri import locate
 
 
-def test_local_roots_become_absolute_paths(tmp_path, monkeypatch) -> None:
+def test_local_roots_become_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert locate("g/").root == f"{tmp_path}/g"
     assert locate(f"file://{tmp_path}/a%20b/").root == f"{tmp_path}/a b"
@@ -39,7 +41,7 @@ def test_a_file_of_another_machine_is_refused(uri: str) -> None:
         locate(uri)
 
 
-def test_a_colon_in_a_name_is_no_scheme(tmp_path, monkeypatch) -> None:
+def test_a_colon_in_a_name_is_no_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert locate("a:b").root == f"{tmp_path}/a:b"
     assert locate("s3").root == f"{tmp_path}/s3"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_what_may_be_left_out() -> None:
         ("x", "params must be a JSON object"),
     ],
 )
-def test_what_is_not_declared(given: object, said: str) -> None:
+def test_what_is_not_declared(given: Any, said: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        bind_params("q", {"x": declared("I32?")}, given, NOON)  # what a caller may do
+        bind_params("q", {"x": declared("I32?")}, given, NOON)
     assert caught.value.message == said

@@ -17,7 +17,7 @@ NAMES = ("a", "b", "name", "node", "key", "enum", "_x", "camelCase", "a1", "true
 UNKNOWN = ("team", "pii", "mask", "x", "audit_log")
 
 gaps = st.sampled_from([" ", "\n", "\t", " /* c */ ", " // c\n", "\r\n  "])
-string_values = st.text(st.characters(blacklist_categories=("Cs",)) | st.sampled_from('"\\\n\r\t/*@{}é😀'), max_size=12)
+string_values = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n\r\t/*@{}é😀'), max_size=12)
 words = st.sampled_from(["a", "b9", "other_word", "x"])
 
 
@@ -111,8 +111,9 @@ def constraints(draw: st.DrawFn, found: list[Member], ends: list[str]) -> list[s
     if ends:
         return texts
     required = [m.name for m in found if m.name in named and not m.nullable]
-    if required and draw(st.booleans()):
-        texts.append(f"@key({', '.join(draw(st.lists(st.sampled_from(required), unique=True, min_size=1)))})")
+    if bool(required) and draw(st.booleans()):
+        keys: list[str] = draw(st.lists(st.sampled_from(required), unique=True, min_size=1))
+        texts.append(f"@key({', '.join(keys)})")
     for member in found:
         if member.name in named and member.scalar in NUMERIC and draw(st.booleans()):
             texts.append(f"@range({member.name}, {draw(bounds())})")
