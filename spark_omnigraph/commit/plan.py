@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.tables.commits import TableChange
@@ -92,6 +93,8 @@ class PreparedCommit:
     """Under which its files were staged; see `stage.staging`."""
     keeps_files: bool = False
     """Its files stay when nothing landed: another attempt of the same write reads them."""
+    facts: CommitFacts | None = None
+    """What the history will say of it."""
 
     @property
     def is_empty(self) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.facts import CommitFacts, decode_facts, encode_facts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -67,7 +68,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What an armed write intends. The last four fields are ours and absent in those of other engines.
+    """What an armed write intends. The last five fields are ours and absent in those of other engines.
 
     `name` is that of the file, without its ending.
     """
@@ -87,6 +88,7 @@ class Sidecar:
     schema_hash: str | None
     reads: Mapping[str, int] | None
     transaction: Transaction | None = None
+    facts: CommitFacts | None = None
 
     @property
     def tables(self) -> frozenset[str]:
@@ -251,6 +253,8 @@ class _Body(msgspec.Struct):
     x_schema_ir_hash: str | None = None
     x_read_expectations: dict[str, Count] | None = None
     x_transaction: _TransactionBody | None = None
+    x_facts: Any = None
+    """Damaged ones do not stand in the way of a recovery."""
 
 
 def _sidecar(name: str, body: _Body) -> Sidecar:
@@ -277,6 +281,7 @@ def _sidecar(name: str, body: _Body) -> Sidecar:
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
         transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
+        facts=decode_facts(body.x_facts) if isinstance(body.x_facts, str) else None,
     )
 
 
@@ -340,4 +345,6 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
     }
     if prepared.transaction is not None:
         body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
+    if prepared.facts is not None:
+        body["x_facts"] = encode_facts(prepared.facts)
     return json.dumps(body, indent=2, ensure_ascii=False)

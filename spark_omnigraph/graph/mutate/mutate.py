@@ -12,7 +12,7 @@ were decided by what they read, so for them the loss is the caller's to see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from spark_omnigraph.branch.control import display
@@ -26,6 +26,7 @@ from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.mutation import TypedInsert, TypedMutation, TypedStatement, check_mutation
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
+from spark_omnigraph.manifest.facts import CommitFacts, Origin, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
@@ -46,6 +47,7 @@ class MutationRequest:
     actor: str | None = None
     dry_run: bool = False
     """Everything is checked and counted, nothing is written."""
+    origin: Origin = field(default_factory=Origin)
 
     @property
     def only_inserts(self) -> bool:
@@ -122,8 +124,11 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
         changed |= {key: ChangedRows.of(change) for key, change in changes.items()}
         # It relies on every table that a statement or a check looked at.
         read = statements.looked_at | tables_read(base.contract.catalog, pending, False)
+        counts = {key: RowFacts(each.inserted, each.updated, each.deleted) for key, each in sorted(changed.items())}
+        facts = CommitFacts("mutation", None, counts, seconds=clock.total(), origin=request.origin)
+        prepared = candidate(store, base, WriterKind.MUTATION, request.actor, changes, read)
         with clock.phase("commit"):
-            published = files.commit(candidate(store, base, WriterKind.MUTATION, request.actor, changes, read))
+            published = files.commit(replace(prepared, facts=facts))
     return MutationResult(
         query=request.name,
         branch=display(request.branch),
