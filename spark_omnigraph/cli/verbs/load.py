@@ -21,7 +21,7 @@ def ingest(job: Job) -> Outcome:
     job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
     graph = Graph.open(config.graph, storage_options=storage)
     executor = job.host.executor(config, inputs.size)
-    report = graph.ingest(
+    report = graph.with_origin(job.origin).ingest(
         list(config.input),
         config.branch,
         config.base,

@@ -19,10 +19,12 @@ from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TypeDescription
+from spark_omnigraph.manifest.facts import CommitFacts, Origin, RowFacts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 
-OLD = Commit("c1", None, 4, None, None, 1_700_000_000_000_000, "etl")
+FACTS = CommitFacts("load", "append", {"node:Film": RowFacts(3, 0, 0, 1)}, origin=Origin("ingest", metadata={"t": "7"}))
+OLD = Commit("c1", None, 4, None, None, 1_700_000_000_000_000, "etl", FACTS)
 NEW = Commit("c2", "dev", 5, "c1", None, 1_700_000_001_000_000)
 REPORT = LoadReport(
     mode="merge",
@@ -49,6 +51,11 @@ class FakeGraph:
 
     calls: ClassVar[Calls] = []
     ingest_result: LoadReport | Exception = REPORT
+    origin: ClassVar[Origin] = Origin()
+
+    def with_origin(self, origin: Origin) -> FakeGraph:
+        FakeGraph.origin = origin
+        return self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         answers = {
@@ -106,6 +113,7 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
         "ingest", "--graph", "g", "--input", source, "--mode", "merge", "--branch", "dev", "--from", "base",
         "--actor", "etl", "--max-bad-rows", "5%", "--bad-rows", "bad.jsonl", "--on-duplicate", "error",
         "--unknown-fields", "ignore", "--no-index", "--dry-run", "--storage-option", "aws_region=x",
+        "--meta", "ticket=OPS-7", "--meta", "note=a=b",
     ])  # laid out as a table  # fmt: skip
     assert code == 0
     assert calls[0] == ("open", ("g",), {"storage_options": {"aws_region": "x"}})
@@ -117,6 +125,8 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
     assert (options.build_indexes, options.dry_run) == (False, True)
     assert options.progress is not None
     assert options.executor is None
+    body, _, _ = summary(capsys)
+    assert FakeGraph.origin == Origin("ingest", body["run_id"], None, {"ticket": "OPS-7", "note": "a=b"})
 
 
 def test_ingest_reports_what_was_done(calls: Calls, source: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,11 +230,14 @@ def test_commits_are_shown_newest_first(calls: Calls, capsys: pytest.CaptureFixt
     assert body["result"] == [
         {
             "commit": "c2", "id": "c2", "branch": "dev", "manifest_version": 5, "parent": "c1", "merged_parent": None,
-            "created_at": "2023-11-14T22:13:21.000Z", "actor": None,
+            "created_at": "2023-11-14T22:13:21.000Z", "actor": None, "facts": None,
         },
         {
             "commit": "c1", "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
-            "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl",
+            "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl", "facts": {
+                "operation": "load", "mode": "append", "job": "ingest", "metadata": {"t": "7"},
+                "tables": {"node:Film": {"inserted": 3, "updated": 0, "deleted": 0, "bad": 1}},
+            },
         },
     ]  # laid out as a table  # fmt: skip
     assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000Z", "c2", "dev", "5"]
