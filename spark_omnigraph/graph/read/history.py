@@ -26,6 +26,10 @@ _MOST_DIGITS = 18
 """Of a version: what 64 bits hold in any case."""
 
 
+_FEW = 100
+"""Commits whose facts are looked for by their ids; of more, all facts are read."""
+
+
 class Where(TypedDict, total=False):
     """Which state a read shows; see `ReadTarget`."""
 
@@ -131,16 +135,17 @@ def commit_history(
     Facts stand in the manifest of the branch, which takes over those of the branch that it comes from.
     """
     name = parse_branch(branch)
-    facts = read_facts(store.manifest(name))
+    manifest = store.manifest(name)
     commits = [c for c in reversed(in_order(read_commits(store.location, name))) if actor in (None, c.actor)]
     shown = commits if limit is None else commits[: max(limit, 0)]
+    facts = read_facts(manifest, [c.id for c in shown] if len(shown) <= _FEW else None)
     return [replace(commit, facts=decode_facts(facts.get(commit.id))) for commit in shown]
 
 
 def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
     """A commit by id with its facts, looked for on this branch first, then on every other."""
     found, line = _find_commit(store, commit_id, branch)
-    return replace(found, facts=decode_facts(read_facts(store.manifest(line), found.id).get(found.id)))
+    return replace(found, facts=decode_facts(read_facts(store.manifest(line), [found.id]).get(found.id)))
 
 
 def _find_commit(store: GraphStore, commit_id: str, branch: str | None) -> tuple[Commit, str | None]:

@@ -57,11 +57,11 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
     ]
 
 
-def read_facts(dataset: LanceDataset, commit: str | None = None) -> dict[str, str]:
-    """Facts of the commits of an opened manifest, or of one of them, by the id of the commit."""
+def read_facts(dataset: LanceDataset, commits: Iterable[str] | None = None) -> dict[str, str]:
+    """Facts of all commits of an opened manifest, or of those with these ids, by the id of the commit."""
     condition = is_text_of("object_type", [RowKind.FACTS])
-    if commit is not None:
-        condition += f" AND {is_text_of('object_id', [FACTS_PREFIX + commit])}"
+    if commits is not None:
+        condition += f" AND {is_text_of('object_id', [FACTS_PREFIX + commit for commit in commits])}"
     with reading(f"read {dataset.uri}"):
         table = dataset.scanner(columns=["object_id", _FACTS], filter=condition).to_table()
     rows = zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True)
