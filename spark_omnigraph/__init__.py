@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.bad_rows import BadRowSummary as BadRowSummary
     from spark_omnigraph.bad_rows import Mistake as Mistake
     from spark_omnigraph.bad_rows import Rule as Rule
+    from spark_omnigraph.branch.conflicts import OnConflict as OnConflict
     from spark_omnigraph.branch.delete import DeletedBranch as DeletedBranch
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
+    from spark_omnigraph.catalog.identity import TableKey as TableKey
     from spark_omnigraph.catalog.types import Annotation as Annotation
     from spark_omnigraph.catalog.types import Cardinality as Cardinality
     from spark_omnigraph.catalog.types import Catalog as Catalog
@@ -85,6 +87,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.repair import Drift as Drift
     from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import Verdict as Verdict
+    from spark_omnigraph.graph.merge.merge import MergeChoices as MergeChoices
+    from spark_omnigraph.graph.merge.merge import MergeOutcome as MergeOutcome
+    from spark_omnigraph.graph.merge.merge import MergeReport as MergeReport
+    from spark_omnigraph.graph.merge.rows import MergedTable as MergedTable
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
@@ -96,7 +102,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
     from spark_omnigraph.lang.pg import compile_schema as compile_schema
     from spark_omnigraph.manifest.facts import CommitFacts as CommitFacts
-    from spark_omnigraph.manifest.facts import Origin as Origin
+    from spark_omnigraph.manifest.facts import CommitOrigin as CommitOrigin
     from spark_omnigraph.manifest.facts import RowFacts as RowFacts
     from spark_omnigraph.manifest.lineage import Commit as Commit
     from spark_omnigraph.manifest.rows import Transaction as Transaction
@@ -125,8 +131,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
+    "branch.conflicts": ("OnConflict",),
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
+    "catalog.identity": ("TableKey",),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
         "Property", "PropType", "Range", "Scalar", "Unique",
@@ -149,9 +157,10 @@ _HOMES = {
     "graph.handle": ("Graph",),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
-    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
     "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
+    "graph.merge.merge": ("MergeChoices", "MergeOutcome", "MergeReport"),
+    "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
@@ -159,7 +168,7 @@ _HOMES = {
     "graph.read.pending": ("PendingWrite",),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
-    "manifest.facts": ("CommitFacts", "Origin", "RowFacts"),
+    "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.lineage": ("Commit",),
     "manifest.rows": ("Transaction",),
     "manifest.snapshot": ("Snapshot", "TableEntry"),
@@ -170,6 +179,7 @@ _HOMES = {
     "spark.writes": ("last_write", "write_edges", "write_nodes"),
     "storage.manifest.commit_log": ("RecoveryAudit",),
     "write.executor": ("Executor", "LocalExecutor"),
+    "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
 }  # laid out as a table  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

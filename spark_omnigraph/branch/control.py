@@ -11,6 +11,7 @@ from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
+from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK, branch_path
@@ -18,12 +19,11 @@ from spark_omnigraph.storage.manifest.commit_log import copy_commits, log_up_to
 from spark_omnigraph.storage.tables.commits import create_branch as create_lance_branch
 from spark_omnigraph.storage.tables.commits import drop_branch
 
-MAIN = "main"
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_LIMIT = 200
 
 
-def parse_branch(name: str | None) -> str | None:
+def parse_branch(name: str | None) -> Branch:
     """Checked branch name; None for main. BadRequestError says what a name may look like."""
     if name is None:
         return None
@@ -43,12 +43,7 @@ def parse_branch(name: str | None) -> str | None:
             f"branch name '{text}' is not usable: use letters, digits, '.', '-', '_' and '/' between segments, no "
             f"segment '.', no '..', no ending '.lock', no segment 'main', at most {_NAME_LIMIT} characters"
         )
-    return text
-
-
-def display(branch: str | None) -> str:
-    """Name of a branch for people and reports."""
-    return MAIN if branch is None else branch
+    return BranchName(text)
 
 
 def list_branches(store: GraphStore) -> list[str]:
@@ -57,7 +52,7 @@ def list_branches(store: GraphStore) -> list[str]:
     return [MAIN, *names]
 
 
-def create_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> str:
+def create_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> BranchName:
     """Creates a branch that shows what its base shows, now or at a manifest version; tables are not touched. Returns
     the checked name.
 
@@ -74,7 +69,7 @@ def create_branch(store: GraphStore, name: str, base: str | None = None, version
     return branch
 
 
-def check_new_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> str:
+def check_new_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> BranchName:
     """The checked name of a branch that could be created now. Raises what `create_branch` does."""
     branch, parent = _new_name(name), parse_branch(base)
     store.require_branch(parent)
@@ -86,7 +81,7 @@ def check_new_branch(store: GraphStore, name: str, base: str | None = None, vers
     return branch
 
 
-def _refuse_other_schema(store: GraphStore, parent: str | None, version: int) -> None:
+def _refuse_other_schema(store: GraphStore, parent: Branch, version: int) -> None:
     """All branches have one schema: a state of before a change of it cannot be a branch."""
     snapshot = store.snapshot(parent, version)
     for entity in read_catalog(store).tables():
@@ -99,14 +94,14 @@ def _refuse_other_schema(store: GraphStore, parent: str | None, version: int) ->
             )
 
 
-def _new_name(name: str) -> str:
+def _new_name(name: str) -> BranchName:
     branch = parse_branch(name)
     if branch is None:
         raise BadRequestError("branch 'main' exists always and cannot be created")
     return branch
 
 
-def _refuse_collision(branch: str, names: set[str]) -> None:
+def _refuse_collision(branch: BranchName, names: set[BranchName]) -> None:
     if branch in names:
         raise BranchExistsError(f"branch '{branch}' exists already; use it, or choose another name")
     for other in names:
@@ -117,7 +112,7 @@ def _refuse_collision(branch: str, names: set[str]) -> None:
             )
 
 
-def _create(base: WholeBranch, branch: str, version: int | None) -> None:
+def _create(base: WholeBranch, branch: BranchName, version: int | None) -> None:
     """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none.
 
     The log is read before the manifest, and at most up to its version: a commit that lands meanwhile is in neither, or
@@ -143,7 +138,7 @@ def _create(base: WholeBranch, branch: str, version: int | None) -> None:
         raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
 
 
-def branch_to_write(store: GraphStore, name: str, base: str | None, dry_run: bool) -> tuple[str | None, bool]:
+def branch_to_write(store: GraphStore, name: str, base: str | None, dry_run: bool) -> tuple[Branch, bool]:
     """Checked name of the branch that a load writes, and whether it was created from `base` just now.
 
     Without a base it must exist. A dry run creates none: it is checked against the base, which the new one would show.

@@ -19,6 +19,7 @@ from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.errors import BadRequestError, ConflictError, RecoveryRequiredError, StorageError, WriterBusyError
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST
@@ -29,7 +30,7 @@ from spark_omnigraph.storage.tables.commits import drop_branch
 class DeletedBranch:
     """A branch that is gone. `head` was its newest commit; `forks` are the tables that it had of its own."""
 
-    branch: str
+    branch: BranchName
     head: str | None
     forks: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -97,20 +98,20 @@ def _depth(infos: Mapping[str, BranchInfo], name: str) -> int:
     return 0 if parent is None else 1 + _depth(infos, parent)
 
 
-def _forks(shown: Shown, branch: str) -> tuple[str, ...]:
+def _forks(shown: Shown, branch: BranchName) -> tuple[str, ...]:
     """Tables that a branch has of its own, now or earlier."""
     keys = (keys for location, keys in shown.tables.items() if (location, branch) in shown.forks)
     return tuple(sorted(key for of_location in keys for key in of_location))
 
 
-def _deletable(name: str) -> str:
+def _deletable(name: str) -> BranchName:
     branch = parse_branch(name)
     if branch is None:
         raise BadRequestError("cannot delete branch 'main': it is the graph itself")
     return branch
 
 
-def _refuse_in_use(store: GraphStore, branch: str, gone: frozenset[str] = frozenset()) -> Shown:
+def _refuse_in_use(store: GraphStore, branch: BranchName, gone: frozenset[str] = frozenset()) -> Shown:
     """What all branches show, after making sure that nobody needs this one."""
     if store.has_schema_lock():
         raise ConflictError("a schema change is running, or died: branches cannot be deleted until it is over")
@@ -127,7 +128,7 @@ def _refuse_in_use(store: GraphStore, branch: str, gone: frozenset[str] = frozen
     return shown
 
 
-def _refuse_descendants(store: GraphStore, branch: str, gone: frozenset[str]) -> None:
+def _refuse_descendants(store: GraphStore, branch: BranchName, gone: frozenset[str]) -> None:
     children = sorted(name for name, ref in store.branch_refs().items() if ref.parent == branch and name not in gone)
     if children:
         raise ConflictError(
@@ -136,12 +137,12 @@ def _refuse_descendants(store: GraphStore, branch: str, gone: frozenset[str]) ->
         )
 
 
-def _head(store: GraphStore, branch: str) -> str | None:
+def _head(store: GraphStore, branch: BranchName) -> str | None:
     snapshot, rows = store.snapshot_with_rows(branch)
     return current_head(store, branch, snapshot.version, rows)
 
 
-def _drop_fork(store: GraphStore, location: str, branch: str) -> str | None:
+def _drop_fork(store: GraphStore, location: str, branch: BranchName) -> str | None:
     """Removes the fork of one table, unless somebody made the branch anew meanwhile and shows it."""
     try:
         with claimed(store, fork_claim(location, branch)):
@@ -152,7 +153,7 @@ def _drop_fork(store: GraphStore, location: str, branch: str) -> str | None:
         return f"{location} keeps its fork of '{branch}' until cleanup: {error.message}"
 
 
-def _drop(store: GraphStore, location: str, branch: str) -> str | None:
+def _drop(store: GraphStore, location: str, branch: BranchName) -> str | None:
     try:
         dataset = store.open_dataset(location)
         if store.has_lance_branch(location, branch):

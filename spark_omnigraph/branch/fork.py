@@ -9,6 +9,7 @@ from spark_omnigraph.commit.claim import claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
+from spark_omnigraph.manifest.branches import MAIN, BranchName
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -33,13 +34,14 @@ def fork_tables(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) ->
 
 def require_forks(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) -> None:
     """ConflictError when one of these tables has no Lance branch for the snapshot's graph branch; reads alone."""
-    for entry in (snapshot.entry(key) for key in sorted(tables)):
-        branch = snapshot.branch
-        if branch is not None and branch != entry.branch and not store.has_lance_branch(entry.location, branch):
-            raise ConflictError(f"'{entry.table_key}' has no fork for branch '{snapshot.branch}'; begin the write anew")
+    branch = snapshot.branch
+    for key in sorted(tables) if branch is not None else ():
+        entry = snapshot.entry(key)
+        if entry.branch != branch and not store.objects.has_prefix(f"{branch_path(entry.location, branch)}/_versions"):
+            raise ConflictError(f"'{key}' has no fork for branch '{branch}'; begin the write anew")
 
 
-def clear_debris(store: GraphStore, location: str, branch: str) -> None:
+def clear_debris(store: GraphStore, location: str, branch: BranchName) -> None:
     """Removes what a creation left that died before the Lance branch existed: it would bar its name for ever.
 
     Callers hold the claim on the branch and know that it does not exist. What lies inside or comes from it keeps it.
@@ -54,7 +56,7 @@ def clear_debris(store: GraphStore, location: str, branch: str) -> None:
         store.objects.purge(folder)
 
 
-def _fork(whole: WholeBranch, branch: str, entry: TableEntry) -> None:
+def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
     store = whole.store
     with claimed(store, fork_claim(entry.location, branch)):
         _refuse_used(store, branch, entry)
@@ -80,7 +82,7 @@ def _fork(whole: WholeBranch, branch: str, entry: TableEntry) -> None:
             raise ConflictError(f"the fork of '{entry.table_key}' for branch '{branch}' starts at a wrong version")
 
 
-def _refuse_used(store: GraphStore, branch: str, entry: TableEntry) -> None:
+def _refuse_used(store: GraphStore, branch: BranchName, entry: TableEntry) -> None:
     """Raises ExpectedVersionMismatch when somebody writes the table on this branch, or has published it there."""
     if covering(store, branch, frozenset({entry.table_key})) is not None:
         raise ExpectedVersionMismatch(entry.table_key, entry.version, store.head_version(entry.location, branch))
@@ -89,7 +91,7 @@ def _refuse_used(store: GraphStore, branch: str, entry: TableEntry) -> None:
         raise ExpectedVersionMismatch(entry.table_key, entry.version, live.version)
 
 
-def _refuse_shown(store: GraphStore, branch: str, entry: TableEntry) -> None:
+def _refuse_shown(store: GraphStore, branch: BranchName, entry: TableEntry) -> None:
     """ConflictError when a state of any graph branch, be it a past one, reads what would be removed."""
     if (entry.location, branch) in what_is_shown(store).forks:
         raise ConflictError(
@@ -98,8 +100,8 @@ def _refuse_shown(store: GraphStore, branch: str, entry: TableEntry) -> None:
         )
 
 
-def _is_unused(store: GraphStore, branch: str, entry: TableEntry, ref: Mapping[str, object]) -> bool:
+def _is_unused(store: GraphStore, branch: BranchName, entry: TableEntry, ref: Mapping[str, object]) -> bool:
     """Whether a fork is the one that we would make: from the same version of the same line, with nothing on it."""
     parent = ref.get("parent_branch")
-    same = (parent if parent != "main" else None) == entry.branch and ref.get("parent_version") == entry.version
+    same = (parent if parent != MAIN else None) == entry.branch and ref.get("parent_version") == entry.version
     return same and store.head_version(entry.location, branch) == entry.version

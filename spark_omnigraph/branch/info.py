@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.branch.control import MAIN, list_branches
+from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.manifest.ancestry import ancestors
+from spark_omnigraph.manifest.branches import MAIN, Branch, display, stored_branch
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_commits
@@ -34,9 +35,9 @@ class BranchInfo:
 
 def branch_infos(store: GraphStore) -> list[BranchInfo]:
     """All branches, main first, then by name. Reads the manifest and the commit log of each."""
-    lines = {name: _line(store, None if name == MAIN else name) for name in list_branches(store)}
+    lines = {name: _line(store, stored_branch(name)) for name in list_branches(store)}
     commits = {key: commit for line in lines.values() for key, commit in line.commits.items()}
-    parents = {name: ref.parent or MAIN for name, ref in store.branch_refs().items()}
+    parents: dict[str, str] = {name: display(ref.parent) for name, ref in store.branch_refs().items()}
     seen = {name: _known(commits, line.head) for name, line in lines.items()}
     return [_info(name, line, parents.get(name), seen, commits) for name, line in lines.items()]
 
@@ -49,7 +50,7 @@ class _Line:
     commits: Mapping[str, Commit]
 
 
-def _line(store: GraphStore, branch: str | None) -> _Line:
+def _line(store: GraphStore, branch: Branch) -> _Line:
     # The log first: a commit that lands meanwhile is one that the manifest has, and the log not yet.
     commits = {commit.id: commit for commit in read_commits(store.location, branch)}
     snapshot, rows = store.snapshot_with_rows(branch)

@@ -11,6 +11,7 @@ from datetime import datetime
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import find_owners
+from spark_omnigraph.manifest.branches import Branch, BranchName, display
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import damaged
 from spark_omnigraph.storage.faults import CommitFailed
@@ -30,8 +31,8 @@ class Shown:
     """
 
     tables: dict[str, frozenset[str]]
-    forks: frozenset[tuple[str, str]]
-    pins: dict[str, dict[str | None, frozenset[int]]] = field(default_factory=dict)
+    forks: frozenset[tuple[str, BranchName]]
+    pins: dict[str, dict[Branch, frozenset[int]]] = field(default_factory=dict)
     """Location → Lance branch → versions that were ever published."""
     damaged: dict[str, str] = field(default_factory=dict)
     """Table key → why its manifest row is not to be believed."""
@@ -46,7 +47,7 @@ class Orphan:
     """A Lance branch of a dataset that nothing shows, with everything that goes with it."""
 
     location: str
-    branch: str
+    branch: BranchName
     objects: tuple[StoredObject, ...]
 
     @property
@@ -63,13 +64,13 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
     unless that is gone: DriftError.
     """
     tables: dict[str, set[str]] = {}
-    pins: dict[str, dict[str | None, set[int]]] = {}
+    pins: dict[str, dict[Branch, set[int]]] = {}
     bad: dict[str, str] = {}
     names = store.branch_names() - apart_from
     for branch in (None, *sorted(names)):
         rows = store.manifest_rows(WholeBranch(store, branch).manifest())
         locations = _locations(rows)
-        where = f"the manifest of branch '{branch or 'main'}'"
+        where = f"the manifest of branch '{display(branch)}'"
         bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}
         for key, location in locations.items():
             tables.setdefault(location, set()).add(key)
@@ -98,7 +99,7 @@ def find_orphans(store: GraphStore, location: str, shown: Shown) -> list[Orphan]
 
 
 def _objects_of(
-    location: str, branch: str, names: Iterable[str], objects: Iterable[StoredObject]
+    location: str, branch: BranchName, names: Iterable[BranchName], objects: Iterable[StoredObject]
 ) -> tuple[StoredObject, ...]:
     """The reference of a Lance branch and everything in its folder that is not in the folder of another one."""
     reference = f"{location}/_refs/branches/{branch.replace('/', '%2F')}.json"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import sentinel_facts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES
@@ -26,11 +27,11 @@ def internal_pins(store: GraphStore, location: str) -> Pins:
     return {}
 
 
-def _logged(store: GraphStore, branch: str | None) -> frozenset[int]:
+def _logged(store: GraphStore, branch: Branch) -> frozenset[int]:
     return frozenset(c.manifest_version for c in read_commits(store.location, branch) if c.branch == branch)
 
 
-def _require_rows(store: GraphStore, location: str, branches: Iterable[str | None]) -> None:
+def _require_rows(store: GraphStore, location: str, branches: Iterable[Branch]) -> None:
     """The publish that stands at the end of a branch has its row, and that of its actor."""
     for branch in branches:
         facts = sentinel_facts(store.manifest_rows(store.manifest(branch)))
@@ -49,5 +50,5 @@ def _require_rows(store: GraphStore, location: str, branches: Iterable[str | Non
 _BACKUP = "put the newest versions of it back from a backup; until then none of its files is judged"
 
 
-def _lacks(location: str, commit: str, branch: str | None) -> str:
-    return f"storage: {location} lacks the row of {commit}, the newest commit of branch '{branch or 'main'}':"
+def _lacks(location: str, commit: str, branch: Branch) -> str:
+    return f"storage: {location} lacks the row of {commit}, the newest commit of branch '{display(branch)}':"

@@ -22,8 +22,15 @@ _DATETIME = re.compile(
     rf"(?:{_ZONE})?",
     re.ASCII,
 )
+_INSTANT = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+    r"(?:[Tt ](?P<hour>\d\d)(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?)?)?"
+    r"(?P<zone> ?(?:[Zz]|(?P<sign>[+-])(?P<zone_hour>\d\d):?(?P<zone_minute>\d\d)))?",
+    re.ASCII,
+)
 _LONGEST_DATE = 10
 """Characters; longer text is a point in time, unless it has a signed year."""
+_NANO_DIGITS = 9
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -33,11 +40,15 @@ def parse_date(text: str) -> int | None:
     >>> parse_date("1970-1-2"), parse_date("2024-01-05T23:30:00-02:00"), parse_date("05/01/2024")
     (1, 19728, None)
     """
-    match = _EXTENDED_DATE.fullmatch(text)
-    if match is None and len(text) > _LONGEST_DATE:
+    if len(text) > _LONGEST_DATE and not _EXTENDED_DATE.fullmatch(text):
         instant = parse_datetime(text)
         return None if instant is None else instant // MS_PER_DAY
-    match = match or _DATE.fullmatch(text) or _BASIC_DATE.fullmatch(text)
+    return parse_day(text)
+
+
+def parse_day(text: str) -> int | None:
+    """Days since 1970-01-01 of a date; None for any other text, points in time too."""
+    match = _EXTENDED_DATE.fullmatch(text) or _DATE.fullmatch(text) or _BASIC_DATE.fullmatch(text)
     return None if match is None else _days(match)
 
 
@@ -51,11 +62,41 @@ def parse_datetime(text: str) -> int | None:
         days = parse_date(text)
         return None if days is None else days * MS_PER_DAY
     match = _DATETIME.fullmatch(text)
-    days = None if match is None else _days(match)
-    if match is None or days is None:
+    seconds = None if match is None else _seconds(match)
+    if match is None or seconds is None:
         return None
-    hour, minute, second = (int(match[part]) for part in ("hour", "minute", "second"))
-    if hour > 23 or minute > 59 or second > 59:
+    return seconds * 1000 + int(f"{match['fraction'] or ''}000"[:3])
+
+
+def parse_instant(text: str) -> tuple[int, bool] | None:
+    """Nanoseconds since the epoch of a time as people write it, and whether it names its zone (UTC is taken otherwise).
+
+    The time of day, its minutes and its seconds may be missing, and a space may stand before the zone. None for any
+    other text, and for digits below a nanosecond that are not zeros.
+
+    >>> parse_instant("1970-01-02"), parse_instant("1970-01-01 01:00:00.5+0100"), parse_instant("yesterday")
+    ((86400000000000, False), (500000000, True), None)
+    """
+    match = _INSTANT.fullmatch(text.strip())
+    seconds = None if match is None else _seconds(match)
+    if match is None or seconds is None:
+        return None
+    fraction = (match["fraction"] or "").rstrip("0")
+    if len(fraction) > _NANO_DIGITS:
+        return None
+    return seconds * 10**_NANO_DIGITS + int(fraction.ljust(_NANO_DIGITS, "0")), match["zone"] is not None
+
+
+def instant_micros(at: datetime) -> int:
+    """Microseconds since the epoch of a time with a zone."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _seconds(match: re.Match[str]) -> int | None:
+    """Seconds since the epoch of the matched date, time of day and zone; None when no calendar or clock has them."""
+    days = _days(match)
+    hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
+    if days is None or hour > 23 or minute > 59 or second > 59:
         return None
     offset = 0
     if match["sign"]:
@@ -63,9 +104,7 @@ def parse_datetime(text: str) -> int | None:
         if zone_hour > 23 or zone_minute > 59:
             return None
         offset = (zone_hour * 60 + zone_minute) * (-1 if match["sign"] == "-" else 1)
-    fraction = int(((match["fraction"] or "") + "000")[:3])
-    minutes = (days * 24 + hour) * 60 + minute - offset
-    return (minutes * 60 + second) * 1000 + fraction
+    return ((days * 24 + hour) * 60 + minute - offset) * 60 + second
 
 
 def moment(micros: int) -> datetime:

@@ -11,6 +11,39 @@ Kind = Literal["interface", "node", "edge"]
 _DIRECTORIES = {"node": "nodes", "edge": "edges"}
 
 
+class TableKey(str):
+    """Key of the table of a node or edge type. It prints, sorts, compares and is stored as its text; text that users
+    give becomes one in `Catalog.require`, text that is stored where it is read.
+
+    >>> key = TableKey("node:Person")
+    >>> key.kind, key.type_name, key.spelled, key == TableKey.node("Person") == "node:Person"
+    ('node', 'Person', "node type 'Person'", True)
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def node(cls, type_name: str) -> TableKey:
+        return cls(f"node:{type_name}")
+
+    @classmethod
+    def edge(cls, type_name: str) -> TableKey:
+        return cls(f"edge:{type_name}")
+
+    @property
+    def kind(self) -> str:
+        return self.partition(":")[0]
+
+    @property
+    def type_name(self) -> str:
+        return self.partition(":")[2]
+
+    @property
+    def spelled(self) -> str:
+        """The type as messages name it."""
+        return f"{self.kind} type '{self.type_name}'"
+
+
 def fnv1a64_hex(name: str) -> str:
     """64-bit FNV-1a of the UTF-8 bytes as 16 lower-case hex digits.
 
@@ -49,14 +82,13 @@ def prop_id(kind: Kind, owner: str, name: str) -> int:
     return fnv1a32(f"{kind}:{owner}:{name}")
 
 
-def table_path(table_key: str) -> str:
+def table_path(table_key: TableKey) -> str:
     """Directory of a table, relative to the graph root.
 
-    >>> table_path("edge:Knows")
+    >>> table_path(TableKey.edge("Knows"))
     'edges/602a25a3bd0b455b'
     """
-    kind, _, name = table_key.partition(":")
-    directory = _DIRECTORIES.get(kind)
-    if directory is None or not name:
+    directory = _DIRECTORIES.get(table_key.kind)
+    if directory is None or not table_key.type_name:
         raise InternalError(f"not a table key: {table_key!r}")
-    return f"{directory}/{fnv1a64_hex(name)}"
+    return f"{directory}/{fnv1a64_hex(table_key.type_name)}"

@@ -6,11 +6,15 @@ import math
 import re
 import struct
 
+from spark_omnigraph.catalog.types import Scalar
+
 _NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?)0*(\d*))?", re.ASCII)
 _LONGEST = 400
 """Digits; longer integers exceed every type, and spelling them out takes time that grows with the square."""
 _LONGEST_EXPONENT = 18
 """Digits of an exponent; a text of so many digits before or after its point fits in no memory."""
+COUNT_DIGITS = 18
+"""Digits of the largest count or version that a text gives: what fits into 64 bits, and turns from text at once."""
 BEYOND: int = 10**_LONGEST
 """Stands for every integer that is so large, with their sign."""
 _FLOAT32 = struct.Struct("<f")
@@ -49,6 +53,17 @@ def integer_of(text: str) -> int | None:
     return -whole if found[1] == "-" else whole
 
 
+def count_of(text: str) -> int | None:
+    """The number that ASCII digits alone mean; None for other texts, and for more than COUNT_DIGITS besides zeros
+    before them.
+
+    >>> count_of("0042"), count_of("-1"), count_of("\u00b2"), count_of("9" * 19)
+    (42, None, None, None)
+    """
+    digits = text.lstrip("0")
+    return int(digits or "0") if text.isascii() and text.isdigit() and len(digits) <= COUNT_DIGITS else None
+
+
 def integral(value: object) -> int | None:
     """The integer that a JSON number means: integers, and numbers whose fraction is zero. None for anything else.
 
@@ -73,6 +88,20 @@ def single(value: float) -> float:
         return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
+
+
+def float_value(value: int | float, scalar: Scalar) -> float | None:
+    """The stored float of a number; infinite when it overflows, None for an integer that no such float equals."""
+    if isinstance(value, int):
+        if abs(value) > 2**128 and scalar is Scalar.F32:
+            return math.inf
+        try:
+            wide = float(value)
+        except OverflowError:
+            return math.inf
+        stored = single(wide) if scalar is Scalar.F32 else wide
+        return stored if math.isinf(stored) or int(stored) == value else None
+    return single(value) if scalar is Scalar.F32 else float(value)
 
 
 def _exponent(sign: str | None, digits: str | None) -> int:

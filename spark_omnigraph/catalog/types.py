@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.words import TextEnum, nearest
 
@@ -182,8 +183,8 @@ class NodeType:
     implements: tuple[str, ...] = ()
 
     @property
-    def table_key(self) -> str:
-        return f"node:{self.name}"
+    def table_key(self) -> TableKey:
+        return TableKey.node(self.name)
 
     @property
     def key(self) -> tuple[str, ...] | None:
@@ -218,8 +219,8 @@ class EdgeType:
     annotations: tuple[Annotation, ...] = ()
 
     @property
-    def table_key(self) -> str:
-        return f"edge:{self.name}"
+    def table_key(self) -> TableKey:
+        return TableKey.edge(self.name)
 
     @property
     def key(self) -> None:
@@ -259,10 +260,10 @@ class Catalog:
 
     def table(self, table_key: str) -> EntityType | None:
         """Type of `node:X` or `edge:X`, or None."""
-        kind, _, name = table_key.partition(":")
-        if kind == "node":
-            return self.nodes.get(name)
-        return self.edges.get(name) if kind == "edge" else None
+        key = TableKey(table_key)
+        if key.kind == "node":
+            return self.nodes.get(key.type_name)
+        return self.edges.get(key.type_name) if key.kind == "edge" else None
 
     def require(self, table_key: str) -> EntityType:
         """Type of `node:X` or `edge:X`. NotFoundError says which is nearest, or how a type is named."""
@@ -271,16 +272,16 @@ class Catalog:
         found = self.table(table_key)
         if found is not None:
             return found
-        kind, colon, name = table_key.partition(":")
+        key = TableKey(table_key)
         keys = {entity.name: entity.table_key for entity in self.tables()}
-        name = name if colon else table_key
-        if kind not in ("node", "edge"):
+        name = key.type_name if ":" in key else table_key
+        if key.kind not in ("node", "edge"):
             near = nearest(name, keys) or "; a table is 'node:' or 'edge:' with the name of a type"
             hint = f"; write '{keys[name]}'" if name in keys else near
             raise NotFoundError(f"table '{table_key}' is not in the schema{hint}")
-        known = self.nodes if kind == "node" else self.edges
+        known = self.nodes if key.kind == "node" else self.edges
         hint = f"; there is '{keys[name]}'" if name in keys else nearest(name, known)
-        raise NotFoundError(f"{kind} type '{name}' is not in the schema{hint}")
+        raise NotFoundError(f"{key.spelled} is not in the schema{hint}")
 
     def edge_by_word(self, word: str) -> EdgeType | None:
         """Edge type by exact name, else by name without case (names are unique without case)."""

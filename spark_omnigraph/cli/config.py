@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import msgspec
 
-from spark_omnigraph.cli import targets
+from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import check_characters, shortened
@@ -17,10 +17,11 @@ from spark_omnigraph.errors import BadRequestError, UsageError
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.storage import targets
 
 _READ = ("input", "schema", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
-_WRITTEN = ("output", "bad_rows", "summary", "metrics", "report")
+_WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class JobConfig:
     types: tuple[str, ...] = ()
     output: str | None = None
     name: str = ""
+    source: str = ""
+    into: str = "main"
+    on_conflict: OnConflict = OnConflict.FAIL
+    conflicts: str | None = None
+    delete_branch: bool = False
     merged: bool = False
     verbose: bool = False
     folder: str | None = None
@@ -133,6 +139,8 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)
+        if key == "metrics" and path is not None and path.endswith(".parquet"):
+            path += "/run.parquet"  # a folder, to which each run adds a file
         reason = None if path is None else targets.why_not(path, config.graph, [name for name in read if name])
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"

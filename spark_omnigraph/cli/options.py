@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields, bad_row_limit, schemes_of
@@ -126,6 +127,8 @@ TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at one branch."""
 TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
+TO_MERGE = (GRAPH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what makes a commit on a branch that it names itself."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
 COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
@@ -266,6 +269,26 @@ MERGED = Option(
 VERBOSE = Option(
     "verbose",
     "also show parent, head, own tables, and commits ahead of and behind the parent",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+SOURCE = Option("source", "the branch whose changes are merged", metavar="SOURCE", required=True, positional=True)
+INTO = Option("into", "the branch that takes them", metavar="TARGET", default="main")
+ON_CONFLICT = Option(
+    "on_conflict",
+    "what becomes of a row that both branches changed differently: nothing is merged, or the row of one side wins, "
+    "which needs --conflicts",
+    values.one_of(*OnConflict),
+    "fail|source|target",
+    default="fail",
+)
+CONFLICTS = Option(
+    "conflicts", "write every conflict with the rows of all sides to this JSONL file", values.graph_uri, "PATH"
+)
+DELETE_BRANCH = Option(
+    "delete_branch",
+    "delete the source afterwards, unless something bars that",
     values.switch,
     default="false",
     shape=Shape.SWITCH,

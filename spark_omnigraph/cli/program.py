@@ -14,16 +14,16 @@ from types import FrameType
 from spark_omnigraph import __version__
 from spark_omnigraph.cli.config import resolve, salvage
 from spark_omnigraph.cli.host import surroundings
-from spark_omnigraph.cli.output.ending import Report
+from spark_omnigraph.cli.output.ending import JobReport
 from spark_omnigraph.cli.output.log import logging_to, standard_error
 from spark_omnigraph.cli.output.streams import emit, print_out
-from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, Ending
+from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, JobEnding
 from spark_omnigraph.cli.parser import HELP, PROGRAM, build, find_verb, overview, split_arguments
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verb import Job, Verb
 from spark_omnigraph.errors import OmnigraphError, UsageError
-from spark_omnigraph.manifest.facts import Origin
+from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.redaction import redact
 
 
@@ -61,7 +61,7 @@ def script() -> None:
 
 def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Verb]) -> int:
     """One job from its arguments to its summary."""
-    report = Report(environ)
+    report = JobReport(environ)
     try:
         try:
             asked = words[:1] == [HELP]
@@ -76,34 +76,34 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
             report.config = salvage(request, arguments)
             report.config = resolve(request, arguments, environ, mistakes)
         except OmnigraphError as error:
-            return report.end(Ending(error.exit_code, error=error))
+            return report.end(JobEnding(error.exit_code, error=error))
         with logging_to(standard_error(), report.config, report.run_id, report.secrets) as log:
             ending = _run_verb(verb, report, log, environ)
         return report.end(ending)
     except KeyboardInterrupt as error:
-        return report.end(Ending(INTERRUPTED, error=error))
+        return report.end(JobEnding(INTERRUPTED, error=error))
     except Exception as error:  # noqa: BLE001 - the outermost frame: whatever it is, the caller gets a summary
-        return report.end(Ending(1, error=error))
+        return report.end(JobEnding(1, error=error))
 
 
-def _run_verb(verb: Verb, report: Report, log: logging.Logger, environ: Mapping[str, str]) -> Ending:
+def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mapping[str, str]) -> JobEnding:
     config = report.config
     try:
         meta = {key: redact(value, report.secrets) for key, value in config.meta.items()}
-        said = Origin(verb.name, report.run_id, metadata=meta)
+        said = CommitOrigin(verb.name, report.run_id, metadata=meta)
         with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:
             report.storage_options = host.storage_options(config)
             report.hide(report.storage_options)
             outcome = verb.run(Job(config, host, log, emit, said))
-            return Ending(REFUSED if outcome.refused else 0, outcome=outcome)
+            return JobEnding(REFUSED if outcome.refused else 0, outcome=outcome)
     except OmnigraphError as error:
-        return Ending(error.exit_code, error=error)
+        return JobEnding(error.exit_code, error=error)
     except KeyboardInterrupt as error:
-        return Ending(INTERRUPTED, error=error)
+        return JobEnding(INTERRUPTED, error=error)
     except Terminated as error:
-        return Ending(TERMINATED, error=error)
+        return JobEnding(TERMINATED, error=error)
     except Exception as error:  # noqa: BLE001 - the outermost frame: a scheduler needs the summary of any failure
-        return Ending(1, error=error)
+        return JobEnding(1, error=error)
 
 
 @contextmanager

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from importlib import import_module
 
 from spark_omnigraph.cli import options as o
-from spark_omnigraph.cli.verb import Job, Outcome, Verb
+from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 
 
-def _in(module: str, function: str) -> Callable[[Job], Outcome]:
+def _in(module: str, function: str) -> Callable[[Job], VerbOutcome]:
     """The function of a module of `verbs`, imported when it runs: help and mistakes need neither Lance nor Arrow."""
 
-    def run(job: Job) -> Outcome:
-        found: Callable[[Job], Outcome] = getattr(import_module(f"spark_omnigraph.cli.verbs.{module}"), function)
+    def run(job: Job) -> VerbOutcome:
+        found: Callable[[Job], VerbOutcome] = getattr(import_module(f"spark_omnigraph.cli.verbs.{module}"), function)
         return found(job)
 
     return run
@@ -136,6 +136,14 @@ _ALL = (
         _in("branch", "list_branches"),
         (o.VERBOSE,),
         o.OF_WHOLE,
+    ),
+    Verb(
+        "branch merge",
+        "Merges what a branch changed into another one, by row, in one commit with two parents.",
+        "spark-omnigraph branch merge review --into main --graph graphs/films",
+        _in("branch", "merge_branch"),
+        (o.SOURCE, o.INTO, o.ON_CONFLICT, o.CONFLICTS, o.DELETE_BRANCH),
+        o.TO_MERGE,
     ),
     Verb(
         "branch delete",

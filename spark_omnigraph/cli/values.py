@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.read.times import time_micros
+from spark_omnigraph.graph.read import arguments
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.redaction import SECRET_NAME, has_credentials
 from spark_omnigraph.storage.uri import has_scheme, locate, plain
@@ -20,8 +20,6 @@ Parser = Callable[[str], object]
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE | re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DIGITS = 18
-"""Digits of the largest number that an option takes: what fits into 64 bits, and turns from text at once."""
 _SHOWN = 60
 _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
@@ -101,18 +99,11 @@ def graph_uri(value: str) -> str:
 def json_object(value: str) -> dict[str, object]:
     """The members of a JSON object."""
     try:
-        found = json.loads(value)
-    except json.JSONDecodeError as error:
+        return arguments.json_object(value)
+    except ValueError:
         if os.path.isfile(value):
             raise ValueError(f"takes JSON, and '{value}' is a file: \"$(cat {value})\" is its content") from None
-        raise ValueError(f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}") from None
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
-    except ValueError:
-        raise ValueError("has a number of too many digits") from None
-    if not isinstance(found, dict):
-        raise ValueError('must be a JSON object, such as {"name": "Ada"}')
-    return found
+        raise
 
 
 def positive(value: str) -> int:
@@ -125,11 +116,10 @@ def positive(value: str) -> int:
 
 def whole_number(value: str) -> int | None:
     """A number of digits alone, None for any other text. ValueError for one that no count reaches."""
-    if not (value.isascii() and value.isdigit()):
-        return None
-    if len(value.lstrip("0")) > _DIGITS:
-        raise ValueError(f"'{shortened(value)}' is too large: at most {_DIGITS} digits")
-    return int(value)
+    number = count_of(value)
+    if number is None and value.isascii() and value.isdigit():
+        raise ValueError(f"'{shortened(value)}' is too large: at most {COUNT_DIGITS} digits")
+    return number
 
 
 def count(value: str) -> int:
@@ -151,8 +141,8 @@ def size(value: str) -> int:
     if found is None:
         raise ValueError(f"'{shortened(value)}' is not a size such as 500MB or 1GiB")
     number, letter, binary = found.groups()
-    if len(number) > _DIGITS:
-        raise ValueError(f"'{shortened(value)}' is too large: at most {_DIGITS} digits")
+    if len(number) > COUNT_DIGITS:
+        raise ValueError(f"'{shortened(value)}' is too large: at most {COUNT_DIGITS} digits")
     return int(float(number) * (1024 if binary else 1000) ** _POWER[letter.upper()])
 
 
@@ -171,7 +161,7 @@ def duration(value: str) -> timedelta:
 def instant(value: str) -> str:
     """A time in ISO 8601, as the library reads it."""
     try:
-        time_micros(value)
+        arguments.time_micros(value)
     except BadRequestError as error:
         raise ValueError(error.message) from None
     return value

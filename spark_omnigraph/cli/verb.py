@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.host import Host
 from spark_omnigraph.cli.options import Option
-from spark_omnigraph.manifest.facts import Origin
+from spark_omnigraph.manifest.facts import CommitOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,17 @@ class Job:
     host: Host
     log: logging.Logger
     emit: Callable[[str], None]
-    said: Origin = field(default_factory=Origin)
+    said: CommitOrigin = field(default_factory=CommitOrigin)
     """What is known of the run before it has a Spark session."""
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> CommitOrigin:
         """What commits of this run say of who makes them."""
         return replace(self.said, app_id=self.host.application_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class VerbOutcome:
     """Figures of a finished verb for the summary; None is unknown or does not apply."""
 
     branch: str | None = None
@@ -55,7 +55,7 @@ class Verb:
     name: str
     help: str
     example: str
-    run: Callable[[Job], Outcome]
+    run: Callable[[Job], VerbOutcome]
     options: tuple[Option, ...] = ()
     common: tuple[Option, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=dict)

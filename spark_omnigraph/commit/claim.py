@@ -21,6 +21,7 @@ from spark_omnigraph.commit.announced import announced, claim_path
 from spark_omnigraph.commit.lease import SKEW, read_lease
 from spark_omnigraph.commit.process import owner_text
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.stored import Instant, decode
 
@@ -78,7 +79,7 @@ def recovery_claim(operation_id: str) -> str:
     return f"{RECOVERING}{operation_id}"
 
 
-def fork_claim(location: str, branch: str) -> str:
+def fork_claim(location: str, branch: BranchName) -> str:
     """Name of the claim under which the Lance branch of a table is made or removed."""
     return f"fork~{location.replace('/', '~')}~{branch.replace('/', '~')}"
 
@@ -89,12 +90,12 @@ def is_held(store: GraphStore, name: str) -> bool:
     return content is not None and not _is_abandoned(content)
 
 
-def source_claim(branch: str) -> str:
+def source_claim(branch: BranchName) -> str:
     """Name of the claim under which branches are made from a branch; whoever deletes it holds it, too."""
     return f"source~{branch.replace('/', '~')}"
 
 
-def branch_claim(branch: str) -> str:
+def branch_claim(branch: BranchName) -> str:
     """Name of the claim under which a graph branch is made or removed."""
     return f"branch~{branch.replace('/', '~')}"
 

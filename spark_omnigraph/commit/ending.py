@@ -11,6 +11,7 @@ from enum import Enum
 
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.sidecar import Sidecar
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import PublishFacts, RowKind, sentinel_facts
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -60,7 +61,7 @@ def commit_id(sidecar: Sidecar, kind: RecoveryKind) -> str:
     return own if kind is RecoveryKind.ROLLED_FORWARD and own is not None else sidecar.operation_id
 
 
-def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, branch: str | None) -> Ending:
+def without_publish(store: GraphStore, sidecar: Sidecar, kind: RecoveryKind, branch: Branch) -> Ending:
     """The ending of a write that nothing was published for. One of ours is told of by the newest commit of the branch;
     one of another engine by a commit of its own, as that engine expects.
     """
@@ -121,6 +122,8 @@ def _is_before(sidecar: Sidecar, shown: Snapshot) -> bool:
     """Whether a snapshot shows nothing of a write."""
     if sidecar.pins:
         return all(shown.pin(pin.table_key) <= pin.expected for pin in sidecar.pins)
+    if sidecar.planned_on is not None:
+        return shown.version <= sidecar.planned_on
     added = any(shown.pin(each.table_key) for each in sidecar.registrations)
     return not added and all(shown.pin(each.table_key) for each in sidecar.tombstones)
 

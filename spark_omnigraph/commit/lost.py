@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from spark_omnigraph.errors import DriftError, StorageError
+from spark_omnigraph.manifest.branches import Branch, BranchName, display
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import PUBLISHED, RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import has_commit, newest_logged
@@ -29,7 +30,7 @@ class LostPublishes:
     as that of `commit`, or after it without one, as `note` tells.
     """
 
-    branch: str | None
+    branch: Branch
     manifest_version: int
     logged_version: int
     commit: str
@@ -40,13 +41,13 @@ class LostPublishes:
         if self.note is not None:
             told = f"{self.commit} was followed by version {self.logged_version}, as {self.note} tells"
         return (
-            f"the manifest of branch '{self.branch or 'main'}' ends at version {self.manifest_version}, but commit "
+            f"the manifest of branch '{display(self.branch)}' ends at version {self.manifest_version}, but commit "
             f"{told}: the newest files of __manifest/_versions are gone, as after a copy that was made while somebody "
             "wrote, and what is shown is an older state"
         )
 
 
-def find_lost(store: GraphStore, branch: str | None) -> LostPublishes | None:
+def find_lost(store: GraphStore, branch: Branch) -> LostPublishes | None:
     """What the manifest of a branch lacks, or None; also when what would tell cannot be read."""
     return _look(store, branch)[1]
 
@@ -58,7 +59,7 @@ class WholeBranch:
     """
 
     store: GraphStore
-    branch: str | None
+    branch: Branch
 
     def __post_init__(self) -> None:
         if self.branch not in self.store.whole:
@@ -69,7 +70,7 @@ class WholeBranch:
         return self.store.manifest(self.branch, version)
 
 
-def whole_manifest(store: GraphStore, branch: str | None) -> Dataset:
+def whole_manifest(store: GraphStore, branch: Branch) -> Dataset:
     """The newest manifest of a branch. DriftError when it lacks publishes."""
     manifest, lost = _look(store, branch)
     if lost is not None:
@@ -82,7 +83,7 @@ def whole_manifest(store: GraphStore, branch: str | None) -> Dataset:
     return manifest
 
 
-def _look(store: GraphStore, branch: str | None) -> tuple[Dataset, LostPublishes | None]:
+def _look(store: GraphStore, branch: Branch) -> tuple[Dataset, LostPublishes | None]:
     """What tells of publishes first, then the manifest. Twice when that seems to lack something: perhaps the graph was
     made anew in its place in between.
     """
@@ -90,7 +91,7 @@ def _look(store: GraphStore, branch: str | None) -> tuple[Dataset, LostPublishes
     return (manifest, None) if lost is None else _look_once(store, branch)
 
 
-def _look_once(store: GraphStore, branch: str | None) -> tuple[Dataset, LostPublishes | None]:
+def _look_once(store: GraphStore, branch: Branch) -> tuple[Dataset, LostPublishes | None]:
     logged, note = None, None
     with suppress(StorageError):
         logged = newest_logged(store.location, branch)
@@ -122,27 +123,27 @@ def note_publish(whole: WholeBranch, version: int, commit: str | None) -> None:
         whole.store.objects.put(_note_path(whole.branch), json.dumps(note).encode())
 
 
-def forget_branch(store: GraphStore, branch: str) -> None:
+def forget_branch(store: GraphStore, branch: BranchName) -> None:
     """Removes the note of a branch that is gone. One that stays does no harm."""
     with suppress(StorageError):
         store.objects.delete(_note_path(branch))
 
 
-def _read_note(store: GraphStore, branch: str | None) -> _Note | None:
+def _read_note(store: GraphStore, branch: Branch) -> _Note | None:
     content = store.objects.get(_note_path(branch))
     return None if content is None else decode(content, _Note, "a note of a publish")
 
 
-def _is_of_this_branch(store: GraphStore, branch: str | None, note: _Note) -> bool:
+def _is_of_this_branch(store: GraphStore, branch: Branch, note: _Note) -> bool:
     """Whether it is the one that the note tells of, and not one that was made anew under its name."""
     same = note.branch_id == _branch_id(store, branch)
     return same and has_commit(store.location, branch, note.commit)
 
 
-def _branch_id(store: GraphStore, branch: str | None) -> str | None:
+def _branch_id(store: GraphStore, branch: Branch) -> str | None:
     ref = store.require_branch(branch)
     return None if ref is None else ref.id
 
 
-def _note_path(branch: str | None) -> str:
-    return f"{RECOVERY}/{PUBLISHED}{(branch or 'main').replace('/', '~')}"
+def _note_path(branch: Branch) -> str:
+    return f"{RECOVERY}/{PUBLISHED}{display(branch).replace('/', '~')}"

@@ -19,6 +19,7 @@ from spark_omnigraph.commit.claim import claimed_since
 from spark_omnigraph.commit.lease import SKEW, TERM, LeaseFacts, lease_facts, lease_path, read_lease
 from spark_omnigraph.commit.sidecar import Sidecar, pending, sidecar_path
 from spark_omnigraph.errors import DamagedError, RecoveryRequiredError, StorageError, WriterBusyError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.storage.graph_store import GraphStore
 
 WAIT = 30.0
@@ -94,7 +95,7 @@ def interrupted(store: GraphStore, sidecar: Sidecar) -> RecoveryRequiredError:
     )
 
 
-def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wait: float = WAIT) -> None:
+def await_turn(store: GraphStore, branch: Branch, tables: frozenset[str], wait: float = WAIT) -> None:
     """Returns once no sidecar covers these tables on this branch.
 
     A live writer is waited for, at most `wait` seconds, then WriterBusyError. A sidecar without a live lease is an
@@ -118,7 +119,7 @@ def await_turn(store: GraphStore, branch: str | None, tables: frozenset[str], wa
 
 
 def covering(
-    store: GraphStore, branch: str | None, tables: frozenset[str], other_than: str | None = None
+    store: GraphStore, branch: Branch, tables: frozenset[str], other_than: str | None = None
 ) -> Sidecar | None:
     """First sidecar that covers one of these tables on this branch, live or not."""
     found = (s for s in pending(store) if s.branch == branch and s.tables & tables)

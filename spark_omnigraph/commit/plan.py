@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
@@ -59,11 +61,11 @@ class TableWrite:
     """
 
     entry: TableEntry
-    branch: str | None
+    branch: Branch
     change: TableChange
 
     @property
-    def table_key(self) -> str:
+    def table_key(self) -> TableKey:
         return self.entry.table_key
 
     @property
@@ -83,7 +85,7 @@ class PreparedCommit:
     """A checked write. `reads` maps each table that validation looked at to the version it saw."""
 
     identity: Identity
-    branch: str | None
+    branch: Branch
     schema_hash: str
     writes: tuple[TableWrite, ...]
     reads: Mapping[str, int] = field(default_factory=dict)
@@ -93,13 +95,17 @@ class PreparedCommit:
     """Under which its files were staged; see `stage.staging`."""
     keeps_files: bool = False
     """Its files stay when nothing landed: another attempt of the same write reads them."""
+    merged: str | None = None
+    """The head of the branch that this write merges: the second parent of its commit, also where no table changes."""
+    planned_on: int | None = None
+    """Version of the manifest on which a merge was planned; what it publishes is newer."""
     facts: CommitFacts | None = None
     """What the history will say of it."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to publish: no table advances, and no name is to be remembered."""
-        return not self.writes and self.transaction is None
+        """Whether there is nothing to publish: no table advances, nothing is merged, no name is to be remembered."""
+        return not self.writes and self.transaction is None and self.merged is None
 
     @property
     def staged(self) -> tuple[StagedFile, ...]:

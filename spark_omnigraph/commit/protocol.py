@@ -53,7 +53,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, complete_commit
 from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from spark_omnigraph.storage.tables.commits import (
@@ -183,7 +183,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
     attempt = _Attempt(store, prepared, Lease(store, prepared.identity.operation_id))
     with attempt.lease:
         try:
-            if not prepared.writes:
+            if not prepared.writes and prepared.merged is None:
                 return _done(attempt, _publish_name(attempt))
             armed = _take_turn(attempt)
         except OmnigraphError as refused:
@@ -201,7 +201,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
 def _done(attempt: _Attempt, version: PublishedVersion) -> Published:
     attempt.store.tidy(attempt.prepared.branch)
     return Published(
-        attempt.prepared.identity.commit_id if attempt.landed else None,
+        attempt.prepared.identity.commit_id if attempt.landed or attempt.prepared.merged is not None else None,
         version.parent,
         version.manifest_version,
         {table.bound.write.table_key: table.version for table in attempt.landed},
@@ -375,6 +375,12 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
                 raise StorageError(f"storage: {failure}") from failure  # nobody won: the store refused
             raise loss from failure
     reach(CrashPoint.LANDED_ALL)
+    if armed.prepared.merged is not None and attempt.landed:
+        with attempt.step(Phase.LAND):
+            # Other engines finish a merge only when it says so; it says what it reached, and nothing else is published.
+            versions: dict[str, int] = {table.bound.write.table_key: table.version for table in attempt.landed}
+            sidecar.confirm(attempt.store, armed.prepared.identity.operation_id, versions)
+        reach(CrashPoint.CONFIRMED)
     return tuple(attempt.landed)
 
 
@@ -395,7 +401,7 @@ def _record(attempt: _Attempt, version: PublishedVersion) -> None:
         attempt.prepared.branch,
         version.manifest_version,
         version.parent,
-        None,
+        attempt.prepared.merged,
         time.time_ns() // 1000,
         identity.actor,
     )
@@ -439,7 +445,7 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
         reach(CrashPoint.UNDO_RESTORED)
         if updates:
             pins = {table.bound.write.table_key: table.bound.write.entry.version for table in landed}
-            expected = {update.table_key: pins[update.table_key] for update in updates}
+            expected: dict[str, int] = {update.table_key: pins[update.table_key] for update in updates}
             operation = undoing(identity.operation_id)
             publish(whole, Publication(tuple(updates), expected, operation, None, identity.actor))
     except RecoveryRequiredError:
@@ -451,9 +457,8 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
 
 def _update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdate:
     write = table.bound.write
-    uri = store.table_uri(write.entry.location, write.branch)
-    path = store.manifest_path(uri, manifest_file(table.version))
-    return TableUpdate(write.table_key, table.version, write.branch, row_count, path)
+    folder = branch_path(write.entry.location, write.branch)
+    return store.table_update(write.table_key, folder, write.branch, table.version, row_count)
 
 
 def _loss(store: GraphStore, prepared: PreparedCommit, bound: BoundWrite) -> ExpectedVersionMismatch:

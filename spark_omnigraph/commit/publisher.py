@@ -20,6 +20,7 @@ from spark_omnigraph.errors import (
     StorageError,
     TransactionCommittedError,
 )
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts, encode_facts
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import (
@@ -130,7 +131,7 @@ def check_transaction(rows: Sequence[ManifestRow], transaction: Transaction) -> 
         raise TransactionCommittedError(transaction.app_id, transaction.version, last)
 
 
-def current_head(store: GraphStore, branch: str | None, version: int, rows: Sequence[ManifestRow]) -> str | None:
+def current_head(store: GraphStore, branch: Branch, version: int, rows: Sequence[ManifestRow]) -> str | None:
     """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log.
 
     Above our publish may also stand a compaction, and our commit row may still be missing from the log.

@@ -1,4 +1,4 @@
-"""Settling: a table whose HEAD left its published version by our own steps alone is brought back to it.
+"""Realigning: a table whose HEAD left its published version by our own steps alone is brought back to it.
 
 A process that was stopped, given up for dead and then went on can still fence a table or put content back, and nothing
 that it leaves is ever published. Readers do not notice; writers find HEAD past its pin, and realign it. What another
@@ -17,26 +17,26 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import ConflictError
-from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 
 _ATTEMPTS = 10
 
 
 def realign_all(store: GraphStore) -> list[str]:
-    """Settles every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
+    """Realigns every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
     moved = []
     for branch in (None, *sorted(store.branch_names())):
         for key, entry in store.snapshot(branch).entries.items():
             if entry.branch == branch and realign(store, branch, key):
-                moved.append(f"{key}@{branch or 'main'}")
+                moved.append(f"{key}@{display(branch)}")
     return moved
 
 
-def realign(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None = None) -> bool:
+def realign(store: GraphStore, branch: Branch, table_key: str, operation_id: str | None = None) -> bool:
     """Makes HEAD of a table its published version again; False when it is, or when that is not for us to do.
 
     Not for us are tables that a sidecar covers (but that of `operation_id`), forks that nothing published yet, and
@@ -45,7 +45,7 @@ def realign(store: GraphStore, branch: str | None, table_key: str, operation_id:
     if _adrift(store, branch, table_key, operation_id) is None:
         return False
     whole = WholeBranch(store, branch)  # otherwise what stands above the pin may have been published
-    with claimed(store, f"{REALIGNING}{table_key.replace(':', '~')}~{(branch or 'main').replace('/', '~')}"):
+    with claimed(store, f"{REALIGNING}{table_key.replace(':', '~')}~{display(branch).replace('/', '~')}"):
         for _ in range(_ATTEMPTS):
             entry = _adrift(store, branch, table_key, operation_id)
             if entry is None:
@@ -58,19 +58,19 @@ def _put_back_and_publish(whole: WholeBranch, entry: TableEntry) -> None:
     """One attempt; whoever calls looks again, since a process that stood still here knows nothing of the present."""
     store, branch, token = whole.store, whole.branch, new_ulid()
     fenced = fence(store, branch_path(entry.location, branch), entry.version, token)
-    reach(CrashPoint.SETTLE_FENCED)
+    reach(CrashPoint.REALIGN_FENCED)
     if store.snapshot(branch).pin(entry.table_key) != entry.version or not is_ours_above(fenced.dataset, entry.version):
         return
-    with suppress(ConflictError):  # somebody else settles it, or published what had landed before
-        settled = put_back(fenced, entry.version, token)
-        reach(CrashPoint.SETTLE_PUT_BACK)
-        path = store.manifest_path(store.table_uri(entry.location, branch), manifest_file(settled.head))
-        update = TableUpdate(entry.table_key, settled.head, branch, entry.row_count, path)
-        expected = {entry.table_key: entry.version}
+    with suppress(ConflictError):  # somebody else realigns it, or published what had landed before
+        realigned = put_back(fenced, entry.version, token)
+        reach(CrashPoint.REALIGN_PUT_BACK)
+        folder = branch_path(entry.location, branch)
+        update = store.table_update(entry.table_key, folder, branch, realigned.head, entry.row_count)
+        expected: dict[str, int] = {entry.table_key: entry.version}
         publish(whole, Publication((update,), expected, f"settle:{token}", None, ACTOR))
 
 
-def _adrift(store: GraphStore, branch: str | None, table_key: str, operation_id: str | None) -> TableEntry | None:
+def _adrift(store: GraphStore, branch: Branch, table_key: str, operation_id: str | None) -> TableEntry | None:
     """The published entry of a table whose HEAD is past it by steps of ours that nobody answers for."""
     entry = store.snapshot(branch).entries.get(table_key)
     if entry is None or entry.branch != branch:

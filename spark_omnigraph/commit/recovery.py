@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import sidecar as sidecars
 from spark_omnigraph.commit.claim import REALIGNING, RECOVERING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
@@ -50,6 +51,7 @@ from spark_omnigraph.errors import (
     SchemaFilesError,
     StorageError,
 )
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -57,7 +59,7 @@ from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY, branch_path, manifest_file
+from spark_omnigraph.storage.layout import RECOVERY, branch_path
 from spark_omnigraph.storage.manifest.commit_log import (
     RecoveryAudit,
     audit_recovery,
@@ -82,7 +84,7 @@ class Scope(Enum):
 class TableOutcome:
     """From which version a table came, and which logical version it shows now."""
 
-    table_key: str
+    table_key: TableKey
     from_version: int
     to_version: int
 
@@ -94,7 +96,7 @@ class Recovered:
     operation_id: str
     writer_kind: WriterKind | str
     kind: RecoveryKind
-    branch: str | None
+    branch: Branch
     manifest_version: int
     outcomes: tuple[TableOutcome, ...]
 
@@ -268,11 +270,11 @@ class _Recovery:
     def _refuse_stranger(self, pin: SidecarPin, snapshot: Snapshot) -> None:
         entry, what = snapshot.entries.get(pin.table_key), f"'{excerpt(pin.table_key)}' at {pin.location}"
         if entry is None:
-            why = f"{what}, a table that branch '{snapshot.branch or 'main'}' of the graph does not show"
+            why = f"{what}, a table that branch '{display(snapshot.branch)}' of the graph does not show"
         elif entry.location != pin.location:
             why = f"{what}, but the graph keeps that table at {entry.location}"
         elif pin.branch != snapshot.branch:
-            why = f"{what} on branch '{pin.branch or 'main'}', while its write is one of '{snapshot.branch or 'main'}'"
+            why = f"{what} on branch '{display(pin.branch)}', while its write is one of '{display(snapshot.branch)}'"
         else:
             return
         raise RecoveryRequiredError(
@@ -336,6 +338,10 @@ class _Recovery:
             raise _TakenOver from error
 
     def _decide(self, snapshot: Snapshot, contents: Mapping[str, int]) -> Decision:
+        if not self._sidecar.pins and self._sidecar.planned_on is not None:
+            # A merge that changes no table: it is published or nothing of it is anywhere.
+            is_published = find_ending(self._store, self._sidecar).kind is RecoveryKind.ROLLED_FORWARD
+            return Decision.STALE if is_published else Decision.ROLL_BACK
         mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
         states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._pins]
         decision = decide(states, mode)
@@ -395,7 +401,7 @@ class _Recovery:
     ) -> Ending:
         sidecar = self._sidecar
         updates = tuple(self._update(pin, fenced[pin.table_key]) for pin in self._pins)
-        expectations = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._pins}
+        expectations: dict[str, int] = {pin.table_key: snapshot.pin(pin.table_key) for pin in self._pins}
         if kind is RecoveryKind.ROLLED_FORWARD:
             expectations |= sidecar.reads or {}
         schema = SchemaRows()
@@ -410,9 +416,8 @@ class _Recovery:
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:
-        path = self._store.manifest_path(self._store.location.join(table.path), manifest_file(table.head))
         rows = int(table.dataset.count_rows())
-        return TableUpdate(pin.table_key, table.head, pin.branch, rows, path)
+        return self._store.table_update(pin.table_key, table.path, pin.branch, table.head, rows)
 
     def _stale(self, snapshot: Snapshot) -> Recovered:
         """The write is over, finished or undone; only rows, its sidecar, or HEAD of its tables are left to see to."""

@@ -22,6 +22,7 @@ from spark_omnigraph.commit.lease import SKEW, TERM
 from spark_omnigraph.commit.sidecar import Registration, Sidecar
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.faults import CommitFailed
@@ -34,7 +35,6 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_SOURCE,
     SCHEMA_STATE,
     branch_path,
-    manifest_file,
 )
 from spark_omnigraph.storage.tables.commits import drop_branch
 from spark_omnigraph.stored import decode
@@ -107,9 +107,8 @@ class SchemaChange:
     def _update(self, registration: Registration) -> TableUpdate:
         path = branch_path(registration.path, registration.branch)
         dataset = self._store.open_dataset(path)
-        version = int(dataset.version)
-        manifest = self._store.manifest_path(self._store.location.join(path), manifest_file(version))
-        return TableUpdate(registration.table_key, version, registration.branch, int(dataset.count_rows()), manifest)
+        version, rows = int(dataset.version), int(dataset.count_rows())
+        return self._store.table_update(registration.table_key, path, registration.branch, version, rows)
 
     def _staged_catalog(self) -> Catalog | None:
         source, ir, state = (self._store.objects.get(name + STAGED) for name in _FILES)
@@ -170,7 +169,7 @@ def _unlock(store: GraphStore) -> None:
         for name in dataset.branches.list():
             if name.lstrip("/") == SCHEMA_APPLY_LOCK:
                 with suppress(CommitFailed):  # writers go on saying that it is there
-                    drop_branch(dataset, name)
+                    drop_branch(dataset, BranchName(name))
 
 
 def _catalog(store: GraphStore, name: str) -> Catalog:
@@ -203,12 +202,12 @@ def _discard(store: GraphStore) -> None:
 
 def _hash_of(state: bytes) -> str | None:
     try:
-        return decode(state, _State, SCHEMA_STATE).schema_ir_hash
+        return decode(state, _StateHash, SCHEMA_STATE).schema_ir_hash
     except DamagedError:
         return None
 
 
-class _State(msgspec.Struct):
+class _StateHash(msgspec.Struct):
     schema_ir_hash: str
 
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.facts import CommitFacts, decode_facts, encode_facts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.redaction import excerpt
@@ -36,12 +38,12 @@ _WAY_OUT = f"It is kept; if no engine wrote it, move it out of {RECOVERY}/"
 class SidecarPin:
     """One table of an armed write. `path` is the dataset's URI without a branch folder."""
 
-    table_key: str
+    table_key: TableKey
     path: str
     expected: int
     post: int
     confirmed: int | None
-    branch: str | None
+    branch: Branch
 
     @property
     def location(self) -> str:
@@ -53,22 +55,22 @@ class SidecarPin:
 class Registration:
     """A table that a schema change adds. `path` is relative to the root of the graph."""
 
-    table_key: str
+    table_key: TableKey
     path: str
-    branch: str | None
+    branch: Branch
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """A table that a schema change drops, from which version on."""
 
-    table_key: str
+    table_key: TableKey
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What an armed write intends. The last five fields are ours and absent in those of other engines.
+    """What an armed write intends. The last fields, from `commit_id` on, are ours and absent in those of other engines.
 
     `name` is that of the file, without its ending.
     """
@@ -77,7 +79,7 @@ class Sidecar:
     operation_id: str
     version: int
     started_at: int
-    branch: str | None
+    branch: Branch
     actor: str | None
     writer_kind: WriterKind | str
     pins: tuple[SidecarPin, ...]
@@ -89,9 +91,11 @@ class Sidecar:
     reads: Mapping[str, int] | None
     transaction: Transaction | None = None
     facts: CommitFacts | None = None
+    planned_on: int | None = None
+    """Version of the manifest on which a merge was planned."""
 
     @property
-    def tables(self) -> frozenset[str]:
+    def tables(self) -> frozenset[TableKey]:
         """Keys of all tables that it covers."""
         schema = {r.table_key for r in self.registrations} | {t.table_key for t in self.tombstones}
         return frozenset(pin.table_key for pin in self.pins) | schema
@@ -196,7 +200,7 @@ def _parsed(store: GraphStore, name: str, content: bytes) -> Sidecar:
             raise RecoveryRequiredError(
                 f"{what} has version {version}, newer than {SIDECAR_VERSION}: upgrade spark_omnigraph. It is kept."
             )
-        return _sidecar(name, decode(content, _Body, what, _WAY_OUT))
+        return _sidecar(name, decode(content, _SidecarBody, what, _WAY_OUT))
     except DamagedError as error:
         raise RecoveryRequiredError(error.message) from error
     except _Refused as error:
@@ -236,7 +240,7 @@ class _TransactionBody(msgspec.Struct):
     version: Count
 
 
-class _Body(msgspec.Struct):
+class _SidecarBody(msgspec.Struct):
     """Members of a sidecar; those that begin with `x_` are ours."""
 
     schema_version: Count
@@ -255,13 +259,13 @@ class _Body(msgspec.Struct):
     x_transaction: _TransactionBody | None = None
     x_facts: Any = None
     """Damaged ones do not stand in the way of a recovery."""
+    x_planned_on: Count | None = None
 
 
-def _sidecar(name: str, body: _Body) -> Sidecar:
+def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
     operation_id = name if body.operation_id is None else body.operation_id
     if not _OPERATION_ID.fullmatch(operation_id):
         raise _Refused(f"'{excerpt(operation_id)}' is no operation_id")
-    _require(body.branch, refuse_branch, "branch")
     if len({pin.table_key for pin in body.tables}) < len(body.tables):
         raise _Refused("a table is named twice")
     transaction = body.x_transaction
@@ -270,18 +274,19 @@ def _sidecar(name: str, body: _Body) -> Sidecar:
         operation_id=operation_id,
         version=body.schema_version,
         started_at=_microseconds(body.started_at),
-        branch=body.branch,
+        branch=_branch(body.branch, "branch"),
         actor=body.actor_id,
         writer_kind=WriterKind.of(body.writer_kind),
         pins=tuple(_pin(pin) for pin in body.tables),
         merge_source=body.merge_source_commit_id,
         registrations=tuple(_registration(each) for each in body.additional_registrations or ()),
-        tombstones=tuple(Tombstone(each.table_key, each.tombstone_version) for each in body.tombstones or ()),
+        tombstones=tuple(Tombstone(TableKey(each.table_key), each.tombstone_version) for each in body.tombstones or ()),
         commit_id=body.x_commit_id,
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
         transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
         facts=decode_facts(body.x_facts) if isinstance(body.x_facts, str) else None,
+        planned_on=body.x_planned_on,
     )
 
 
@@ -289,6 +294,11 @@ def _require(value: str | None, refuse: Callable[[str], str | None], member: str
     why = None if value is None else refuse(value)
     if why is not None:
         raise _Refused(f"{member}: {why}")
+
+
+def _branch(name: str | None, member: str) -> Branch:
+    _require(name, refuse_branch, member)
+    return stored_branch(name)
 
 
 def _microseconds(started_at: str | int) -> int:
@@ -300,23 +310,22 @@ def _microseconds(started_at: str | int) -> int:
 
 def _pin(body: _PinBody) -> SidecarPin:
     pin = SidecarPin(
-        body.table_key,
+        TableKey(body.table_key),
         body.table_path,
         body.expected_version,
         body.post_commit_pin,
         body.confirmed_version,
-        body.table_branch,
+        _branch(body.table_branch, f"table_branch of '{excerpt(body.table_key)}'"),
     )
     _require(pin.location, refuse_path, f"table_path of '{excerpt(pin.table_key)}'")
-    _require(pin.branch, refuse_branch, f"table_branch of '{excerpt(pin.table_key)}'")
     return pin
 
 
 def _registration(body: _RegistrationBody) -> Registration:
     path = body.table_path.strip("/")
     _require(path, refuse_path, f"table_path of '{excerpt(body.table_key)}'")
-    _require(body.table_branch, refuse_branch, f"table_branch of '{excerpt(body.table_key)}'")
-    return Registration(body.table_key, path, body.table_branch)
+    branch = _branch(body.table_branch, f"table_branch of '{excerpt(body.table_key)}'")
+    return Registration(TableKey(body.table_key), path, branch)
 
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
@@ -343,6 +352,9 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
         "x_schema_ir_hash": prepared.schema_hash,
         "x_read_expectations": dict(sorted(prepared.reads.items())),
     }
+    if prepared.merged is not None:
+        body["merge_source_commit_id"] = prepared.merged
+        body["x_planned_on"] = prepared.planned_on
     if prepared.transaction is not None:
         body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
     if prepared.facts is not None:

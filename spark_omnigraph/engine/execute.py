@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.engine.aggregate import aggregate
 from spark_omnigraph.engine.bindings import TAG, Bindings, scanned
 from spark_omnigraph.engine.compare import constant_array
@@ -86,7 +87,7 @@ class _Run:
     def rows(self, operator: Operator, outer: Bindings | None) -> Bindings:
         """The rows of an operator; `outer` are those that `OuterRows` stands for."""
         if isinstance(operator, Scan):
-            table = self.source.table(f"node:{operator.node_type}")
+            table = self.source.table(TableKey.node(operator.node_type))
             positions = select(table, operator.predicates)
             return scanned(operator.variable, table, positions, known_ids(table, operator.predicates, len(positions)))
         if isinstance(operator, OuterRows):

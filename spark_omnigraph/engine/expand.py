@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.engine.adjacency import EdgeTables
 from spark_omnigraph.engine.bindings import Bindings, BoundVariable, Entities
@@ -46,7 +47,7 @@ def expand(operator: Expand, rows: Bindings, source: EngineSource) -> Bindings:
     """Each row once for every node that its walk reaches and that satisfies the predicates."""
     used, of_row = _starts(rows.variables[operator.source])
     pairs = _walked(operator.hops, rows.variables[operator.source], used, source)
-    table = source.table(f"node:{operator.target_type}")
+    table = source.table(TableKey.node(operator.target_type))
     pairs, target = _reached(operator, table, pairs)
     counted = np.bincount(pairs.starts, minlength=len(used))
     counts = counted[of_row]
@@ -116,7 +117,7 @@ def _among_all(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, B
 def _with_edges(hops: Hops, rows: Bindings, edges: Numbers | None, source: EngineSource) -> Bindings:
     if hops.edge_variable is None or edges is None:
         return rows
-    table = source.table(f"edge:{hops.edge_type}")
+    table = source.table(TableKey.edge(hops.edge_type))
     positions, index = numbered(edges, table.stored)
     return rows.with_variable(hops.edge_variable, BoundVariable(Entities(table, positions), index))
 
@@ -182,7 +183,7 @@ def _stored(reached: Reached, positions: Numbers, good: np.ndarray) -> _Pairs:
 def _tables(edge: EdgeType, source: EngineSource) -> EdgeTables | None:
     """Readers of the edge type and of the types of its ends; None when one has no rows in this snapshot."""
     edges = source.table(edge.table_key)
-    sources, targets = source.table(f"node:{edge.from_type}"), source.table(f"node:{edge.to_type}")
+    sources, targets = source.table(TableKey.node(edge.from_type)), source.table(TableKey.node(edge.to_type))
     if edges.reader is None or sources.reader is None or targets.reader is None:
         return None
     return EdgeTables(edges.reader, sources.reader, targets.reader)

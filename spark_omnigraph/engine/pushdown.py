@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from spark_omnigraph.catalog.types import INTEGER_RANGES, Scalar
+from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.lang.gq.exact import normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Predicate
-from spark_omnigraph.predicates.condition import Condition, on_boolean, on_number, on_text
-from spark_omnigraph.predicates.sql import NO_ROW, is_text_of, number, one_of, quote_name, quote_text
+from spark_omnigraph.predicates.condition import Condition, item_of, on_boolean, on_number, on_text
+from spark_omnigraph.predicates.sql import NO_ROW, is_text_of, one_of, quote_name, quote_text
 
 _FLOATS = (Scalar.F32, Scalar.F64)
 _DATES = (Scalar.DATE, Scalar.DATETIME)
@@ -117,10 +117,5 @@ def _one_of(
 
 
 def _item(name: str, scalar: Scalar, constant: Constant) -> tuple[str, bool] | None:
-    value = constant.value
-    if scalar is Scalar.STRING and isinstance(value, str):
-        return f"array_has({quote_name(name)}, {quote_text(value)})", True
-    if scalar.is_integer and isinstance(value, int) and not isinstance(value, bool):
-        low, high = INTEGER_RANGES[scalar]
-        return (f"array_has({quote_name(name)}, {number(scalar, value)})" if low <= value <= high else NO_ROW), True
-    return None
+    equal = _condition(name, scalar, "=", constant) if scalar is Scalar.STRING or scalar.is_integer else None
+    return None if equal is None else (item_of(equal), True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.engine.access_path import access_path
 from spark_omnigraph.engine.bindings import Bindings, scanned
 from spark_omnigraph.engine.order import SortColumn, ordered
@@ -103,7 +104,7 @@ def ranked_scan(operator: Rank, source: EngineSource) -> Bindings | None:
     by, scan, limit = operator.by, operator.input, operator.limit
     if isinstance(by, Fuse) or not isinstance(scan, Scan) or not limit:
         return None
-    table = source.table(f"node:{scan.node_type}")
+    table = source.table(TableKey.node(scan.node_type))
     reader = table.reader
     if reader is None or reader.rows < source.costs.scored_rows:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.table import Table
@@ -22,12 +23,12 @@ class EngineSource:
     """
 
     catalog: Catalog
-    pin: Callable[[str], PinnedTable | None]
+    pin: Callable[[TableKey], PinnedTable | None]
     cache: ReadCache = field(default_factory=ReadCache)
     costs: Costs = field(default_factory=Costs)
     _tables: dict[str, Table] = field(default_factory=dict)
 
-    def entity(self, table_key: str) -> EntityType:
+    def entity(self, table_key: TableKey) -> EntityType:
         """The type of `node:T` or `edge:E`."""
         return self.catalog.require(table_key)
 
@@ -38,7 +39,7 @@ class EngineSource:
             raise NotFoundError(f"edge type '{name}' is not in the schema")
         return found
 
-    def table(self, table_key: str) -> Table:
+    def table(self, table_key: TableKey) -> Table:
         """The rows of a type. A type that the snapshot does not have yet has none."""
         found = self._tables.get(table_key)
         if found is None:

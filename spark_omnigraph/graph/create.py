@@ -26,7 +26,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.lang.pg import compile_schema, refuse_patterns
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, version_row
+from spark_omnigraph.manifest.rows import ManifestRow, table_row, version_row
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.faults import CommitFailed
@@ -40,7 +40,6 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_IR,
     SCHEMA_SOURCE,
     SCHEMA_STATE,
-    manifest_file,
 )
 from spark_omnigraph.storage.manifest.commit_log import create_commit_log
 from spark_omnigraph.storage.manifest.table import create_manifest
@@ -155,10 +154,8 @@ def _lay_out(store: GraphStore, catalog: Catalog) -> None:
     rows: list[ManifestRow] = []
     for entity in catalog.tables():
         path = table_path(entity.table_key)
-        table_uri = store.location.join(path)
-        create_dataset(table_uri, physical_schema(entity), None, store.location.options)
-        manifest_path = store.manifest_path(table_uri, manifest_file(_FIRST_VERSION))
-        update = TableUpdate(entity.table_key, _FIRST_VERSION, None, 0, manifest_path)
+        create_dataset(store.location.join(path), physical_schema(entity), None, store.location.options)
+        update = store.table_update(entity.table_key, path, None, _FIRST_VERSION, 0)
         rows += [table_row(entity.table_key, path), version_row(update)]
     reach(CrashPoint.MAKING_TABLES_CREATED)
     genesis = Commit(new_ulid(), None, _FIRST_MANIFEST, None, None, time.time_ns() // 1000)

@@ -9,14 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.branch.control import (
-    branch_to_write,
-    check_new_branch,
-    create_branch,
-    display,
-    list_branches,
-    parse_branch,
-)
+from spark_omnigraph.branch.control import branch_to_write, check_new_branch, create_branch, list_branches, parse_branch
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
@@ -34,6 +27,7 @@ from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.maintain.cleanup import OLDER_THAN, CleanupReport, cleanup
 from spark_omnigraph.graph.maintain.optimize import OptimizeReport, optimize
 from spark_omnigraph.graph.maintain.repair import RepairReport, repair
+from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport, merge_branch, merge_request
 from spark_omnigraph.graph.mutate.mutate import MutationResult, mutate, prepare_mutation
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
@@ -49,7 +43,8 @@ from spark_omnigraph.graph.read.history import (
 )
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
-from spark_omnigraph.manifest.facts import Origin
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import load_mode
@@ -96,7 +91,7 @@ class Graph:
     """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
     shown, and the graph cannot be opened for writing.
     """
-    origin: Origin = field(default_factory=Origin)
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
     """What commits of this handle say of who makes them."""
 
     @classmethod
@@ -169,7 +164,7 @@ class Graph:
         target = ReadTarget(display(found.branch), version=found.version, mark=found.mark)
         return replace(self, writable=False, target=target)
 
-    def with_origin(self, origin: Origin) -> Graph:
+    def with_origin(self, origin: CommitOrigin) -> Graph:
         """A handle whose commits say this of who makes them."""
         return replace(self, origin=origin)
 
@@ -376,6 +371,22 @@ class Graph:
         self._require_writable()
         return create_branch(self.store, name, base, version)
 
+    def merge_branch(
+        self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[MergeChoices]
+    ) -> MergeReport:
+        """Merges what `source` changed since the branches parted, by row, in one commit with two parents. `source` does
+        not change. Choices: `dry_run` only finds and checks; `executor` does the work.
+
+        A row that both changed differently is a conflict. All of them are in the MergeConflictsError and, with their
+        rows, in the file `conflicts` (JSON lines); nothing has changed then. With `on_conflict` "source" or "target"
+        that side's row wins, and the file is required.
+        """
+        self._require_writable()
+        request = merge_request(self.store, source, into, actor, choices)
+        self.refresh()
+        report = merge_branch(self.store, request, choices.get("executor") or LocalExecutor(1))
+        return after(self.store, request.target, report, "merge")
+
     def delete_branch(self, name: str, *, dry_run: bool = False) -> DeletedBranch:
         """Removes a branch with its commits and its own versions of tables; a dry run only checks that it can.
 
@@ -475,7 +486,7 @@ class Graph:
         report = load(self.store, request, executor)
         return after(self.store, request.branch, report, "load") if options.build_indexes else report
 
-    def _existing_branch(self, branch: str | None) -> str | None:
+    def _existing_branch(self, branch: str | None) -> Branch:
         name = parse_branch(branch if branch is not None else self.branch)
         self.store.require_branch(name, "; create it first")
         return name

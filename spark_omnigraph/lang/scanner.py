@@ -28,7 +28,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
-Report = Callable[[SourceText, Region, str], InputError]
+ErrorMaker = Callable[[SourceText, Region, str], InputError]
 """Makes the error of a language for a message about a region."""
 
 
@@ -37,7 +37,7 @@ class Scanner:
 
     __slots__ = ("_report", "_subject", "_text", "pos", "source")
 
-    def __init__(self, source: SourceText, report: Report, subject: str) -> None:
+    def __init__(self, source: SourceText, report: ErrorMaker, subject: str) -> None:
         """`subject` names the text in errors: `schema`, `query`."""
         self.source = source
         self._report = report

@@ -25,9 +25,8 @@ def ancestors(commits: Mapping[str, Commit], head: str) -> frozenset[str]:
 
 
 def missing(commits: Mapping[str, Commit], heads: Iterable[str]) -> frozenset[str]:
-    """Ids that lie behind every one of the heads and whose commits are not at hand."""
-    shared = frozenset.intersection(*(ancestors(commits, head) for head in heads))
-    return frozenset(each for each in shared if each not in commits)
+    """Ids that lie behind any of the heads and whose commits are not at hand."""
+    return frozenset(each for head in heads for each in ancestors(commits, head) if each not in commits)
 
 
 def merge_bases(commits: Mapping[str, Commit], one: str, other: str) -> tuple[Commit, ...]:

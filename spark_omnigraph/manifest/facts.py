@@ -46,7 +46,7 @@ class RowFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CommitOrigin:
     """Who makes a commit and why, as far as the caller says: kept with its facts.
 
     `metadata` is the caller's own: texts by names of letters, digits, `_`, `.` and `-`. BadRequestError for other
@@ -64,7 +64,7 @@ class Origin:
             object.__setattr__(self, name, _short(name, getattr(self, name)))
         object.__setattr__(self, "metadata", checked_metadata(self.metadata))
 
-    def with_metadata(self, metadata: Mapping[str, str] | None) -> Origin:
+    def with_metadata(self, metadata: Mapping[str, str] | None) -> CommitOrigin:
         """The same with more metadata, which wins over that of the same name."""
         return self if not metadata else replace(self, metadata={**self.metadata, **checked_metadata(metadata)})
 
@@ -81,7 +81,7 @@ class CommitFacts:
     tables: Mapping[str, RowFacts] = field(default_factory=dict)
     others: RowFacts | None = None
     seconds: float | None = None
-    origin: Origin = field(default_factory=Origin)
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
     transaction: Transaction | None = None
     """The name of the write where it has one; of a stream the id of the query and the number of the batch."""
     input_digest: str | None = None
@@ -170,7 +170,7 @@ def decode_facts(text: str | None) -> CommitFacts | None:
             body.tables,
             body.others,
             body.seconds,
-            Origin(body.job, body.run_id, body.app_id, body.metadata),
+            CommitOrigin(body.job, body.run_id, body.app_id, body.metadata),
             None if body.transaction is None else Transaction(body.transaction.app_id, body.transaction.version),
             body.input_digest,
         )
@@ -203,7 +203,7 @@ def _without(facts: CommitFacts, name: str) -> CommitFacts:
     if name == "input_digest":
         return replace(facts, input_digest=None)
     said = {key: getattr(facts.origin, key) for key in ("job", "run_id", "app_id") if key != name}
-    return replace(facts, origin=Origin(**said, metadata=facts.origin.metadata))
+    return replace(facts, origin=CommitOrigin(**said, metadata=facts.origin.metadata))
 
 
 def _with_fewer_tables(facts: CommitFacts) -> CommitFacts:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_omnigraph.errors import UnsupportedFormatError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot, reduce_rows
 
@@ -33,7 +34,7 @@ LATER_KINDS = frozenset(("graph_commit", "graph_head"))
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _RELEASES = {4: "0.8", 5: "a release between 0.8 and 0.9", 6: "0.9 or 0.10"}
 
-Reduce = Callable[[str | None, int, Iterable[ManifestRow]], Snapshot]
+Reduce = Callable[[Branch, int, Iterable[ManifestRow]], Snapshot]
 """Branch, manifest version and rows → what they show."""
 
 
@@ -45,7 +46,7 @@ class Format:
     reduce: Reduce
 
 
-def _reduce_oldest(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
+def _reduce_oldest(branch: Branch, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
     """Graphs without a stamp are of the oldest format, unless they hold what only later ones have."""
     listed = list(rows)
     later = next((row.kind for row in listed if row.kind in LATER_KINDS), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_omnigraph.catalog.dates import moment
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts
 
 
@@ -17,7 +18,7 @@ class Commit:
     """
 
     id: str
-    branch: str | None
+    branch: Branch
     manifest_version: int
     parent: str | None
     merged_parent: str | None

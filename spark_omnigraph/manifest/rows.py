@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
 
@@ -17,6 +19,8 @@ SENTINEL_ID = "x:publish"
 
 TRANSACTION_PREFIX = "x:txn:"
 FACTS_PREFIX = "x:facts:"
+_NONE = TableKey()
+"""What stands in rows that are of no table."""
 _MOST = 2**63 - 1
 
 
@@ -44,11 +48,11 @@ class ManifestRow:
 
     object_id: str
     kind: str
-    table_key: str
+    table_key: TableKey
     location: str | None = None
     metadata: str | None = None
     table_version: int | None = None
-    table_branch: str | None = None
+    table_branch: Branch = None
     row_count: int | None = None
     fault: str | None = None
     facts: str | None = None
@@ -58,9 +62,9 @@ class ManifestRow:
 class TableUpdate:
     """A new visible version of one table. `manifest_path` is the object path of its Lance manifest."""
 
-    table_key: str
+    table_key: TableKey
     version: int
-    branch: str | None
+    branch: Branch
     row_count: int
     manifest_path: str
     manifest_size: int | None = None
@@ -109,22 +113,22 @@ def transaction_row(transaction: Transaction, operation: str, commit: str | None
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
     return ManifestRow(
-        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, "", metadata=_compact(metadata)
+        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=_compact(metadata)
     )
 
 
 def facts_row(commit: str, facts: str) -> ManifestRow:
     """The row that keeps the facts of a commit, in the publish that makes it visible."""
-    return ManifestRow(f"{FACTS_PREFIX}{commit}", RowKind.FACTS, "", facts=facts)
+    return ManifestRow(f"{FACTS_PREFIX}{commit}", RowKind.FACTS, _NONE, facts=facts)
 
 
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
     row = next((r for r in rows if r.object_id == f"{TRANSACTION_PREFIX}{app_id}"), None)
-    return None if row is None or row.metadata is None else _decoded(row.metadata, _TransactionBody, row).version
+    return None if row is None or row.metadata is None else _decoded(row.metadata, _NamedBody, row).version
 
 
-def table_row(table_key: str, location: str) -> ManifestRow:
+def table_row(table_key: TableKey, location: str) -> ManifestRow:
     """Registers a table at a relative path."""
     return ManifestRow(table_key, RowKind.TABLE, table_key, location=location)
 
@@ -148,7 +152,7 @@ def version_row(update: TableUpdate) -> ManifestRow:
     )
 
 
-def tombstone_row(table_key: str, version: int) -> ManifestRow:
+def tombstone_row(table_key: TableKey, version: int) -> ManifestRow:
     """Hides every version of a table up to this one."""
     return ManifestRow(f"{table_key}$tombstone${version:020d}", RowKind.TOMBSTONE, table_key, table_version=version)
 
@@ -162,7 +166,7 @@ def sentinel_row(facts: PublishFacts) -> ManifestRow:
         "actor": facts.actor,
         "base": facts.base,
     }
-    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, "", metadata=_compact(metadata))
+    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, _NONE, metadata=_compact(metadata))
 
 
 def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
@@ -174,7 +178,7 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
     return PublishFacts(body.operation, body.commit, body.parent, body.actor, body.base)
 
 
-class _TransactionBody(msgspec.Struct):
+class _NamedBody(msgspec.Struct):
     version: Count
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import DamagedError, NotFoundError
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.redaction import excerpt
 
@@ -15,10 +17,10 @@ from spark_omnigraph.redaction import excerpt
 class TableEntry:
     """Which version of one table a snapshot shows; `branch` None means the main line of the dataset."""
 
-    table_key: str
+    table_key: TableKey
     location: str
     version: int
-    branch: str | None
+    branch: Branch
     row_count: int
 
 
@@ -26,7 +28,7 @@ class TableEntry:
 class Snapshot:
     """All visible tables of a branch at one manifest version; `branch` None is main."""
 
-    branch: str | None
+    branch: Branch
     version: int
     entries: Mapping[str, TableEntry]
     mark: str = field(default="", compare=False, repr=False)
@@ -36,7 +38,7 @@ class Snapshot:
         """The table of a type that is to be written; NotFoundError when the manifest has none."""
         found = self.entries.get(table_key)
         if found is None:
-            raise no_table(table_key)
+            raise no_table(TableKey(table_key))
         return found
 
     def pin(self, table_key: str) -> int:
@@ -45,24 +47,23 @@ class Snapshot:
         return entry.version if entry is not None else 0
 
 
-def no_table(table_key: str) -> NotFoundError:
+def no_table(table_key: TableKey) -> NotFoundError:
     """What to raise where a type of the schema is to be written that the manifest knows no table of."""
-    kind, _, name = table_key.partition(":")
     return NotFoundError(
-        f"{kind} type '{name}' is in the schema, but the manifest has no table for it: a schema change was "
+        f"{table_key.spelled} is in the schema, but the manifest has no table for it: a schema change was "
         "interrupted, or the schema files belong to another graph"
     )
 
 
-def reduce_rows(branch: str | None, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
+def reduce_rows(branch: Branch, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
     """Snapshot of manifest rows: per table the greatest version that no tombstone covers.
 
     Rows of unknown kinds are ignored. DamagedError for a version whose table is not registered, and for a row that
     lacks a value or leads out of the graph.
     """
-    where = f"manifest version {version} of branch '{branch or 'main'}'"
+    where = f"manifest version {version} of branch '{display(branch)}'"
     locations: dict[str, str] = {}
-    newest: dict[str, ManifestRow] = {}
+    newest: dict[TableKey, ManifestRow] = {}
     tombstones: dict[str, int] = {}
     for row in rows:
         if row.fault is not None:

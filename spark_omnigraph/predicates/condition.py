@@ -14,7 +14,7 @@ from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
 from spark_omnigraph.catalog.numbers import single
-from spark_omnigraph.catalog.types import INTEGER_RANGES, Scalar
+from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, Scalar
 from spark_omnigraph.predicates.sql import NO_ROW, boolean, not_null, number, quote_name, quote_text
 
 Number = int | float | Fraction
@@ -108,6 +108,16 @@ def on_number(column: str, scalar: Scalar, operator: str, value: Number) -> Cond
     if operator in ("<", "<="):
         return Condition(column, scalar, "<=" if stored < value else "<", stored)
     return Condition(column, scalar, ">" if stored < value else ">=", stored)
+
+
+def item_of(equal: Condition) -> str:
+    """Whether a list column has an item that meets an equality; null for a null list."""
+    if equal.is_empty:
+        return NO_ROW
+    literal = equal.literal
+    if equal.scalar in ARROW_NAMES:
+        literal = f"arrow_cast({literal}, '{ARROW_NAMES[equal.scalar]}')"
+    return f"array_has({quote_name(equal.column)}, {literal})"
 
 
 def _beyond(scalar: Scalar, value: Number) -> tuple[bool, bool]:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from reprlib import repr as shortened
 
-from spark_omnigraph.catalog.numbers import integer_of, integral
-from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, PropType, Scalar
+from spark_omnigraph.catalog.dates import parse_day, parse_instant
+from spark_omnigraph.catalog.numbers import float_value, integer_of, integral
+from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.predicates.condition import Condition, Number, on_boolean, on_number, on_text
-from spark_omnigraph.predicates.instants import instant_micros, parse_instant
-from spark_omnigraph.predicates.sql import NO_ROW, boolean, number, quote_name, quote_text
-
-_EPOCH = date(1970, 1, 1)
+from spark_omnigraph.predicates.condition import Condition, Number, item_of, on_boolean, on_number, on_text
+from spark_omnigraph.predicates.sql import quote_name
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StoredColumn:
     """A stored column that a condition names."""
 
     name: str
@@ -31,7 +28,7 @@ class Column:
         return quote_name(self.name)
 
 
-def compare(column: Column, operator: str, value: object) -> Condition:
+def compare(column: StoredColumn, operator: str, value: object) -> Condition:
     """`column operator value` for one of the six comparison operators. BadRequestError when the value does not fit."""
     scalar = column.type.scalar
     if scalar is Scalar.STRING:
@@ -43,7 +40,7 @@ def compare(column: Column, operator: str, value: object) -> Condition:
     return on_number(column.name, scalar, operator, _NUMBERS[scalar](column, value))
 
 
-def text(column: Column, value: object) -> str:
+def text(column: StoredColumn, value: object) -> str:
     """A value for a String column."""
     if not isinstance(value, str):
         raise _mismatch(column, value)
@@ -55,30 +52,18 @@ def text(column: Column, value: object) -> str:
     return value
 
 
-def list_has(column: Column, value: object) -> str:
+def list_has(column: StoredColumn, value: object) -> str:
     """Whether a list column holds a value; null for a null list."""
-    scalar = column.type.scalar
-    if scalar is Scalar.STRING:
-        literal = quote_text(text(column, value))
-    elif scalar is Scalar.BOOL:
-        literal = boolean(_bool(column, value))
-    else:
-        equal = on_number(column.name, scalar, "=", _NUMBERS[scalar](column, value))
-        if not isinstance(equal.operand, int | float):
-            return NO_ROW
-        literal = number(scalar, equal.operand)
-        if scalar in ARROW_NAMES:
-            literal = f"arrow_cast({literal}, '{ARROW_NAMES[scalar]}')"
-    return f"array_has({column.sql}, {literal})"
+    return item_of(compare(column, "=", value))
 
 
-def _bool(column: Column, value: object) -> bool:
+def _bool(column: StoredColumn, value: object) -> bool:
     if not isinstance(value, bool):
         raise _mismatch(column, value)
     return value
 
 
-def _integer(column: Column, value: object) -> int:
+def _integer(column: StoredColumn, value: object) -> int:
     low, high = INTEGER_RANGES[column.type.scalar]
     whole = integer_of(value.strip()) if isinstance(value, str) else integral(value)
     if whole is None:
@@ -88,43 +73,44 @@ def _integer(column: Column, value: object) -> int:
     return whole
 
 
-def _float(column: Column, value: object) -> float:
+def _float(column: StoredColumn, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise _mismatch(column, value)
     try:
-        wide = float(value)
-    except (ValueError, OverflowError):
+        wide = float_value(value, Scalar.F64) if isinstance(value, int) else float(value)
+    except ValueError:
         raise _mismatch(column, value) from None
-    if math.isnan(wide) or (isinstance(value, int) and int(wide) != value):
+    if wide is None or math.isnan(wide) or (isinstance(value, int) and math.isinf(wide)):
         raise BadRequestError(
             f"{value} cannot be compared exactly with '{column.name}' of type {column.type.display()}"
         )
     return wide
 
 
-def _days(column: Column, value: object) -> int:
-    try:
-        return (date.fromisoformat(text(column, value)) - _EPOCH).days
-    except ValueError:
-        raise _mismatch(column, value) from None
+def _days(column: StoredColumn, value: object) -> int:
+    days = parse_day(text(column, value))
+    if days is None:
+        raise _mismatch(column, value)
+    return days
 
 
-def _milliseconds(column: Column, value: object) -> Fraction:
+def _milliseconds(column: StoredColumn, value: object) -> Fraction:
     instant = parse_instant(text(column, value))
     if instant is None:
         raise _mismatch(column, value)
-    if instant.tzinfo is None:
+    nanos, has_zone = instant
+    if not has_zone:
         raise BadRequestError(f"the time compared with '{column.name}' has no zone; DateTime values are instants")
-    return Fraction(instant_micros(instant), 1000)
+    return Fraction(nanos, 1_000_000)
 
 
-def _mismatch(column: Column, value: object) -> BadRequestError:
+def _mismatch(column: StoredColumn, value: object) -> BadRequestError:
     return BadRequestError(
         f"{shortened(value)} cannot be compared with '{column.name}' of type {column.type.display()}"
     )
 
 
-_NUMBERS: Mapping[Scalar, Callable[[Column, object], Number]] = {
+_NUMBERS: Mapping[Scalar, Callable[[StoredColumn, object], Number]] = {
     Scalar.I32: _integer,
     Scalar.I64: _integer,
     Scalar.U32: _integer,

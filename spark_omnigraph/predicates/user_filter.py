@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
+from spark_omnigraph.catalog.dates import instant_micros, parse_instant
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.predicates.instants import instant_micros, parse_instant
 from spark_omnigraph.predicates.sql import number
 from spark_omnigraph.predicates.where import Term, where_sql
 
@@ -151,9 +151,7 @@ def _instant_literal(quoted: str) -> str:
     instant = parse_instant(quoted[1:-1])
     if instant is None:
         raise BadRequestError(f"timestamp {quoted} is not a time; write timestamp '2020-01-31 05:00:00' or with a zone")
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=timezone.utc)
-    millis, rest = divmod(instant_micros(instant), 1000)
+    millis, rest = divmod(instant[0], 1_000_000)
     if rest:
         raise BadRequestError(f"timestamp {quoted} is finer than a millisecond; DateTime columns keep milliseconds")
     return number(Scalar.DATETIME, millis)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
-from spark_omnigraph.catalog.numbers import Real
+from spark_omnigraph.catalog.numbers import BEYOND, Real
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.condition import Condition
-from spark_omnigraph.predicates.operands import Column, compare, list_has, text
+from spark_omnigraph.predicates.operands import StoredColumn, compare, list_has, text
 from spark_omnigraph.predicates.sql import not_null, one_of, quote_text
 from spark_omnigraph.words import nearest
 
@@ -85,6 +85,8 @@ def _checked_value(column: str, operator: str, value: object) -> object:
 
 def _plain(value: object, column: str) -> object:
     """JSON form of a Python value."""
+    if isinstance(value, int) and abs(value) >= BEYOND:
+        raise BadRequestError(f"the number compared with '{column}' has too many digits")
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
@@ -123,17 +125,17 @@ def _condition(term: Term, entity: EntityType) -> str:
     return compare(column, term.operator, term.value).sql
 
 
-def _column(name: str, entity: EntityType) -> Column:
+def _column(name: str, entity: EntityType) -> StoredColumn:
     if name in entity.identity:
-        return Column(name, PropType(Scalar.STRING))
+        return StoredColumn(name, PropType(Scalar.STRING))
     found = entity.property(name)
     if found is None:
         hint, known = nearest(name, entity.columns), ", ".join(entity.columns)
         raise BadRequestError(f"'{entity.name}' has no column '{name}' to filter on{hint} (it has {known})")
-    return Column(name, found.type)
+    return StoredColumn(name, found.type)
 
 
-def _membership(column: Column, term: Term) -> str:
+def _membership(column: StoredColumn, term: Term) -> str:
     assert isinstance(term.value, list)
     alternatives = [compare(column, "=", value) for value in term.value]
     if term.operator == "in":
@@ -143,12 +145,12 @@ def _membership(column: Column, term: Term) -> str:
     return f"{not_null(column.name)} AND NOT ({_any_of(column, alternatives)})"
 
 
-def _any_of(column: Column, alternatives: list[Condition]) -> str:
+def _any_of(column: StoredColumn, alternatives: list[Condition]) -> str:
     """Equalities in one IN list, which an index serves at once; those that no row meets are left out."""
     return one_of(column.name, (each.literal for each in alternatives if not each.is_empty))
 
 
-def _list_condition(column: Column, term: Term) -> str:
+def _list_condition(column: StoredColumn, term: Term) -> str:
     if term.operator != "contains":
         raise BadRequestError(f"'{term.column}' is a list; only 'contains', 'is null' and 'is not null' apply")
     return list_has(column, term.value)

@@ -1,4 +1,4 @@
-"""Arrow columns of stored values: from Python values, and from what the bulk JSON reader produced."""
+"""Arrow columns of stored values: from Python values, and from what the column decoder produced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def python_column(ptype: PropType, values: Sequence[object]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the bulk reader reads a property: `wide` integers are read as floats, `whole` dates as integers."""
+    """How the column decoder reads a property: `wide` integers are read as floats, `whole` dates as integers."""
 
     prop: Property
     wide: bool = False
@@ -70,7 +70,7 @@ class Reading:
         return property_type(PropType(scalar))
 
     def convert(self, column: pa.Array) -> tuple[pa.Array, Bools | None]:
-        """Stored column, and the rows whose value needs the exact reader (None: no row does)."""
+        """Stored column, and the rows whose value needs the row decoder (None: no row does)."""
         ptype = self.prop.type
         target = property_type(ptype)
         if ptype.is_vector:

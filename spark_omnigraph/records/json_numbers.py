@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from spark_omnigraph.catalog.numbers import Real, single
+from spark_omnigraph.catalog.numbers import Real
 from spark_omnigraph.catalog.types import Scalar
 
 EXACT_INTEGERS = {Scalar.F32: 2**24, Scalar.F64: 2**53}
@@ -19,20 +17,6 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, Real):
         return 0 if value.text == "-0" else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def float_value(value: int | float, scalar: Scalar) -> float | None:
-    """The stored float of a JSON number; infinite when it overflows, None for an integer that no such float equals."""
-    if isinstance(value, int):
-        if abs(value) > 2**128 and scalar is Scalar.F32:
-            return math.inf
-        try:
-            wide = float(value)
-        except OverflowError:
-            return math.inf
-        stored = single(wide) if scalar is Scalar.F32 else wide
-        return stored if math.isinf(stored) or int(stored) == value else None
-    return single(value) if scalar is Scalar.F32 else float(value)
 
 
 def float_text(value: float, scalar: Scalar) -> str:

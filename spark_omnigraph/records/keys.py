@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.dates import parse_date, parse_datetime
-from spark_omnigraph.catalog.numbers import integral
+from spark_omnigraph.catalog.numbers import float_value, integral
 from spark_omnigraph.catalog.types import NodeType, Scalar
-from spark_omnigraph.records.json_numbers import float_text, float_value, whole_number
+from spark_omnigraph.records.json_numbers import float_text, whole_number
 
 STORED_DATE = re.compile(r"-?\d+", re.ASCII)
 """A Date or DateTime key as it is stored; text of this form is never read as a date."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.words import TextEnum
-
-_MOST_DIGITS = 18
-"""Of a number of rows: what 64 bits hold in any case."""
 
 
 class LoadMode(TextEnum):
@@ -68,8 +66,9 @@ def bad_row_limit(text: str) -> int | float:
     (100, 0.05, 0.05)
     """
     plain = text.strip()
-    if plain.isascii() and plain.isdigit() and len(plain) <= _MOST_DIGITS:
-        return int(plain)
+    rows = count_of(plain)
+    if rows is not None:
+        return rows
     try:
         share = float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
     except ValueError:

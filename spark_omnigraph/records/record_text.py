@@ -1,4 +1,4 @@
-"""Arrow rows as the JSON records that a load would read: for reports, and for values that need the exact reader."""
+"""Arrow rows as the JSON records that a load would read: for reports, and for values that need the row decoder."""
 
 from __future__ import annotations
 

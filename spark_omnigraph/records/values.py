@@ -11,10 +11,10 @@ from functools import partial
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN, parse_date, parse_datetime
-from spark_omnigraph.catalog.numbers import Real, integral
+from spark_omnigraph.catalog.numbers import Real, float_value, integral
 from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, Property, PropType, Scalar
 from spark_omnigraph.records.json_line import show
-from spark_omnigraph.records.json_numbers import float_value, whole_number
+from spark_omnigraph.records.json_numbers import whole_number
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES
 
 BASE64_PREFIX = "base64:"

@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.errors import typed_errors
@@ -100,25 +101,26 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
     for row in rows:
         if row["table"] not in views:
             continue
-        kind, _, name = row["table"].partition(":")
-        pin = {kind: name, "branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
+        key = TableKey(row["table"])
+        pin = {key.kind: key.type_name, "branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
         load_source(spark, uri, pin, storage_options).createOrReplaceTempView(views[row["table"]])
     return views
 
 
-def view_names(table_keys: Sequence[str], prefix: str, wanted: set[str] | None = None) -> dict[str, str]:
+def view_names(tables: Sequence[str], prefix: str, wanted: set[str] | None = None) -> dict[str, str]:
     """Names of views, no two alike without case. BadRequestError for a wanted type that no table key names, and for
     types that differ in case alone.
     """
-    bare = [key.partition(":")[2].lower() for key in table_keys]
-    missing = (wanted or set()) - {key.partition(":")[2] for key in table_keys}
+    keys = [TableKey(text) for text in tables]
+    bare = [key.type_name.lower() for key in keys]
+    missing = (wanted or set()) - {key.type_name for key in keys}
     if missing:
         raise BadRequestError(f"no type '{min(missing)}' to make a view of")
-    names = {}
-    for key in table_keys:
-        kind, _, name = key.partition(":")
+    names: dict[str, str] = {}
+    for key in keys:
+        name = key.type_name
         if wanted is None or name in wanted:
-            names[key] = prefix + (f"{kind}_{name}" if bare.count(name.lower()) > 1 else name)
+            names[key] = prefix + (f"{key.kind}_{name}" if bare.count(name.lower()) > 1 else name)
     _refuse_alike(names)
     return names
 

@@ -7,6 +7,8 @@ array<float>, Blob → binary, enum → string. Nothing is lost in that directio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -52,12 +54,14 @@ _WIDER: Mapping[type[DataType], tuple[type[DataType], ...]] = {
 }
 """Types that hold every value of another exactly, decimals apart."""
 _DIGITS: Mapping[type[DataType], int] = {IntegerType: 10, LongType: 19}
+_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""How Spark is told that instants are in UTC, which before 4.2 they always are."""
 
 
 def arrow_columns(frame: StructType) -> pa.Schema:
     """Columns of a frame as tasks see them, instants in UTC. BadRequestError for one that Arrow cannot carry."""
     try:
-        return to_arrow_schema(frame, timezone="UTC")
+        return to_arrow_schema(frame, **_UTC)
     except (TypeError, ValueError):
         for field in frame.fields:
             _require_arrow(field)
@@ -66,7 +70,7 @@ def arrow_columns(frame: StructType) -> pa.Schema:
 
 def _require_arrow(field: StructField) -> None:
     try:
-        to_arrow_schema(StructType([field]), timezone="UTC")
+        to_arrow_schema(StructType([field]), **_UTC)
     except (TypeError, ValueError) as error:
         of = field.dataType.simpleString()
         raise BadRequestError(
@@ -115,7 +119,7 @@ def check_user_schema(frame: StructType, asked: StructType, owner: str) -> None:
 
 def arrow_target(frame: StructType) -> pa.Schema:
     """Arrow schema that Spark demands of the batches of a frame, nullability included."""
-    target = to_arrow_schema(frame, timezone="UTC")
+    target = to_arrow_schema(frame, **_UTC)
     assert isinstance(target, pa.Schema)
     return target
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Mistake
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType
 from spark_omnigraph.records.frames.decode import FrameDecoder
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
@@ -81,7 +82,7 @@ def tables_mentioned(catalog: Catalog, options: Mapping[str, str], range_: Input
     return {key for name, is_edge in named if (key := table_key_of(catalog, name, is_edge)) is not None}
 
 
-def table_key_of(catalog: Catalog, name: str, is_edge: bool) -> str | None:
+def table_key_of(catalog: Catalog, name: str, is_edge: bool) -> TableKey | None:
     """The table of a type as records name it: edges in any case. None for an unknown one."""
     if is_edge:
         edge = catalog.edge_by_word(name)
@@ -120,11 +121,11 @@ class Checkers:
     def complete(self, rejected: Sequence[Rejected]) -> list[Rejected]:
         """Records that decoding refused, with the rules that their readable values break."""
         done = {at: replace(row, values=None) for at, row in enumerate(rejected)}
-        groups: dict[str, list[int]] = {}
+        groups: dict[TableKey, list[int]] = {}
         for at, row in enumerate(rejected):
             if self._context.validate and row.values and row.record_type is not None:
                 key = table_key_of(self._context.catalog, row.record_type, row.is_edge)
-                groups.setdefault(key or "", []).append(at)
+                groups.setdefault(key or TableKey(), []).append(at)
         for key, places in groups.items():
             read = [rejected[at].values or {} for at in places]
             table = partial_table(self._context.entity(key), read)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.snapshot import no_table
@@ -45,7 +46,7 @@ class StageContext:
         """Where rows of a type go; NotFoundError when the graph has no table of it."""
         found = self.targets.get(table_key)
         if found is None:
-            raise no_table(table_key)
+            raise no_table(TableKey(table_key))
         return found
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.records.frames.decode import FrameDecoder
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
@@ -63,7 +64,7 @@ class _Stager:
         self._skip = skip
         self._from_frame = from_frame
         self._checkers = Checkers(context)
-        self._waiting: dict[str, list[DecodedTable]] = {}
+        self._waiting: dict[TableKey, list[DecodedTable]] = {}
         self._next_ordinal: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
         self._bad: Counter[str] = Counter()
@@ -122,7 +123,7 @@ class _Stager:
         if sum(t.table.num_rows for t in waiting) >= FLUSH_ROWS or sum(t.table.nbytes for t in waiting) >= FLUSH_BYTES:
             self._flush(table.table_key)
 
-    def _flush(self, key: str) -> None:
+    def _flush(self, key: TableKey) -> None:
         waiting = self._waiting.pop(key, [])
         if not waiting:
             return
@@ -162,26 +163,25 @@ class _Stager:
         return matches if self._context.mode is LoadMode.APPEND else last_of_each(matches, keep)
 
     def _add_conflicts(
-        self, key: str, waiting: list[DecodedTable], rows: pa.Table, matches: Matches, keep: npt.NDArray[np.bool_]
+        self, key: TableKey, waiting: list[DecodedTable], rows: pa.Table, matches: Matches, keep: npt.NDArray[np.bool_]
     ) -> None:
         lines = np.concatenate([t.lines for t in waiting])
         offsets = np.concatenate([t.offsets for t in waiting])
-        kind, _, name = key.partition(":")
         ids = rows.column("id")
         hit = np.flatnonzero(matches.hit & keep).tolist()
         texts = record_text(self._context.entity(key), rows.take(hit)) if self._from_frame else [""] * len(hit)
         for i, text in zip(hit, texts, strict=True):
-            message = f"'{ids[i].as_py()}' exists in {name} already; mode merge (Spark: loadMode) replaces it"
+            message = f"'{ids[i].as_py()}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
             self.conflicts.append(
                 Rejected(
                     line=int(lines[i]),
                     offset=int(offsets[i]),
-                    record_type=name,
+                    record_type=key.type_name,
                     field="id",
                     rule=Rule.KEY_CONFLICT,
                     message=message,
                     raw=text,
-                    is_edge=kind == "edge",
+                    is_edge=key.kind == "edge",
                     id=ids[i].as_py(),
                 )
             )

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 import lance
 from lance import LanceDataset
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
+from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -28,6 +30,7 @@ from spark_omnigraph.storage.layout import (
     SCHEMA_SOURCE,
     SCHEMA_STATE,
     branch_path,
+    manifest_file,
 )
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
@@ -58,7 +61,7 @@ class SchemaFiles:
 class BranchRef:
     """Parent of a branch (None is main); a branch made anew under the same name has another id."""
 
-    parent: str | None
+    parent: Branch
     id: str
 
 
@@ -69,9 +72,9 @@ class GraphStore:
         self.location = location
         self.objects = objects
         self.reads = ReadCache()
-        self.whole: set[str | None] = set()
+        self.whole: set[Branch] = set()
         """Branches whose manifest was found to show every publish that is told of, and has not gone back since."""
-        self._versions: dict[str | None, int] = {}
+        self._versions: dict[Branch, int] = {}
         self._reader = ManifestReader()
 
     @classmethod
@@ -122,13 +125,13 @@ class GraphStore:
                 f"{name} of '{self.root}' is not UTF-8 text (byte {error.start + 1}); put back the right one"
             ) from error
 
-    def manifest(self, branch: str | None, version: int | None = None) -> LanceDataset:
+    def manifest(self, branch: Branch, version: int | None = None) -> LanceDataset:
         """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there,
         UnsupportedFormatError when its stamp is not known.
         """
         return self._manifest(branch, version)[0]
 
-    def _manifest(self, branch: str | None, version: int | None) -> tuple[LanceDataset, Format]:
+    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, Format]:
         """The manifest, and the format that the newest version of it says: the first ones precede the stamp."""
         ref = self.require_branch(branch)
         newest = self.open_dataset(branch_path(MANIFEST, branch))
@@ -140,22 +143,22 @@ class GraphStore:
             return newest, form
         if version > newest.version or version < 1:
             raise NotFoundError(
-                f"manifest version {version} not found on branch '{branch or 'main'}' of '{self.root}': "
+                f"manifest version {version} not found on branch '{display(branch)}' of '{self.root}': "
                 f"there are 1 to {newest.version}"
             )
         return self.open_dataset(branch_path(MANIFEST, branch), version), form
 
-    def saw(self, branch: str | None, version: int) -> None:
+    def saw(self, branch: Branch, version: int) -> None:
         """Notes the newest version of a manifest. One that has gone back may lack publishes: that is looked at anew."""
         if version < self._versions.get(branch, 0):
             self.whole.discard(branch)
         self._versions[branch] = version
 
-    def snapshot(self, branch: str | None, version: int | None = None) -> Snapshot:
+    def snapshot(self, branch: Branch, version: int | None = None) -> Snapshot:
         """What a branch shows, newest or at a manifest version."""
         return self.snapshot_with_rows(branch, version)[0]
 
-    def snapshot_with_rows(self, branch: str | None, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
+    def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
         dataset, form = self._manifest(branch, version)
         rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
         return replace(form.reduce(branch, int(dataset.version), rows), mark=content_mark(dataset)), rows
@@ -164,7 +167,7 @@ class GraphStore:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""
         return self._reader.read(dataset)
 
-    def tidy(self, branch: str | None, above: int = TIDY_ABOVE) -> dict[str, int]:
+    def tidy(self, branch: Branch, above: int = TIDY_ABOVE) -> dict[str, int]:
         """Compacts the manifest and the commit log where they consist of more files than this, best effort; how many
         files each of those had.
 
@@ -180,11 +183,11 @@ class GraphStore:
                     compacted[path] = files
         return compacted
 
-    def branch_names(self) -> set[str]:
+    def branch_names(self) -> set[BranchName]:
         """All Lance branches of the manifest, internal ones too; main is not among them."""
         return set(self.branch_refs())
 
-    def require_branch(self, branch: str | None, way_out: str = "") -> BranchRef | None:
+    def require_branch(self, branch: Branch, way_out: str = "") -> BranchRef | None:
         """Where a branch comes from; None for main. NotFoundError, with the names that there are, for one that does
         not exist.
         """
@@ -192,7 +195,7 @@ class GraphStore:
             return None
         refs = self.branch_refs()
         if branch not in refs:
-            known = ["main", *sorted(n for n in refs if n.lstrip("/") != SCHEMA_APPLY_LOCK)]
+            known = [MAIN, *sorted(n for n in refs if n.lstrip("/") != SCHEMA_APPLY_LOCK)]
             more = f", and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
             raise NotFoundError(
                 f"branch '{branch}' not found in '{self.root}'{nearest(branch, known)} "
@@ -200,7 +203,7 @@ class GraphStore:
             )
         return refs[branch]
 
-    def branch_refs(self) -> dict[str, BranchRef]:
+    def branch_refs(self) -> dict[BranchName, BranchRef]:
         """Where each branch of the manifest comes from."""
         if not self.objects.has_prefix(f"{MANIFEST}/_refs/branches"):
             return {}
@@ -209,11 +212,11 @@ class GraphStore:
         with reading("list branches"):
             listed = dataset.branches.list()
         return {
-            name: BranchRef(facts.get("parent_branch"), str(facts.get("branch_identifier")))
+            BranchName(name): BranchRef(stored_branch(facts.get("parent_branch")), str(facts.get("branch_identifier")))
             for name, facts in listed.items()
         }
 
-    def has_lance_branch(self, path: str, branch: str) -> bool:
+    def has_lance_branch(self, path: str, branch: BranchName) -> bool:
         """Whether a dataset has a Lance branch of this name."""
         dataset = self.open_dataset(path)
         with reading(f"list branches of {path}"):
@@ -223,7 +226,7 @@ class GraphStore:
         """True while a schema change runs, or one died."""
         return any(name.lstrip("/") == SCHEMA_APPLY_LOCK for name in self.branch_names())
 
-    def table_uri(self, location: str, branch: str | None) -> str:
+    def table_uri(self, location: str, branch: Branch) -> str:
         """Folder that physically holds a table on a branch."""
         return self.location.join(branch_path(location, branch))
 
@@ -266,13 +269,14 @@ class GraphStore:
                 ) from error
             raise
 
-    def head_version(self, location: str, branch: str | None) -> int:
+    def head_version(self, location: str, branch: Branch) -> int:
         """Newest version of a table's dataset on a branch, published or not."""
         return int(self.open_dataset(branch_path(location, branch)).version)
 
-    def manifest_path(self, table_uri: str, version_file: str) -> str:
-        """Object path that a manifest row records for a dataset version."""
-        return f"{self.location.object_path(table_uri)}/{version_file}"
+    def table_update(self, key: TableKey, folder: str, branch: Branch, version: int, rows: int) -> TableUpdate:
+        """What the manifest is told of a version of a table, whose dataset lies in a folder."""
+        path = f"{self.location.object_path(self.location.join(folder))}/{manifest_file(version)}"
+        return TableUpdate(key, version, branch, rows, path)
 
 
 def _require_folder(root: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from spark_omnigraph.manifest.branches import Branch
+
 SCHEMA_SOURCE = "_schema.pg"
 SCHEMA_IR = "_schema.ir.json"
 SCHEMA_STATE = "__schema_state.json"
@@ -39,7 +41,7 @@ V2_DIGITS = 20
 """How many digits the name of a version's file has, which counts from `MAX_VERSION` down."""
 
 
-def branch_path(location: str, branch: str | None) -> str:
+def branch_path(location: str, branch: Branch) -> str:
     """Path of the dataset folder that physically holds a branch of a dataset."""
     return location if branch is None else f"{location}/tree/{branch}"
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS, branch_path
@@ -74,7 +75,7 @@ class DatasetFiles:
         return tuple(each for each in self.objects if each.path.startswith(prefix))
 
 
-Pins: TypeAlias = Mapping[str | None, AbstractSet[int]]
+Pins: TypeAlias = Mapping[Branch, AbstractSet[int]]
 """Lance branch (None is the main line) → versions of a dataset that something shows."""
 
 
@@ -106,11 +107,11 @@ def _versions(files: DatasetFiles, folder: str) -> set[int]:
     return {MAX_VERSION - int(n) if len(n) == V2_DIGITS else int(n) for n in numbers if n.isascii() and n.isdigit()}
 
 
-def lance_branches(store: GraphStore, location: str) -> frozenset[str]:
+def lance_branches(store: GraphStore, location: str) -> frozenset[BranchName]:
     """Names of the Lance branches of a dataset."""
     dataset = store.open_dataset(location)
     with reading(f"list branches of {location}"):
-        return frozenset(dataset.branches.list())
+        return frozenset(BranchName(name) for name in dataset.branches.list())
 
 
 def find_residue(store: GraphStore, files: DatasetFiles) -> list[Residue]:
@@ -131,7 +132,7 @@ def _residue(members: Sequence[tuple[Kind, StoredObject]]) -> Residue:
     return Residue(Kind.DATA if Kind.DATA in kinds else members[0][0], tuple(each for _, each in members))
 
 
-def _named(store: GraphStore, files: DatasetFiles, branches: Iterable[str]) -> frozenset[str]:
+def _named(store: GraphStore, files: DatasetFiles, branches: Iterable[BranchName]) -> frozenset[str]:
     """Paths below the root of all files that some version names."""
     stored = {each.path for each in files.objects}
     if any(path.rsplit("/", 1)[-1].startswith("d") for path in stored if path.endswith(".manifest")):
@@ -178,7 +179,7 @@ def _require_stored(store: GraphStore, files: DatasetFiles, missing: set[str]) -
             )
 
 
-def _place(location: str, path: str, branches: Iterable[str], named: frozenset[str]) -> tuple[Kind, str] | None:
+def _place(location: str, path: str, branches: Iterable[BranchName], named: frozenset[str]) -> tuple[Kind, str] | None:
     """Kind of an unnamed file, and the path that stands for what it goes together with; None for other files.
 
     Whatever lies below `tree/` outside the folders of branches is unnamed, since names in other folders are refused.
@@ -202,7 +203,7 @@ def _place(location: str, path: str, branches: Iterable[str], named: frozenset[s
     return None if f"{owner}.lance" in named else (Kind.BLOB, owner)
 
 
-def _line_of(path: str, branches: Iterable[str]) -> tuple[str, str, bool]:
+def _line_of(path: str, branches: Iterable[BranchName]) -> tuple[str, str, bool]:
     """Folder below the dataset that holds a line of versions, the path in it, and whether the line exists."""
     if not path.startswith("tree/"):
         return "", path, True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Cardinality, Catalog, EdgeType, EntityType, Unique
 
 
@@ -16,7 +17,7 @@ from spark_omnigraph.catalog.types import Cardinality, Catalog, EdgeType, Entity
 class UniqueProbe:
     """No two rows of a table, stored or new, share this tuple; a tuple with a null is exempt."""
 
-    table_key: str
+    table_key: TableKey
     columns: tuple[str, ...]
 
 
@@ -24,16 +25,16 @@ class UniqueProbe:
 class EndpointProbe:
     """Every `column` value of an edge table is the id of a row of a node table."""
 
-    table_key: str
+    table_key: TableKey
     column: str
-    node_key: str
+    node_key: TableKey
 
 
 @dataclass(frozen=True, slots=True)
 class CardinalityProbe:
     """Each source for which an edge is written ends with a number of edges inside the bounds."""
 
-    table_key: str
+    table_key: TableKey
     cardinality: Cardinality
 
 
@@ -41,9 +42,9 @@ class CardinalityProbe:
 class DanglingProbe:
     """Stored edges of a table that is not replaced still find their `column` in a node table that is."""
 
-    table_key: str
+    table_key: TableKey
     column: str
-    node_key: str
+    node_key: TableKey
 
 
 def unique_probes(entity: EntityType) -> tuple[UniqueProbe, ...]:
@@ -55,8 +56,8 @@ def unique_probes(entity: EntityType) -> tuple[UniqueProbe, ...]:
 def endpoint_probes(edge: EdgeType) -> tuple[EndpointProbe, ...]:
     """Both endpoints of an edge type."""
     return (
-        EndpointProbe(edge.table_key, "src", f"node:{edge.from_type}"),
-        EndpointProbe(edge.table_key, "dst", f"node:{edge.to_type}"),
+        EndpointProbe(edge.table_key, "src", TableKey.node(edge.from_type)),
+        EndpointProbe(edge.table_key, "dst", TableKey.node(edge.to_type)),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import Field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.indexes import ensure_indices
@@ -30,7 +31,7 @@ class Report(Protocol):
 R = TypeVar("R", bound=Report)
 
 
-def after(store: GraphStore, branch: str | None, report: R, write: str) -> R:
+def after(store: GraphStore, branch: Branch, report: R, write: str) -> R:
     """Builds the indexes that tables of a commit lack; its report, with the seconds and what went wrong."""
     if report.commit is None:
         return report

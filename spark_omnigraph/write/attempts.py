@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.storage.graph_store import GraphStore
 
 ATTEMPTS = 5
@@ -14,24 +15,21 @@ ATTEMPTS = 5
 
 T = TypeVar("T")
 
-Again = Callable[[str], Set[str] | None]
-"""Asked with the key of the table that moved (empty where none is named). Tables whose writers are waited for before
-the next attempt, or None when the loss is the caller's: what the write means depends on what has changed.
-"""
-
 
 def in_attempts(
     store: GraphStore,
-    branch: str | None,
+    branch: Branch,
     attempt: Callable[[], T],
-    again: Again,
+    again: Callable[[str], Set[str] | None],
     *,
     most: int | None = None,
     lost: type[ConflictError] = ExpectedVersionMismatch,
 ) -> T:
     """What the first attempt returns that no other writer gets in the way of. Each plans anew, on what is visible then.
 
-    Raises what the last attempt was `lost` to, and at once whatever else an attempt raises.
+    `again` is asked with the key of the table that moved, empty where none is named: for the tables whose writers are
+    waited for first, or None when the loss is the caller's, as what the write means depends on what has changed. Raises
+    what the last attempt was `lost` to, and at once whatever else an attempt raises.
     """
     left = ATTEMPTS if most is None else most
     while True:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.branch.fork import fork_tables
 from spark_omnigraph.commit.contract import Contract, read_catalog, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, TableWrite, WriterKind
 from spark_omnigraph.commit.publisher import check_transaction, current_head
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
@@ -35,7 +35,7 @@ class Base:
 
 
 def capture(
-    store: GraphStore, branch: str | None, transaction: Transaction | None = None, contract: Contract | None = None
+    store: GraphStore, branch: Branch, transaction: Transaction | None = None, contract: Contract | None = None
 ) -> Base:
     """What stands now; reads alone. A `contract` is given by who has checked something against it already.
 
@@ -56,20 +56,15 @@ def fork_first(store: GraphStore, snapshot: Snapshot, tables: Collection[str]) -
 
 
 def target_of(
-    store: GraphStore, snapshot: Snapshot, key: str, branch: str | None, beside: tuple[str, ...] = ()
+    store: GraphStore, snapshot: Snapshot, key: str, branch: Branch, beside: tuple[str, ...] = ()
 ) -> TableTarget:
     """A table as the snapshot pins it, in its folder on one of the two branches that have it before it is written."""
     entry = snapshot.entry(key)
-    return TableTarget(key, store.table_uri(entry.location, branch), entry.version, entry.row_count, beside)
+    return TableTarget(entry.table_key, store.table_uri(entry.location, branch), entry.version, entry.row_count, beside)
 
 
 def candidate(
-    store: GraphStore,
-    base: Base,
-    kind: WriterKind,
-    actor: str | None,
-    changes: Mapping[str, TableChange],
-    read: Set[str],
+    store: GraphStore, base: Base, kind: WriterKind, actor: str | None, changes: dict[str, TableChange], read: Set[str]
 ) -> PreparedCommit:
     """A checked write as data. It relies on the tables that it changes and on those that it `read`."""
     snapshot = base.snapshot
@@ -84,6 +79,6 @@ def candidate(
     return PreparedCommit(identity, snapshot.branch, base.contract.schema_hash, writes, pins)
 
 
-def maintenance(store: GraphStore, kind: WriterKind, branch: str | None, *writes: TableWrite) -> PreparedCommit:
+def maintenance(store: GraphStore, kind: WriterKind, branch: Branch, *writes: TableWrite) -> PreparedCommit:
     """A write that changes no row and makes no commit."""
     return PreparedCommit(Identity(new_ulid(), None, None, kind), branch, read_catalog(store).ir_hash, writes)

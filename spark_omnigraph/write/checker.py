@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError
 from spark_omnigraph.records.keys import id_form
@@ -51,7 +52,7 @@ class Finding:
     those of all rows of the table, None where the input gives none.
     """
 
-    table_key: str
+    table_key: TableKey
     field: str | None
     rule: Rule
     rows: Rows
@@ -80,6 +81,8 @@ class WriteChecker:
         targets: Mapping[str, TableTarget],
         options: Mapping[str, str],
     ) -> None:
+        self.gone: Mapping[str, pa.Array] = {}
+        """Ids (string[n]) of stored rows that the write deletes, by table; set before `run`."""
         self._catalog = catalog
         self._mode = mode
         self._last_wins = mode is LoadMode.MERGE and on_duplicate is OnDuplicate.LAST
@@ -199,7 +202,7 @@ class WriteChecker:
         return repeated + _found(self._unique_finding(table, probe, taken, "a stored row"), table)
 
     def _unique_finding(self, table: RowsToCheck, probe: UniqueProbe, rows: Rows, holder: str) -> Finding:
-        name = table.table_key.partition(":")[2]
+        name = table.table_key.type_name
         label = probe.columns[0] if len(probe.columns) == 1 else f"({', '.join(probe.columns)})"
 
         def message(i: int) -> str:
@@ -217,7 +220,7 @@ class WriteChecker:
         keys = [f"c{i}" for i in range(len(names))]  # a property may be called `row`
         values = pa.table({n: one_zero(table.column(n).take(pa.array(rows))) for n in names})
         new = values.rename_columns(keys).append_column("row", pa.array(rows))
-        replaced = _live_ids(table)
+        replaced = self._leaving(table)
         hits = [pa.table({"row": pa.array([], pa.int64()), "id": pa.array([], pa.string())})]
         # Of few rows only stored ones that may share a tuple are read, by an index where there is one.
         wanted = any_of(values.drop_null())
@@ -261,7 +264,10 @@ class WriteChecker:
         if replaced or not len(values) or target is None or not target.row_count:
             return values
         stored = stored_among(target.open(self._options), "id", values)
-        return values.filter(pc.invert(pc.is_in(values, value_set=stored)))
+        missing = pc.invert(pc.is_in(values, value_set=stored))
+        if node_key in self.gone:
+            missing = pc.or_(missing, pc.is_in(values, value_set=self.gone[node_key]))
+        return values.filter(missing)
 
     def _dangling(
         self, table: RowsToCheck, probe: EndpointProbe, missing: pa.Array, looked_at: npt.NDArray[np.bool_]
@@ -275,7 +281,7 @@ class WriteChecker:
             rows.append(bad + first)
             names += values.take(pa.array(bad)).chunks
         values = pa.chunked_array(names, pa.string())
-        node = probe.node_key.partition(":")[2]
+        node = probe.node_key.type_name
         field = "from" if probe.column == "src" else "to"
         form = id_form(self._catalog.nodes[node])
 
@@ -344,12 +350,18 @@ class WriteChecker:
         counts = np.zeros(len(sources), dtype=np.int64)
         if self._mode is LoadMode.OVERWRITE or not table.target.row_count:
             return counts
-        replaced = _live_ids(table)
+        replaced = self._leaving(table)
         for batch in rows_among(table.target.open(self._options), ["id", "src"], ["src"], sources):
             kept = batch.column("src").filter(pc.invert(pc.is_in(batch.column("id"), value_set=replaced)))
             place = pc.index_in(kept, value_set=sources).drop_null()
             counts += np.bincount(np.asarray(place), minlength=len(sources))
         return counts
+
+    def _leaving(self, table: RowsToCheck) -> pa.Array:
+        """Ids of stored rows that do not stay as they are: those that are replaced, and those that are deleted."""
+        live = _live_ids(table)
+        gone = self.gone.get(table.table_key)
+        return live if gone is None else pa.concat_arrays([live, gone])
 
     def _refuse_dangling(self, probe: DanglingProbe) -> None:
         target = self._targets.get(probe.table_key)
@@ -364,7 +376,7 @@ class WriteChecker:
             room = _DANGLING_NAMED - len(dangling)
             dangling += list(zip(lost.column(0)[:room].to_pylist(), lost.column(1)[:room].to_pylist(), strict=True))
         if total:
-            node, edge = probe.node_key.partition(":")[2], probe.table_key.partition(":")[2]
+            node, edge = probe.node_key.type_name, probe.table_key.type_name
             named = "; ".join(f"edge '{i}' {probe.column} '{value}'" for i, value in dangling)
             raise ConstraintError(
                 f"overwriting {node} would leave {total} stored {edge} edges dangling: {probe.column} not found in "

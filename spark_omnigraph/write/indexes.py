@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.plan import TableWrite, WriterKind
 from spark_omnigraph.errors import ConflictError, StorageError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
@@ -36,20 +38,6 @@ from spark_omnigraph.write.candidates import maintenance
 from spark_omnigraph.write.executor import available_cores
 from spark_omnigraph.write.staged_files import staged_files
 
-_BTREE_SCALARS = frozenset(
-    {
-        Scalar.BOOL,
-        Scalar.I32,
-        Scalar.I64,
-        Scalar.U32,
-        Scalar.U64,
-        Scalar.F32,
-        Scalar.F64,
-        Scalar.DATE,
-        Scalar.DATETIME,
-    }
-)
-
 
 class IndexProgress(TextEnum):
     """How far an index is."""
@@ -65,7 +53,7 @@ class IndexProgress(TextEnum):
 class IndexStatus:
     """One index that the schema asks for: how many of the table's rows it covers. `name` is None when it is missing."""
 
-    table_key: str
+    table_key: TableKey
     column: str
     kind: str
     name: str | None
@@ -125,7 +113,7 @@ class _Task:
 
 def ensure_indices(
     store: GraphStore,
-    branch: str | None,
+    branch: Branch,
     tables: Iterable[str] | None = None,
     *,
     extend: bool = False,
@@ -144,7 +132,8 @@ def ensure_indices(
     upkeep = Upkeep(most_segments) if extend else None
 
     def attempt() -> BuiltIndexes:
-        return _in_one_write(store, branch, _due(whole, names, upkeep))
+        tasks = _due(whole, names, upkeep)
+        return _in_one_write(store, branch, tasks) if tasks else BuiltIndexes()
 
     try:
         return in_attempts(store, branch, attempt, lambda _: frozenset(), most=attempts, lost=ConflictError)
@@ -171,12 +160,10 @@ def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> l
     return tasks
 
 
-def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
+def _in_one_write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> BuiltIndexes:
     """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
     one that no engine can go on with must not hold up the others.
     """
-    if not tasks:
-        return BuiltIndexes()
     try:
         return _write(store, branch, tasks)
     except StorageError:
@@ -194,7 +181,7 @@ def _in_one_write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> 
     return BuiltIndexes(built, warnings)
 
 
-def _write(store: GraphStore, branch: str | None, tasks: list[_Task]) -> BuiltIndexes:
+def _write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> BuiltIndexes:
     with staged_files(store) as files:
         # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
@@ -222,7 +209,7 @@ def _not_built(task: _Task, error: StorageError) -> str:
     )
 
 
-def _writes(store: GraphStore, branch: str | None, builds: list[tuple[_Task, IndexBuild]]) -> tuple[TableWrite, ...]:
+def _writes(store: GraphStore, branch: Branch, builds: list[tuple[_Task, IndexBuild]]) -> tuple[TableWrite, ...]:
     """One change a table. Segments that Lance does not list go with it: they would keep files apart that could be
     joined.
     """
@@ -261,4 +248,4 @@ def _kind(prop: Property) -> str | None:
         return "IVF_FLAT"
     if prop.type.scalar is Scalar.STRING:
         return "BTREE" if prop.type.is_enum else "INVERTED"
-    return "BTREE" if prop.type.scalar in _BTREE_SCALARS else None
+    return None if prop.type.scalar is Scalar.BLOB else "BTREE"

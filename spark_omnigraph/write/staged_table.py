@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.staging.receipt import RangeReceipt, StagedFragment
 from spark_omnigraph.storage.tables.keys import read_staged
 from spark_omnigraph.storage.tables.staged import TableTarget
@@ -40,7 +41,7 @@ class RowsToCheck(Protocol):
     dropped: npt.NDArray[np.bool_]
 
     @property
-    def table_key(self) -> str: ...
+    def table_key(self) -> TableKey: ...
 
     @property
     def input_rank(self) -> Rows: ...
@@ -79,7 +80,7 @@ class StagedTable:
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     @property
-    def table_key(self) -> str:
+    def table_key(self) -> TableKey:
         return self.target.table_key
 
     @property

@@ -15,7 +15,7 @@ import pytest
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls, hides_nulls
 from spark_omnigraph.storage.tables.rows import rows_in_id_order
-from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, read_batches
 from tests.format.sample import edge, node
 from tests.support.cases import Json
 from tests.support.graph_files import Pin, pins
@@ -116,7 +116,7 @@ def test_nulls_that_old_lance_wrote_as_empty_blobs_are_nulls(tmp_path: Path, old
         {"do": "append_blobs", "path": path, "blobs": {"e": "", "f": ""}},
     )
     found = lance.dataset(path)
-    scan = Scan(PinnedTable(path, found.version), ("id", "body"))
+    scan = TableScan(PinnedTable(path, found.version), ("id", "body"))
     blobs = {row["id"]: row["body"] for batch in read_batches(scan) for row in batch.to_pylist()}
     texts = {row["id"]: row["body"] for batch in rows_in_id_order(found, ["body"]) for row in batch.to_pylist()}
     empty = dict.fromkeys(("ours", "d", "e", "f"), b"")

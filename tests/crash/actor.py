@@ -25,6 +25,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.realign import realign_all
 from spark_omnigraph.storage.objects import small as objects
 from spark_omnigraph.write import attempts
+from spark_omnigraph.write.attempts import ATTEMPTS
 from tests.crash.worlds import WRITERS, refused_first_publish, run
 from tests.support.cases import Json
 
@@ -151,8 +152,8 @@ def take_turns_at_swaps() -> threading.Lock:
 
 
 def _work(request: Json) -> Json:
-    if request["work"] in WRITERS and request["work"] != "mutation" and not request.get("replan"):
-        attempts.ATTEMPTS = 1
+    once = request["work"] in WRITERS and request["work"] != "mutation" and not request.get("replan")
+    attempts.ATTEMPTS = 1 if once else ATTEMPTS
     with refused_first_publish() if request["point"].startswith("undo_") else nullcontext():
         return _answer(request)
 
@@ -162,8 +163,8 @@ def _answer(request: Json) -> Json:
     try:
         if work == "recover":
             return {"outcome": "returned", "recovered": [r.kind.value for r in Graph.open(root).recovered]}
-        if work == "settle":
-            return {"outcome": "returned", "settled": realign_all(Graph.open(root, mode="r").store)}
+        if work == "realign":
+            return {"outcome": "returned", "realigned": realign_all(Graph.open(root, mode="r").store)}
         graph = Graph.open(root)
         if work == "index":
             return {"outcome": "returned", "built": graph.ensure_indices(), "commit": None}

@@ -52,6 +52,12 @@ WRITE_ROWS = (
     Row(CrashPoint.RECORDED, True, True, True, "the commit row is there; sidecar and lease are, too"),
     Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
 )
+MERGE_ROWS = (
+    *(row for row in WRITE_ROWS if not row.finished),
+    Row(CrashPoint.LANDED_ALL, False, False, True, "all tables have landed; the merge has not said what it reached"),
+    Row(CrashPoint.CONFIRMED, False, True, True, "it has said what it reached; nothing is published"),
+    *(row for row in WRITE_ROWS if row.visible),
+)
 BRANCH_ROW = Row(CrashPoint.FORKED, False, False, False, "tables of a branch are forked; nothing refers to the forks")
 UNDO_ROWS = (
     Row(CrashPoint.UNDO_STARTED, False, True, True, "the publish failed; what landed is still there"),
@@ -125,7 +131,8 @@ FINISHED_AFTER = {row.point for row in WRITE_ROWS if row.finished}
 
 def cases() -> list[tuple[str, Row]]:
     """Every writer at every point that it passes."""
-    found = [(name, row) for name in WRITERS for row in WRITE_ROWS if row.point not in PASSED_BY.get(name, ())]
+    rows = {name: MERGE_ROWS if name == "branch merge" else WRITE_ROWS for name in WRITERS}
+    found = [(name, row) for name in WRITERS for row in rows[name] if row.point not in PASSED_BY.get(name, ())]
     return [*found, ("branch", BRANCH_ROW)]
 
 
@@ -177,6 +184,10 @@ def check_after_crash(
     assert kinds == (["RolledForward" if row.finished else "RolledBack"] if row.audited else [])
     commits = graph.commits(branch=writer.branch)
     assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
+    merged = writer.mode == "merge_branch" and row.finished
+    assert [c.merged_parent for c in commits if c.merged_parent] == (
+        [graph.commits(branch=writer.lines[0])[0].id] if merged else []
+    )
     assert len({c.id for c in commits}) == len({c.manifest_version for c in commits}) == len(commits)
     told = read_facts(graph.store.manifest(parse_branch(writer.branch)))
     untold = [c for c in commits if c.facts is None]
@@ -324,6 +335,10 @@ _UNDO_NOTE = """
 """
 _INDEX = "It changes no row and makes no commit; *old* is a graph without the indexes, *new* one with all of them."
 _OPTIMIZE = "It changes no row and makes no commit; *old* is a table of many files, *new* the same table in one."
+_MERGE = """
+    A write that says what its tables reached before it publishes, as other engines expect it of merges: until then a
+    merge that died is undone.
+"""
 _LINE = """
     Neither is a write: a branch is there as soon and as long as the manifest has it, and what is left of one that is
     not there goes by the next creation or clean-up. *old* is the graph before, *new* the graph after.
@@ -335,7 +350,7 @@ _RECOVERY = """
 """
 _BESIDES = """
     Processes that only seem dead are tested by `tests/crash/test_late_owner.py`: owners of writes, recoveries and
-    settling processes stand still (SIGSTOP) at each of their points while others recover and write, and then go on.
+    realigning processes stand still (SIGSTOP) at each of their points while others recover and write, and then go on.
     One round is part of every test run; `pytest tests/crash/test_late_owner.py -m "long or not long" --late-rounds 100`
     runs each a hundred times. `pytest tests/faults -m long` adds the whole matrix on S3 and a fault in every
     single call to the store; `python -m tests.races.stress --seconds 600 [--storage s3]` kills writers at random.
@@ -351,6 +366,9 @@ def render() -> str:
         _filled(_INTRODUCTION),
         ["## A write"],
         [*_HEAD, *(_row(row) for row in (BRANCH_ROW, *WRITE_ROWS))],
+        ["## A merge of branches"],
+        _filled(_MERGE),
+        [*_HEAD, *(_row(row) for row in MERGE_ROWS)],
         ["## A write that takes itself back"],
         _filled(_UNDO),
         [*_HEAD, *(_row(row) for row in UNDO_ROWS)],

@@ -41,7 +41,7 @@ OPTIMIZE_POINTS = [
     CrashPoint.DISARMED,
 ]
 UNDO_POINTS = [CrashPoint.UNDO_STARTED, CrashPoint.UNDO_RESTORED, CrashPoint.UNDO_PUBLISHED]
-SETTLE_POINTS = [CrashPoint.RECOVERY_BUMPED, CrashPoint.SETTLE_FENCED, CrashPoint.SETTLE_PUT_BACK]
+REALIGN_POINTS = [CrashPoint.RECOVERY_BUMPED, CrashPoint.REALIGN_FENCED, CrashPoint.REALIGN_PUT_BACK]
 REFUSED = {"expected_version_mismatch", "conflict", "recovery_required"}
 LATER = {"Person:later=7", "Knows:kl"}
 
@@ -353,8 +353,8 @@ def test_an_owner_that_goes_on_before_its_recovery_is_through(
     check(root, state(whole), answer)
 
 
-@pytest.mark.parametrize("point", SETTLE_POINTS, ids=ids)
-def test_a_late_settler(tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, point: CrashPoint) -> None:
+@pytest.mark.parametrize("point", REALIGN_POINTS, ids=ids)
+def test_a_late_realigner(tmp_path: Path, owner: Actor, recoverer: Actor, late_round: int, point: CrashPoint) -> None:
     """A table was fenced by a recovery that died; who brings its HEAD back stands still on the way."""
     root, writer = tmp_path / "g", WRITERS["merge"]
     graph = make_graph(root)
@@ -365,7 +365,7 @@ def test_a_late_settler(tmp_path: Path, owner: Actor, recoverer: Actor, late_rou
     assert recoverer.stopped()
     recoverer.kill()
     assert owner.resume()["outcome"] == "returned"
-    owner.start(root, "settle", point)
+    owner.start(root, "realign", point)
     assert owner.stopped()
     give_up(graph)
     write_later(root)

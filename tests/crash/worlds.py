@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from spark_omnigraph import Graph, LoadOptions, LoadReport, StorageError
+from spark_omnigraph import Graph, LoadOptions, LoadReport, MergeReport, StorageError
 from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
@@ -102,12 +102,19 @@ WRITERS = {
             (person("a", 9), person("c", 3), knows("b", "a", "k")),
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k"}),
         ),
+        Writer(
+            "branch merge",
+            "merge_branch",
+            ("review",),
+            frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:k2"}),
+        ),
     )
 }
 
 UNTIDY = BEFORE | {"Person:x=1", "Knows:kx"}
 """What a graph shows whose tables consist of two files each."""
 PLAIN = LoadOptions(build_indexes=False, on_duplicate="error")
+PLAIN_MERGE = LoadOptions(build_indexes=False)
 
 
 @cache
@@ -122,11 +129,13 @@ def _template() -> Path:
 def _fill(graph: Graph) -> Graph:
     graph.load([person("a", 1), person("b", 2), knows("a", "b", "k")], options=PLAIN)
     graph.create_branch("draft")
+    graph.create_branch("review")
+    graph.load([person("a", 9), person("c", 3), knows("c", "a", "k2")], "merge", branch="review", options=PLAIN_MERGE)
     return graph
 
 
 def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = None) -> Graph:
-    """The state that `BEFORE` describes, with a branch `draft` that shows the same."""
+    """The state that `BEFORE` describes, with a branch `draft` that shows the same, and `review`, which has more."""
     if isinstance(root, str):
         return _fill(Graph.init(root, SCHEMA, storage_options=storage_options))
     shutil.copytree(_template(), root)
@@ -141,7 +150,9 @@ def make_untidy(root: Path | str, storage_options: Mapping[str, str] | None = No
     return graph
 
 
-def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult | DeleteReport:
+def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult | DeleteReport | MergeReport:
+    if writer.mode == "merge_branch":
+        return graph.merge_branch(writer.lines[0], writer.branch or "main")
     if writer.mode == "mutate":
         return graph.mutate(" ".join(writer.lines), branch=writer.branch)
     if writer.mode == "delete":

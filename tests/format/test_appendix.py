@@ -9,7 +9,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from spark_omnigraph.catalog.identity import fnv1a32, fnv1a64_hex, prop_id, table_path, type_id
+from spark_omnigraph.catalog.identity import TableKey, fnv1a32, fnv1a64_hex, prop_id, table_path, type_id
 from tests.format.sample import APPENDIX_SCHEMA
 from tests.support.graph_files import commit_rows, internal, manifest_rows
 
@@ -37,8 +37,8 @@ IR_HASH = "sha256:8e46adc503b0cbcdeb913b1109f08992bf2297ca125992020c20bfe4fe0693
 )
 def test_table_hashes(name: str, digits: str) -> None:
     assert fnv1a64_hex(name) == digits
-    assert table_path(f"node:{name}") == f"nodes/{digits}"
-    assert table_path(f"edge:{name}") == f"edges/{digits}"
+    assert table_path(TableKey.node(name)) == f"nodes/{digits}"
+    assert table_path(TableKey.edge(name)) == f"edges/{digits}"
 
 
 def test_type_and_property_ids() -> None:

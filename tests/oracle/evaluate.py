@@ -17,7 +17,7 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     Binding,
     Clause,
     Expr,
-    Filter,
+    FilterClause,
     ListLiteral,
     Literal,
     Negation,
@@ -229,7 +229,7 @@ class Evaluator:
         return True
 
     def _other(self, clause: Clause, filled: Filled, types: Mapping[str, str]) -> bool:
-        if isinstance(clause, Filter):
+        if isinstance(clause, FilterClause):
             word = "contains" if clause.comparator is Comparator.HAS_ITEM else str(clause.comparator)
             left, right = self.value(clause.left, filled), self.value(clause.right, filled)
             of_left, of_right = self._type(clause.left, filled), self._type(clause.right, filled)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
 from spark_omnigraph.storage.layout import INDICES, MANIFEST, RECOVERY, branch_path, manifest_file
 from spark_omnigraph.storage.manifest.table import read_rows
@@ -75,7 +76,7 @@ class Breaker:
             yield from (f.path for f in sorted(files, key=lambda f: f.modified)[-10:])
         else:
             for name in BRANCHES:
-                branch = None if name == "main" else name
+                branch = stored_branch(name)
                 if kind == "manifest version":
                     newest = int(store.manifest(branch).version)
                     yield f"{branch_path(MANIFEST, branch)}/{manifest_file(newest)}"
@@ -109,17 +110,19 @@ class Breaker:
                 done.violations.append(f"{branch} is not as before: {done.outcomes[f'afterwards {branch}']}")
         return done
 
-    def _lost(self, path: str) -> tuple[str | None, list[ManifestRow]]:
+    def _lost(self, path: str) -> tuple[Branch, list[ManifestRow]]:
         """The branch of a newest manifest version, and what only that version shows: nothing of one that was only
         compacted.
         """
         store = Graph.open(self._root, mode="r").store
-        branch = next(b for b in (None, *BRANCHES[1:]) if path.startswith(f"{branch_path(MANIFEST, b)}/_versions/"))
+        branch = next(
+            b for b in map(stored_branch, BRANCHES) if path.startswith(f"{branch_path(MANIFEST, b)}/_versions/")
+        )
         newest = int(store.manifest(branch).version)
         below = read_rows(store.manifest(branch, newest - 1)) if newest > 1 else []
         return branch, [row for row in read_rows(store.manifest(branch)) if row not in below]
 
-    def _is_replaced(self, branch: str | None, rows: list[ManifestRow]) -> bool:
+    def _is_replaced(self, branch: Branch, rows: list[ManifestRow]) -> bool:
         """Whether what was lost is there again: a compaction showed nothing new, and a commit whose writer died before
         it could tell of it was published anew by recovery, from its sidecar.
         """

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph import LoadOptions, LoadReport, OmnigraphError
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
@@ -32,7 +33,7 @@ from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 
-KEY = "node:Part"
+KEY = TableKey.node("Part")
 TASKS = 3
 
 

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph import Commit, Graph
+from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.rows import PublishFacts, sentinel_facts
 from spark_omnigraph.manifest.snapshot import reduce_rows
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -164,7 +165,7 @@ def _loads(graph: Graph, answers: Iterable[Json]) -> _Loads:
 
 def _check_branch(graph: Graph, branch: str, loads: _Loads, seen: set[str]) -> int:
     """Plays the loads of one branch; how many commits of its own it has."""
-    name = None if branch == "main" else branch
+    name = stored_branch(branch)
     commits = graph.commits(branch=branch)[::-1]  # a load is played on what those before it left
     assert len({c.id for c in commits}) == len(commits)
     own = [c for c in commits if c.branch == name]
@@ -207,7 +208,7 @@ def _check_line(own: list[Commit], visible: list[Commit]) -> None:
     assert [c.id for c in visible[-len(own) :]] == [c.id for c in own] if own else True
 
 
-def _check_publishes(store: GraphStore, branch: str | None) -> None:
+def _check_publishes(store: GraphStore, branch: Branch) -> None:
     """What a publish expected was looked at on the version right below it: nothing was published in between.
 
     Every version is read. Table versions only grow, and a compaction changes no row.

@@ -17,6 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.graph.load.frame import (
@@ -34,7 +35,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 
 SCHEMA = "node Part { code: String @key  tag: String }"
-KEY = "node:Part"
+KEY = TableKey.node("Part")
 PLAIN = LoadOptions(build_indexes=False, on_duplicate="error")
 WAIT = 60.0
 WRITER_POINTS = [

@@ -111,7 +111,7 @@ def test_a_report_of_bad_rows_may_be_an_object(s3: S3Server, uri: str) -> None:
     assert 0 < file.size < 1000
     with pytest.raises(BadRequestError, match="is a folder: name a file in it"):
         g.load([], options=LoadOptions(bad_rows="s3://bucket/reports/"))
-    with pytest.raises(BadRequestError, match="is an input of this load"):
+    with pytest.raises(BadRequestError, match="would be replaced"):
         g.load(report, options=LoadOptions(bad_rows=report))
 
 

@@ -13,10 +13,11 @@ from spark_omnigraph.branch.control import create_branch
 from spark_omnigraph.graph import create
 from spark_omnigraph.graph.create import create_graph
 from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.lineage import Commit, head
-from spark_omnigraph.manifest.rows import TableUpdate, version_row
+from spark_omnigraph.manifest.rows import version_row
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, read_commits
 from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.unit.spark.graph_types import stored_things
@@ -72,25 +73,28 @@ def publish(
     actor: str = "a",
 ) -> Commit:
     """Appends rows to tables and publishes them as one commit; a table of a branch is forked at its first write."""
-    snapshot = store.snapshot(branch)
+    line = stored_branch(branch)
+    snapshot = store.snapshot(line)
     rows = []
     for key, table in tables.items():
         entry = snapshot.entries[key]
         dataset = store.open_table(entry)
-        if entry.branch != branch:
-            assert branch is not None
-            dataset.create_branch(branch, (entry.branch, entry.version))
-        uri = store.table_uri(entry.location, branch)
+        if entry.branch != line:
+            assert line is not None
+            dataset.create_branch(line, (entry.branch, entry.version))
+        uri = store.table_uri(entry.location, line)
         written = lance.write_dataset(table, uri, mode="append", allow_external_blob_outside_bases=True)
-        path = store.manifest_path(uri, manifest_file(written.version))
-        rows.append(version_row(TableUpdate(key, written.version, branch, written.count_rows(), path)))
-    version = publish_rows(store.manifest(branch), rows)
-    parent = head(read_commits(store.location, branch))
+        folder = branch_path(entry.location, line)
+        rows.append(
+            version_row(store.table_update(entry.table_key, folder, line, written.version, written.count_rows()))
+        )
+    version = publish_rows(store.manifest(line), rows)
+    parent = head(read_commits(store.location, line))
     assert parent is not None
-    number = len(read_commits(store.location, branch))
+    number = len(read_commits(store.location, line))
     commit = Commit(
         id=f"{number:026d}",
-        branch=branch,
+        branch=line,
         manifest_version=version,
         parent=parent.id,
         merged_parent=None,

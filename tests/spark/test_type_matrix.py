@@ -17,7 +17,7 @@ from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.api import read_nodes
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.read.plan import plan_read
-from spark_omnigraph.storage.tables.scan import Scan, read_batches
+from spark_omnigraph.storage.tables.scan import TableScan, read_batches
 from tests.spark.type_matrix import (
     ABSENT,
     CASES,
@@ -135,7 +135,7 @@ def test_each_value_is_found(written: tuple[Graph, dict[str, str]], option: str)
         if condition is not None:
             given = where_json([condition]) if option == "where" else str(filter_sql(case))
             plan = plan_read({"path": written[0].uri, "node": "Value", "columns": "name", option: given})
-            assert isinstance(plan.source, Scan)
+            assert isinstance(plan.source, TableScan)
             found = {int(n[:3]) for batch in read_batches(plan.source) for n in batch.column("name").to_pylist()}
             if found != found_by(case, STORED):
                 wrong[name(number)] = found ^ found_by(case, STORED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from spark_omnigraph.errors import OmnigraphError
+from spark_omnigraph.errors import MergeConflictsError, OmnigraphError
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
@@ -101,6 +101,8 @@ class Scenario:
             found = problems(error, wanted, self.case.schema)
             if step is not None and self._state() != before:
                 found.append("the refused step changed the graph")
+            if step is not None and "conflicts" in step.expect:
+                found += _conflict_problems(error, step.expect)
             if found:
                 raise MismatchError(f"{_title(step)}: " + "; ".join(found)) from error
             return
@@ -237,6 +239,14 @@ class Scenario:
     def _branch_delete(self, step: Step) -> None:
         self._open.delete_branch(step.fields["name"])
 
+    def _branch_merge(self, step: Step) -> None:
+        into, actor = step.fields.get("into", "main"), step.fields.get("actor")
+        report = self._open.merge_branch(step.fields["source"], into, actor=actor, executor=self.executor)
+        if "outcome_in" in step.expect:
+            _equal(step, str(report.outcome) in step.expect["outcome_in"], True)
+        elif "outcome" in step.expect:
+            _equal(step, str(report.outcome), step.expect["outcome"])
+
     def _branch_list(self, step: Step) -> None:
         _equal(step, self._open.branches(), step.expect["branches"])
 
@@ -267,6 +277,28 @@ class Scenario:
         found = body_problems(error_of(step.fields["error"]), step.expect, sorted(members))
         if found:
             raise MismatchError(f"http_error: {'; '.join(found)}")
+
+
+def _conflict_problems(error: OmnigraphError, expect: dict[str, Json]) -> list[str]:
+    """Expected conflicts that are not reported, and, where they are all, those that are reported besides."""
+    reported = list(error.conflicts) if isinstance(error, MergeConflictsError) else []
+    found = []
+    for wanted in expect["conflicts"]:
+        texts = wanted.get("message_contains", [])
+        fits = [
+            c
+            for c in reported
+            if (c.table_key, c.kind) == (wanted["table_key"], wanted["kind"])
+            and ("row_id" not in wanted or c.row_id == wanted["row_id"])
+            and all(text in c.message for text in texts)
+        ]
+        if fits:
+            reported.remove(fits[0])
+        else:
+            found.append(f"conflict {wanted} is not among {error}")
+    if expect.get("conflicts_exact") and reported:
+        found.append(f"unexpected conflicts {reported}")
+    return found
 
 
 def _title(step: Step | None) -> str:

@@ -78,6 +78,11 @@ def test_names_say_something() -> None:
     assert [shown(p) for p in SOURCES if p.stem in VAGUE or p.parent.name in VAGUE] == []
 
 
+def test_no_two_classes_have_one_name(trees: dict[Path, ast.Module]) -> None:
+    names = Counter(node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module]) -> None:
     """Everything else asks `predicates.sql` for names and literals."""
     doubling = ["'", "''"]
@@ -94,8 +99,8 @@ def test_texts_of_filters_are_quoted_in_one_place(trees: dict[Path, ast.Module])
 
 
 def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> None:
-    """What a caller is given has a type with fields, but for the plain form of such a value and for a row of a graph,
-    whose members the schema names.
+    """What a caller is given has a type with fields, but for the plain form of such a value, for a row of a graph,
+    whose members the schema names, and for parameters, whose members the query names.
     """
     plain = re.compile(r"\b(?:dict|Mapping)\[str, (?:object|Any)\]")
     found = {
@@ -107,7 +112,7 @@ def test_no_dictionary_stands_at_the_doors(trees: dict[Path, ast.Module]) -> Non
         and node.returns is not None
         and plain.search(ast.unparse(node.returns))
     }
-    assert found == {"to_dict", "to_json", "ingest_result", "stats", "entity"}
+    assert found == {"to_dict", "to_json", "ingest_result", "stats", "entity", "json_object"}
 
 
 def caught(handler: ast.ExceptHandler) -> set[str]:
@@ -141,6 +146,38 @@ def test_staged_files_are_removed_by_their_owner_and_by_the_protocol(trees: dict
         if any(name.name == "discard" for name in node.names)
     }
     assert removing == {"spark_omnigraph/commit/protocol.py", "spark_omnigraph/write/staged_files.py"}
+
+
+def test_table_keys_are_taken_apart_in_one_place(trees: dict[Path, ast.Module]) -> None:
+    """`TableKey` knows its kind and type; what else has colons are URIs."""
+    parting = {
+        shown(path)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "partition"
+        and [a.value for a in node.args if isinstance(a, ast.Constant)] == [":"]
+    }
+    uris = {
+        "spark_omnigraph/storage/uri.py",
+        "spark_omnigraph/storage/tables/scan.py",
+        "spark_omnigraph/records/values.py",
+    }
+    assert parting - uris == {"spark_omnigraph/catalog/identity.py"}
+
+
+def test_a_branch_is_no_text_inside(trees: dict[Path, ast.Module]) -> None:
+    """Below the doors, where `parse_branch` and `stored_branch` look at names, a branch has its own type."""
+    inside = {
+        f"{shown(path)}:{node.name}"
+        for path, tree in trees.items()
+        for node in functions(tree)
+        if path.relative_to(ROOT).parts[1] in ("manifest", "storage", "commit", "branch", "write")
+        for argument in (*node.args.args, *node.args.kwonlyargs)
+        if argument.arg == "branch" and argument.annotation is not None and "str" in ast.unparse(argument.annotation)
+    }
+    assert inside == set()
 
 
 def test_every_module_defers_annotations(trees: dict[Path, ast.Module]) -> None:
@@ -210,6 +247,18 @@ def test_documents_link_to_files_that_exist() -> None:
             if "://" not in target and not (path.parent / target).exists():
                 broken.append(f"{shown(path)} -> {target}")
     assert broken == []
+
+
+def test_documents_name_modules_that_exist() -> None:
+    """A path in backticks is one of the repository, of the package or of the tests."""
+    roots = (ROOT, PACKAGE, ROOT / "tests")
+    gone = [
+        f"{shown(page)}: {path}"
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"]
+        for path in re.findall(r"`(\w[\w/]*/\w+\.py)`", page.read_text(encoding="utf-8"))
+        if not any((root / path).exists() for root in roots)
+    ]
+    assert gone == []
 
 
 def test_no_file_has_marks_of_an_unfinished_merge() -> None:

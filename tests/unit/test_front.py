@@ -24,7 +24,14 @@ from spark_omnigraph.storage.graph_store import GraphStore
 INSIDE = {GraphStore, ReadTarget}
 """What a handle holds and no caller makes or is given."""
 FRAMES = SimpleNamespace(DataFrame=object)
-ELSEWHERE = {"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES}
+LATER = (
+    "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
+    "MergeChoices", "MergeReport", "MutationResult",
+)  # laid out as a table  # fmt: skip
+ELSEWHERE = {
+    **{name: getattr(spark_omnigraph, name) for name in LATER},
+    **{"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES, "Source": str},
+}
 """Names that stand in signatures and are imported for type checkers alone."""
 
 

@@ -13,13 +13,13 @@ from spark_omnigraph.cli.config import JobConfig, replaced_files
 from spark_omnigraph.cli.output.log import is_terminal, log_bad_rows, logging_to, standard_error, told
 from spark_omnigraph.cli.output.metrics import add_metrics
 from spark_omnigraph.cli.output.streams import silence, write_to
-from spark_omnigraph.cli.output.summary import Ending, as_line, as_sentence, error_body, summary_of, write_summary
+from spark_omnigraph.cli.output.summary import JobEnding, as_line, as_sentence, error_body, summary_of, write_summary
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import BadRowsError, IoError, OmnigraphError
 from spark_omnigraph.redaction import SECRET_NAME
 
 
-class Report:
+class JobReport:
     """One run of the program from its start to its summary."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class Report:
         """Keeps the values of options that are named like secrets out of everything that is said from now on."""
         self.secrets += [value for name, value in options.items() if SECRET_NAME.search(name) and value]
 
-    def end(self, ending: Ending) -> int:
+    def end(self, ending: JobEnding) -> int:
         """Tells people and the scheduler how the job ended; returns the exit code."""
         with logging_to(standard_error(), self.config, self.run_id, self.secrets) as log:
             self._explain(ending, log)
@@ -52,7 +52,7 @@ class Report:
         self._say_last(summary)
         return ending.exit_code
 
-    def _explain(self, ending: Ending, log: logging.Logger) -> None:
+    def _explain(self, ending: JobEnding, log: logging.Logger) -> None:
         for warning in ending.outcome.warnings if ending.outcome else ():
             log.warning("%s", warning, extra=told("warning"))
         error = ending.error
@@ -66,7 +66,7 @@ class Report:
         facts = told("error", **{key: value for key, value in body.items() if key != "error"})
         log.error("%s", body["error"], exc_info=None if expected else error, extra=facts)
 
-    def _write_summary(self, ending: Ending, seconds: float, log: logging.Logger) -> Ending:
+    def _write_summary(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
         if self.config.summary is None or "summary" in replaced_files(self.config):
             return ending
         try:
@@ -74,10 +74,10 @@ class Report:
             write_summary(self.config.summary, line)
         except OmnigraphError as error:
             log.error("--summary: %s", error.message)
-            return Ending(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
+            return JobEnding(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
         return ending
 
-    def _add_metrics(self, ending: Ending, seconds: float, log: logging.Logger) -> Ending:
+    def _add_metrics(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
         if self.config.metrics is None or "metrics" in replaced_files(self.config):
             return ending
         try:
@@ -85,10 +85,10 @@ class Report:
             add_metrics(self.config.metrics, summary, self.secrets, self.storage_options)
         except OmnigraphError as error:
             log.error("--metrics: %s", error.message)
-            return Ending(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
+            return JobEnding(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
         return ending
 
-    def _flush_rows(self, ending: Ending, log: logging.Logger) -> Ending:
+    def _flush_rows(self, ending: JobEnding, log: logging.Logger) -> JobEnding:
         """The job as it ended when its rows have left the process, or could not."""
         try:
             if sys.stdout is not None:
@@ -99,7 +99,7 @@ class Report:
                 reason = getattr(error, "strerror", None) or error
                 lost = IoError(f"cannot write to standard output: {reason}")
                 log.error("%s", lost.message)
-                return Ending(lost.exit_code, ending.outcome, lost)
+                return JobEnding(lost.exit_code, ending.outcome, lost)
         return ending
 
     def _say_last(self, summary: Mapping[str, object]) -> None:

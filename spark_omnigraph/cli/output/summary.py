@@ -10,7 +10,7 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import safe_json
-from spark_omnigraph.cli.verb import Outcome
+from spark_omnigraph.cli.verb import VerbOutcome
 from spark_omnigraph.errors import BadRowsError, OmnigraphError
 from spark_omnigraph.redaction import redact
 
@@ -31,17 +31,17 @@ _STATUS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class JobEnding:
     """How a job ended: its exit code with either an outcome or an error."""
 
     exit_code: int
-    outcome: Outcome | None = None
+    outcome: VerbOutcome | None = None
     error: BaseException | None = None
 
 
-def summary_of(config: JobConfig, run_id: str, seconds: float, ending: Ending) -> dict[str, object]:
+def summary_of(config: JobConfig, run_id: str, seconds: float, ending: JobEnding) -> dict[str, object]:
     """The summary, its keys in a fixed order. What is not known is null, never 0."""
-    outcome = ending.outcome or Outcome()
+    outcome = ending.outcome or VerbOutcome()
     bad_rows: Mapping[str, object] | None = outcome.bad_rows
     if isinstance(ending.error, BadRowsError):
         bad_rows = bad_row_figures(ending.error.summary)

@@ -1,18 +1,20 @@
-"""The verbs of branches: `branch create`, `branch list`, `branch delete`."""
+"""The verbs of branches: `branch create`, `branch list`, `branch merge`, `branch delete`."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 
 from spark_omnigraph.branch.delete import DeletedBranch
 from spark_omnigraph.branch.info import BranchInfo
 from spark_omnigraph.cli.output.log import counted, say_table, speaker
-from spark_omnigraph.cli.verb import Job, Outcome
-from spark_omnigraph.errors import UsageError
+from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflictsError, UsageError
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.merge.merge import MergeOutcome, MergeReport
 
 
-def create_branch(job: Job) -> Outcome:
+def create_branch(job: Job) -> VerbOutcome:
     """A branch at the head of another one, or at an earlier state."""
     config = job.config
     graph = _open(job, "rw")
@@ -25,10 +27,10 @@ def create_branch(job: Job) -> Outcome:
         at = config.snapshot if config.version is None else f"version {config.version}"
         state = "" if at is None else f" as of {at}"
         job.log.info("created branch %s from %s%s", config.name, config.base, state)
-    return Outcome(branch=config.name, result={"base_branch": config.base})
+    return VerbOutcome(branch=config.name, result={"base_branch": config.base})
 
 
-def list_branches(job: Job) -> Outcome:
+def list_branches(job: Job) -> VerbOutcome:
     """Names of the branches, or a row for each with all there is to know of it."""
     graph = _open(job, "r")
     if not job.config.verbose:
@@ -36,14 +38,75 @@ def list_branches(job: Job) -> Outcome:
         say = speaker(job.log)
         for name in names:
             say(name)
-        return Outcome(result=names)
+        return VerbOutcome(result=names)
     infos = graph.branch_infos()
     columns = ("branch", "parent", "version", "head", "own tables", "ahead", "behind", "merged into")
     say_table(job.log, columns, [_row(info) for info in infos])
-    return Outcome(result=[asdict(info) for info in infos])
+    return VerbOutcome(result=[asdict(info) for info in infos])
 
 
-def delete_branch(job: Job) -> Outcome:
+def merge_branch(job: Job) -> VerbOutcome:
+    """What one branch changed, into another one."""
+    config = job.config
+    graph = _open(job, "rw")
+    try:
+        report = graph.merge_branch(
+            config.source,
+            config.into,
+            actor=config.actor,
+            dry_run=config.dry_run,
+            on_conflict=config.on_conflict,
+            conflicts=config.conflicts,
+            executor=job.host.executor(config, 0),
+        )
+    except MergeConflictsError as error:
+        for kind, count in Counter(each.kind for each in error.conflicts).items():
+            job.log.error("%s of %s", counted(count, "conflict"), kind)
+        raise
+    _say_merged(job, report)
+    deleted, kept = _delete_source(job, graph, report)
+    return VerbOutcome(
+        branch=report.target,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: asdict(counts) for key, counts in report.tables.items()},
+        phases=report.phases,
+        warnings=report.warnings + kept,
+        result={
+            "outcome": report.outcome,
+            "source": report.source,
+            "source_commit": report.source_commit,
+            "bases": list(report.bases),
+            "branch_deleted": deleted,
+        },
+    )
+
+
+def _say_merged(job: Job, report: MergeReport) -> None:
+    for key, counts in sorted(report.tables.items()):
+        figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
+        job.log.info("%s: %s", key, figures)
+    if report.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+        job.log.info("nothing to do: branch %s has every commit of %s", report.target, report.source)
+    elif job.config.dry_run:
+        job.log.info("%s would be merged into %s; dry run: nothing was written", report.source, report.target)
+    else:
+        job.log.info("merged %s into %s: commit %s", report.source, report.target, report.commit)
+
+
+def _delete_source(job: Job, graph: Graph, report: MergeReport) -> tuple[bool, tuple[str, ...]]:
+    """Whether the source was deleted, and why not when it was to be: the merge stands."""
+    if not job.config.delete_branch or job.config.dry_run:
+        return False, ()
+    try:
+        gone = graph.delete_branch(report.source)
+    except (BadRequestError, ConflictError) as error:
+        return False, (f"branch '{report.source}' is merged, and stays: {error.message}",)
+    _say(job, gone)
+    return True, gone.warnings
+
+
+def delete_branch(job: Job) -> VerbOutcome:
     """One branch, or all that are merged."""
     config = job.config
     if bool(config.name) == config.merged:
@@ -54,17 +117,17 @@ def delete_branch(job: Job) -> Outcome:
         return _delete_merged(job, graph)
     gone = graph.delete_branch(config.name, dry_run=config.dry_run)
     _say(job, gone)
-    return Outcome(branch=gone.branch, warnings=gone.warnings, result={"deleted": [asdict(gone)]})
+    return VerbOutcome(branch=gone.branch, warnings=gone.warnings, result={"deleted": [asdict(gone)]})
 
 
-def _delete_merged(job: Job, graph: Graph) -> Outcome:
+def _delete_merged(job: Job, graph: Graph) -> VerbOutcome:
     merged = graph.delete_merged_branches(dry_run=job.config.dry_run)
     for gone in merged.deleted:
         _say(job, gone)
     if not merged.deleted:
         job.log.info("no branch is merged that could be deleted")
     debris = tuple(warning for gone in merged.deleted for warning in gone.warnings)
-    return Outcome(warnings=merged.stays + debris, result={"deleted": [asdict(gone) for gone in merged.deleted]})
+    return VerbOutcome(warnings=merged.stays + debris, result={"deleted": [asdict(gone) for gone in merged.deleted]})
 
 
 def _say(job: Job, gone: DeletedBranch) -> None:

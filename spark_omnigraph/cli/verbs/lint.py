@@ -5,20 +5,20 @@ from __future__ import annotations
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.output.log import counted, told
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.lang.gq.lint import LintReport, SchemaSource, Severity, lint_queries
 from spark_omnigraph.lang.pg import compile_schema
 
 
-def lint(job: Job) -> Outcome:
+def lint(job: Job) -> VerbOutcome:
     """What is wrong with the queries of a file."""
     path = job.config.file
     text = read_text("--file", path)
     catalog, source = _schema(job)
     report = lint_queries(catalog, text, path, source)
     _say(job, report)
-    return Outcome(result=report.to_dict(), refused=report.errors > 0)
+    return VerbOutcome(result=report.to_dict(), refused=report.errors > 0)
 
 
 def _schema(job: Job) -> tuple[Catalog, SchemaSource]:

@@ -6,14 +6,14 @@ from dataclasses import asdict
 
 from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.storage.input.found import list_inputs
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 
-def ingest(job: Job) -> Outcome:
+def ingest(job: Job) -> VerbOutcome:
     """Loads the input into a branch, which is created from its base when it is missing."""
     config = job.config
     storage = job.host.storage_options(config)
@@ -30,7 +30,7 @@ def ingest(job: Job) -> Outcome:
         options=load_options(job, executor),
     )
     _say(job, report)
-    return Outcome(
+    return VerbOutcome(
         branch=report.branch,
         base_commit=report.base_commit,
         commit=report.commit,

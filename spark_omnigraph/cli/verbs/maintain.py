@@ -8,15 +8,16 @@ from dataclasses import asdict
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.write.indexes import BuiltIndexes
 
 
-def recover(job: Job) -> Outcome:
+def recover(job: Job) -> VerbOutcome:
     """Finishes or undoes interrupted writes."""
     config = job.config
     storage = job.host.storage_options(config)
@@ -30,7 +31,7 @@ def recover(job: Job) -> Outcome:
         else:
             job.log.info("no write is interrupted or under way")
         job.log.info("dry run: nothing was recovered")
-        return Outcome(result=pending)
+        return VerbOutcome(result=pending)
     graph = Graph.open(config.graph, storage_options=storage)
     found = [_figures(recovered) for recovered in graph.recovered]
     headers = ("operation", "writer", "kind", "branch", "manifest_version")
@@ -40,14 +41,14 @@ def recover(job: Job) -> Outcome:
         job.log.info("nothing to recover")
     for write in graph.running():
         job.log.info("%s %s counts as running until %s", write.writer, write.operation, write["alive_until"])
-    return Outcome(result=found)
+    return VerbOutcome(result=found)
 
 
 def _words(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
-def repair(job: Job) -> Outcome:
+def repair(job: Job) -> VerbOutcome:
     """Says which tables drifted, and publishes those that may be published."""
     config = job.config
     confirm = config.confirm and not config.dry_run
@@ -59,7 +60,7 @@ def repair(job: Job) -> Outcome:
         job.log.info("dry run: nothing was published")
     left = [d for d in report.drifts if d.table_key not in report.repaired]
     warnings = report.warnings + tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
-    return Outcome(
+    return VerbOutcome(
         branch=config.branch,
         commit=report.commit,
         manifest_version=report.manifest_version,
@@ -101,7 +102,7 @@ def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
     }
 
 
-def cleanup(job: Job) -> Outcome:
+def cleanup(job: Job) -> VerbOutcome:
     """Says what interrupted work left behind, and removes it."""
     config = job.config
     confirm = config.confirm and not config.dry_run
@@ -122,7 +123,7 @@ def cleanup(job: Job) -> Outcome:
         "kept": [{"what": kept.what, "why": kept.why} for kept in report.kept],
         "report": config.report,
     }
-    return Outcome(warnings=report.warnings, result=result, dry_run=not confirm)
+    return VerbOutcome(warnings=report.warnings, result=result, dry_run=not confirm)
 
 
 def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
@@ -139,7 +140,7 @@ def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
         job.log.info("dry run: nothing was removed")
 
 
-def index(job: Job) -> Outcome:
+def index(job: Job) -> VerbOutcome:
     """Builds missing indexes and extends those that do not cover all rows; says what each covers."""
     config = job.config
     storage = job.host.storage_options(config)
@@ -155,7 +156,7 @@ def index(job: Job) -> Outcome:
         job.log.info("built or extended: %s", ", ".join(built))
     else:
         job.log.info("nothing to do")
-    return Outcome(
+    return VerbOutcome(
         branch=config.branch,
         manifest_version=graph.snapshot().version,
         warnings=built.warnings,
@@ -163,7 +164,7 @@ def index(job: Job) -> Outcome:
     )
 
 
-def optimize(job: Job) -> Outcome:
+def optimize(job: Job) -> VerbOutcome:
     """Compacts tables and internal datasets, and makes indexes whole."""
     config = job.config
     mode = "r" if config.dry_run else "rw"
@@ -175,7 +176,7 @@ def optimize(job: Job) -> Outcome:
     if config.dry_run:
         job.log.info("dry run: nothing was written")
     left = tuple(f"{key} was left alone: {t.left}" for key, t in report.tables.items() if t.left is not None)
-    return Outcome(
+    return VerbOutcome(
         branch=report.branch,
         manifest_version=report.manifest_version,
         warnings=report.warnings + left,
@@ -192,7 +193,7 @@ def _figures(recovered: Recovered) -> dict[str, object]:
         "operation": recovered.operation_id,
         "writer": recovered.writer_kind,
         "kind": recovered.kind.value,
-        "branch": recovered.branch or "main",
+        "branch": display(recovered.branch),
         "manifest_version": recovered.manifest_version,
         "tables": {o.table_key: [o.from_version, o.to_version] for o in recovered.outcomes},
     }

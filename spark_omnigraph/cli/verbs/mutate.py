@@ -7,13 +7,13 @@ from dataclasses import asdict
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.output.log import counted
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.mutate.mutate import MutationResult
 
 
-def mutate(job: Job) -> Outcome:
+def mutate(job: Job) -> VerbOutcome:
     """Runs one mutation in one commit."""
     config = job.config
     text = query_text(config)
@@ -21,7 +21,7 @@ def mutate(job: Job) -> Outcome:
     graph = graph.with_origin(job.origin)
     result = graph.mutate(text, config.name or None, config.params, actor=config.actor, dry_run=config.dry_run)
     _say(job, result)
-    return Outcome(
+    return VerbOutcome(
         branch=result.branch,
         base_commit=result.base_commit,
         commit=result.commit,

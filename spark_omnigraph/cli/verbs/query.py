@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.output.result_text import lines_of, write_parquet
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
@@ -16,7 +16,7 @@ from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.tables.reader import ReadCache
 
 
-def query(job: Job) -> Outcome:
+def query(job: Job) -> VerbOutcome:
     """The rows of a read query."""
     config = job.config
     if config.format == "parquet" and config.output is None:
@@ -32,7 +32,7 @@ def query(job: Job) -> Outcome:
     result = graph.query(text, config.name or None, config.params, **past)
     _write(job, result)
     job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
-    return Outcome(
+    return VerbOutcome(
         branch=result.branch,
         manifest_version=result.manifest_version,
         result={
@@ -44,11 +44,11 @@ def query(job: Job) -> Outcome:
     )
 
 
-def _explained(job: Job, graph: Graph, text: str) -> Outcome:
+def _explained(job: Job, graph: Graph, text: str) -> VerbOutcome:
     plan = graph.explain(text, job.config.name or None, job.config.params)
     for line in plan.splitlines():
         job.emit(line)
-    return Outcome(result={"plan": plan})
+    return VerbOutcome(result={"plan": plan})
 
 
 def _write(job: Job, result: QueryResult) -> None:

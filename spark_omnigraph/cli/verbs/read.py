@@ -9,15 +9,16 @@ from dataclasses import astuple
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table, speaker
-from spark_omnigraph.cli.verb import Job, Outcome
+from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.describe import TypeDescription
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.lineage import Commit
 
 
-def describe(job: Job) -> Outcome:
+def describe(job: Job) -> VerbOutcome:
     """Types with their counts, versions and index coverage."""
     found = _at(job).describe()
     say = speaker(job.log)
@@ -25,20 +26,20 @@ def describe(job: Job) -> Outcome:
     types = [(f"node:{name}", node) for name, node in found.nodes.items()]
     types += [(f"edge:{name}", edge) for name, edge in found.edges.items()]
     say_table(job.log, ("type", "rows", "version", "properties", "indexes"), [_row(*each) for each in types])
-    return Outcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
+    return VerbOutcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
 
 
-def commits(job: Job) -> Outcome:
+def commits(job: Job) -> VerbOutcome:
     """History of a branch, newest first."""
     found = _open(job).commits(limit=job.config.limit, actor=job.config.filter)
     shown = ("created_at", "commit", "branch", "manifest_version", "actor")
     figures = ("operation", "mode", "inserted", "updated", "deleted", "bad", "job")
     rows = [[*(_commit(each)[column] for column in shown), *_figures(each.facts)] for each in found]
     say_table(job.log, (*shown, *figures), rows)
-    return Outcome(result=[_commit(each) for each in found])
+    return VerbOutcome(result=[_commit(each) for each in found])
 
 
-def diff(job: Job) -> Outcome:
+def diff(job: Job) -> VerbOutcome:
     """Net changes between two states, a JSON object a row."""
     config = job.config
     graph = _open(job)
@@ -48,15 +49,15 @@ def diff(job: Job) -> Outcome:
     stats = found.stats()
     counts = ", ".join(f"{name} {stats[name]:,}" for name in ("inserts", "updates", "deletes"))
     job.log.info("from manifest version %s to %s: %s", found.from_version, found.to_version, counts)
-    return Outcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
+    return VerbOutcome(result={"from_version": found.from_version, "to_version": found.to_version, **stats})
 
 
-def export(job: Job) -> Outcome:
+def export(job: Job) -> VerbOutcome:
     """The graph as JSON lines, in the form that `ingest` reads."""
     config = job.config
     count = _write_lines(job, _at(job).export(types=list(config.types) or None))
     job.log.info("exported %s", counted(count, "record"))
-    return Outcome(result={"records": count, "output": config.output})
+    return VerbOutcome(result={"records": count, "output": config.output})
 
 
 def _write_lines(job: Job, lines: Iterable[str]) -> int:
@@ -78,7 +79,7 @@ def _commit(commit: Commit) -> dict[str, object]:
     return {
         "commit": commit.id,
         "id": commit.id,  # its name before there was one for all
-        "branch": commit.branch or "main",
+        "branch": display(commit.branch),
         "manifest_version": commit.manifest_version,
         "parent": commit.parent,
         "merged_parent": commit.merged_parent,

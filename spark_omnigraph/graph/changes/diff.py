@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
@@ -41,7 +43,7 @@ class RowChange:
     the later of the two that were compared. `src` and `dst` are those of edges.
     """
 
-    table_key: str
+    table_key: TableKey
     id: str
     op: Operation
     manifest_version: int
@@ -50,11 +52,11 @@ class RowChange:
 
     @property
     def kind(self) -> str:
-        return self.table_key.partition(":")[0]
+        return self.table_key.kind
 
     @property
     def type_name(self) -> str:
-        return self.table_key.partition(":")[2]
+        return self.table_key.type_name
 
     def to_dict(self) -> dict[str, object]:
         """Plain values; `endpoints` for edges only."""
@@ -77,7 +79,7 @@ class Diff:
 
     from_version: int
     to_version: int
-    branch: str | None
+    branch: Branch
     changes: tuple[RowChange, ...]
 
     def stats(self) -> dict[str, object]:
@@ -113,16 +115,17 @@ class DiffFilter:
         _check("kind", self.kinds, ("node", "edge"))
         _check("operation", self.ops, tuple(str(op) for op in Operation))
 
-    def wants_table(self, table_key: str) -> bool:
-        kind, _, name = table_key.partition(":")
-        return (self.kinds is None or kind in self.kinds) and (self.type_names is None or name in self.type_names)
+    def wants_table(self, table_key: TableKey) -> bool:
+        if self.kinds is not None and table_key.kind not in self.kinds:
+            return False
+        return self.type_names is None or table_key.type_name in self.type_names
 
     def wants(self, op: Operation) -> bool:
         return self.ops is None or str(op) in self.ops
 
 
 @dataclass(frozen=True, slots=True)
-class TableChange:
+class TableDiff:
     """A table that differs between two states. Picklable: whoever reads the rows opens the two versions himself."""
 
     entity: EntityType
@@ -153,7 +156,7 @@ class TableChange:
                     yield image, batch
 
 
-def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot) -> list[TableChange]:
+def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after: Snapshot) -> list[TableDiff]:
     """Tables whose pins differ between two snapshots, in key order; some may turn out to have the same rows."""
     found = []
     for entity in sorted(catalog.tables(), key=lambda e: e.table_key):
@@ -163,7 +166,7 @@ def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after:
         same_line = old is not None and new is not None and old.branch == new.branch and old.version < new.version
         pins = [None if e is None or not e.row_count else pin(store, e) for e in (old, new)]
         if pins != [None, None]:
-            found.append(_with_stored_columns(TableChange(entity, pins[0], pins[1], same_line)))
+            found.append(_with_stored_columns(TableDiff(entity, pins[0], pins[1], same_line)))
     return found
 
 
@@ -180,7 +183,7 @@ def diff(
     return Diff(before.version, after.version, after.branch, tuple(changes))
 
 
-def _listed(table: TableChange, wanted: DiffFilter, version: int) -> Iterator[RowChange]:
+def _listed(table: TableDiff, wanted: DiffFilter, version: int) -> Iterator[RowChange]:
     rows = table.rows()
     columns = table.entity.identity
     parts = (
@@ -200,7 +203,7 @@ def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:
     return None if entry is None else (entry.location, entry.branch, entry.version)
 
 
-def _with_stored_columns(table: TableChange) -> TableChange:
+def _with_stored_columns(table: TableDiff) -> TableDiff:
     """The type with the properties that every version involved stores."""
     stored = [set(column_names(pinned)) for pinned in (table.before, table.after) if pinned is not None]
     properties = tuple(p for p in table.entity.properties if all(p.name in names for names in stored))

@@ -11,12 +11,14 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
 from spark_omnigraph.errors import NotFoundError, StorageError
-from spark_omnigraph.graph.changes.diff import Image, TableChange, changed_tables
+from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
 from spark_omnigraph.graph.read.export import plain_values
 from spark_omnigraph.graph.read.history import list_commits
 from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.arrow_schema import property_type
@@ -48,13 +50,13 @@ ENVELOPE = pa.schema(
 class FeedTask:
     """One table that one commit changed. Picklable; whoever reads it needs no graph, only the table's two versions."""
 
-    change: TableChange
+    change: TableDiff
     entity: EntityType
     """The type as the schema is now; properties that the versions lack are null."""
     commit: Commit
 
 
-def first_parents(store: GraphStore, branch: str | None) -> list[Commit]:
+def first_parents(store: GraphStore, branch: Branch) -> list[Commit]:
     """The commits that made a branch what it is, oldest first: its own, then those of where it was forked from."""
     by_id = {commit.id: commit for commit in list_commits(store, branch)}
     line: list[Commit] = []
@@ -66,7 +68,7 @@ def first_parents(store: GraphStore, branch: str | None) -> list[Commit]:
 
 
 def feed_tasks(
-    store: GraphStore, catalog: Catalog, commits: list[Commit], first: int, last: int, table_key: str | None
+    store: GraphStore, catalog: Catalog, commits: list[Commit], first: int, last: int, table_key: TableKey | None
 ) -> list[FeedTask]:
     """What the commits of manifest versions `first` to `last` changed, of one table or of all.
 
@@ -118,7 +120,7 @@ def _oldest_start(store: GraphStore, commits: list[Commit]) -> int | None:
     return oldest
 
 
-def check_start(store: GraphStore, branch: str | None, first: int) -> None:
+def check_start(store: GraphStore, branch: Branch, first: int) -> None:
     """NotFoundError for a start behind the version that comes next."""
     newest = int(store.manifest(branch).version)
     if first > newest + 1:

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.branch.control import display
+from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
-from spark_omnigraph.manifest.facts import CommitFacts, Origin, RowFacts
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.legible import legible, shown_bytes
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, capture, fork_first
 from spark_omnigraph.write.clock import Clock
@@ -33,10 +33,10 @@ class DeleteRequest:
     """What the caller asked for; `branch` None is main."""
 
     ids: Ids
-    branch: str | None = None
+    branch: Branch = None
     actor: str | None = None
     transaction: Transaction | None = None
-    origin: Origin = field(default_factory=Origin)
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +122,13 @@ def _attempt(store: GraphStore, request: DeleteRequest, clock: Clock, files: Sta
     missing = {}
     for key, ids in sorted(request.ids.items()):
         entity = catalog.require(key)
-        before = len(deletion.changes().get(key, ()))
-        deletion.ids(entity, ids)
-        missing[key] = len(ids) - (len(deletion.changes().get(key, ())) - before)
+        removed = deletion.ids(entity, ids)
+        missing[key] = len(ids) - (removed.edges if isinstance(entity, EdgeType) else removed.nodes)
     changes = deletion.changes()
     reach(CrashPoint.CHECKED)
     fork_first(store, snapshot, changes)
-    removals = {key: TableChange(removed=gone) for key, gone in changes.items()}
-    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, removals, deletion.looked_at)
-    counts = {key: RowFacts(deleted=len(gone)) for key, gone in sorted(changes.items())}
+    prepared = candidate(store, base, WriterKind.MUTATION, request.actor, changes, deletion.looked_at)
+    counts = {key: RowFacts(deleted=change.masked) for key, change in sorted(changes.items())}
     facts = CommitFacts("delete", None, counts, None, clock.total(), request.origin, request.transaction)
     prepared = replace(prepared, transaction=request.transaction, facts=facts)
     published = base.unchanged if prepared.is_empty else files.commit(prepared)
@@ -138,7 +136,7 @@ def _attempt(store: GraphStore, request: DeleteRequest, clock: Clock, files: Sta
         branch=display(request.branch),
         commit=published.commit_id,
         manifest_version=published.manifest_version,
-        deleted={key: len(gone) for key, gone in changes.items()},
+        deleted={key: change.masked for key, change in changes.items()},
         missing=missing,
         warnings=published.warnings,
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import Addresses
+from spark_omnigraph.storage.tables.commits import Addresses, TableChange
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.keys import Found, rows_where, rows_with
 
@@ -49,9 +49,9 @@ class Deletion:
         dataset = self._dataset(entity.table_key)
         return self._take(entity, rows_with(dataset, ["id"], ids)) if dataset is not None else Removed()
 
-    def changes(self) -> dict[str, Addresses]:
-        """Addresses of all rows to take away, by table in key order, sorted and distinct."""
-        return {key: self._addresses[key] for key in sorted(self._addresses)}
+    def changes(self) -> dict[str, TableChange]:
+        """All rows to take away, by table in key order."""
+        return {key: TableChange(removed=self._addresses[key]) for key in sorted(self._addresses)}
 
     def _take(self, entity: EntityType, found: Found) -> Removed:
         ids = self._new(entity.table_key, found)

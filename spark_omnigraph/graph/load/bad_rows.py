@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from spark_omnigraph.staging.located import TEXTS, LocatedRows
 from spark_omnigraph.staging.receipt import RangeReceipt
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange
 from spark_omnigraph.storage.objects.whole_file import whole_path
-from spark_omnigraph.storage.uri import has_scheme, is_inside, locate, plain
+from spark_omnigraph.storage.targets import why_not
+from spark_omnigraph.storage.uri import has_scheme, locate, plain
 from spark_omnigraph.write.checker import Finding
 from spark_omnigraph.write.staged_table import Rows, StagedTable
 
@@ -54,22 +54,11 @@ def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str |
     """
     if path is None:
         return
-    if root is not None and is_inside(path, root):
-        raise BadRequestError(f"the bad-row report '{path}' lies inside the graph {root}: name a file elsewhere")
-    path = plain(path)
-    if has_scheme(path):
-        locate(path)  # refuses a scheme that cannot be written to
-        is_folder, replaces = path.endswith("/"), any(f.name == path for f in inputs)
-    else:
-        target = Path(path).absolute()
-        is_folder = target.is_dir()
-        replaces = any(target.exists() and Path(f.name).exists() and target.samefile(f.name) for f in inputs)
-    if is_folder:
-        raise BadRequestError(f"the bad-row report '{path}' is a folder: name a file in it")
-    if replaces:
-        raise BadRequestError(
-            f"the bad-row report '{path}' is an input of this load and would replace it: name another file"
-        )
+    reason = why_not(path, root or "", (file.name for file in inputs))
+    if reason is not None:
+        raise BadRequestError(f"the bad-row report '{path}' {reason}")
+    if has_scheme(plain(path)):
+        locate(plain(path))  # refuses a scheme that cannot be written to
 
 
 def write_report(
@@ -167,7 +156,7 @@ class FoundRows:
                 file,
                 numbers.line(index, int(lines[i])),
                 int(located[key].offsets[at]),
-                key.partition(":")[2],
+                key.type_name,
                 finding.field,
                 finding.rule,
                 finding.message(row) + self._first_place(finding, row, numbers),

@@ -20,7 +20,6 @@ from functools import partial
 import numpy as np
 
 from spark_omnigraph.bad_rows import BadRowSummary
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.types import EntityType, Scalar, Unique
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
@@ -28,7 +27,8 @@ from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
-from spark_omnigraph.manifest.facts import CommitFacts, Origin, RowFacts
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.staging.pieces import tables_mentioned
@@ -53,7 +53,7 @@ class LoadRequest:
     """What the caller asked for; `branch` None is main. The base is echoed in the report."""
 
     files: tuple[InputFile, ...]
-    branch: str | None
+    branch: Branch
     mode: LoadMode
     actor: str | None = None
     options: LoadOptions = field(default_factory=LoadOptions)
@@ -63,7 +63,7 @@ class LoadRequest:
     """The name of the write: refused when it was committed before."""
     stages: tuple[str, ...] = ()
     """Of a frame: under which its rows are staged."""
-    origin: Origin = field(default_factory=Origin)
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,23 +202,15 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     Raises BadRowsError when there are more bad rows than the options allow, or an overwrite has only such for
     a type; ConstraintError when an overwrite would leave stored edges dangling.
     """
-    context = staged.plan.context
+    context, on_duplicate = staged.plan.context, request.options.on_duplicate
     checker = WriteChecker(
-        context.catalog,
-        request.mode,
-        request.options.on_duplicate,
-        staged.tables,
-        context.targets,
-        context.storage_options,
+        context.catalog, request.mode, on_duplicate, staged.tables, context.targets, context.storage_options
     )
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
         raise BadRowsError(_refusal(summary), summary)
-    bad: Counter[str] = Counter()
-    for receipt in staged.receipts:
-        bad.update(receipt.bad)
-    bad.update(bad_rows(result.findings))
+    bad = sum((Counter(receipt.bad) for receipt in staged.receipts), Counter(bad_rows(result.findings)))
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
         checker.refuse_dangling(staged.mentioned)

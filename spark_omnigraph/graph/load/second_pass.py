@@ -81,22 +81,18 @@ class StagedAgain:
     def renew(self) -> tuple[RangeReceipt, ...]:
         """All staged files written anew for the versions that the context names now."""
         nothing = np.empty(0, dtype=np.int64)
-
-        def again(key: str, fragment: StagedFragment) -> StagedFragment:
-            renewed = stage_rest(self.context, key, fragment, nothing, moved=True)
-            assert renewed is not None
-            return renewed
-
         return tuple(
-            replace(r, staged={k: tuple(again(k, f) for f in files) for k, files in r.staged.items()})
+            replace(r, staged={key: self._rest(files, key, nothing, moved=True) for key, files in r.staged.items()})
             for r in self.receipts
         )
 
-    def _rest(self, fragments: Sequence[StagedFragment], key: str, skip: Rows) -> tuple[StagedFragment, ...]:
+    def _rest(
+        self, fragments: Sequence[StagedFragment], key: str, skip: Rows, moved: bool = False
+    ) -> tuple[StagedFragment, ...]:
         rest = []
         for fragment in fragments:
-            untouched = not np.isin(fragment.row_ordinals(), skip).any()
-            kept = fragment if untouched else stage_rest(self.context, key, fragment, skip)
+            untouched = not moved and not np.isin(fragment.row_ordinals(), skip).any()
+            kept = fragment if untouched else stage_rest(self.context, key, fragment, skip, moved)
             if kept is not None:
                 rest.append(kept)
         return tuple(rest)

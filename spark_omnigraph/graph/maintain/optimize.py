@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.plan import TableWrite, WriterKind
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls
@@ -48,7 +48,7 @@ class OptimizeReport:
 
 
 def optimize(
-    store: GraphStore, branch: str | None, target_rows: int = TARGET_ROWS, dry_run: bool = False
+    store: GraphStore, branch: Branch, target_rows: int = TARGET_ROWS, dry_run: bool = False
 ) -> OptimizeReport:
     """Compacts the tables that a branch owns, and the datasets of the manifest and the commit log.
 
@@ -65,14 +65,14 @@ def optimize(
     return OptimizeReport(display(branch), tables, tuple(indexes), internal, version, indexes.warnings)
 
 
-def _tidy(store: GraphStore, branch: str | None) -> dict[str, int]:
+def _tidy(store: GraphStore, branch: Branch) -> dict[str, int]:
     """Joins the files of internal datasets, under a stage: they must be those that are there at the end, too."""
     with staging(store):
         refuse_remade(store)
         return store.tidy(branch, above=1)
 
 
-def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, dry_run: bool) -> CompactedTable:
+def _compact(store: GraphStore, branch: Branch, key: str, target_rows: int, dry_run: bool) -> CompactedTable:
     """A table on which other writers are busy is left for the next time."""
 
     def attempt() -> CompactedTable:
@@ -93,7 +93,7 @@ def _compact(store: GraphStore, branch: str | None, key: str, target_rows: int, 
         return CompactedTable(files, files, "other writers kept moving it")
 
 
-def _rewrite(store: GraphStore, branch: str | None, entry: TableEntry, target_rows: int) -> int | None:
+def _rewrite(store: GraphStore, branch: Branch, entry: TableEntry, target_rows: int) -> int | None:
     """Files that the table has now; None when there was nothing to gain."""
     with staged_files(store) as files:
         rewrites = stage_compaction(store.open_table(entry), target_rows)

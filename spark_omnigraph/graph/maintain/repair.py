@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lost import WholeBranch
@@ -19,14 +20,15 @@ from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
-from spark_omnigraph.manifest.facts import CommitFacts, Origin
+from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.transactions import operations
@@ -58,7 +60,7 @@ class Verdict(TextEnum):
 class Drift:
     """A table whose HEAD is ahead of the published version. `operations` are the kinds of change in between."""
 
-    table_key: str
+    table_key: TableKey
     folder: str
     published: int
     head: int
@@ -97,10 +99,10 @@ class RepairReport:
 
 def repair(
     store: GraphStore,
-    branch: str | None = None,
+    branch: Branch = None,
     confirm: bool = False,
     force: bool = False,
-    origin: Origin | None = None,
+    origin: CommitOrigin | None = None,
 ) -> RepairReport:
     """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
 
@@ -111,23 +113,23 @@ def repair(
     if confirm:
         with staging(store):
             refuse_remade(store)
-            return _repair(whole, force, origin or Origin())
+            return _repair(whole, force, origin or CommitOrigin())
     snapshot, drifts = find_drift(store, branch)
     return RepairReport(drifts, manifest_version=snapshot.version)
 
 
-def _repair(whole: WholeBranch, force: bool, origin: Origin) -> RepairReport:
+def _repair(whole: WholeBranch, force: bool, origin: CommitOrigin) -> RepairReport:
     store, branch, clock = whole.store, whole.branch, Clock()
     snapshot, drifts = find_drift(store, branch)
     own = [d.table_key for d in drifts if d.verdict is Verdict.OWN_STEPS]
-    settled = tuple(key for key in own if realign(store, branch, key))
+    realigned = tuple(key for key in own if realign(store, branch, key))
     publishable = (Verdict.VERIFIED,) if not force else (Verdict.VERIFIED, Verdict.SUSPICIOUS, Verdict.UNVERIFIABLE)
     chosen = tuple(d for d in drifts if d.verdict in publishable)
     if not chosen:
-        return RepairReport(drifts, settled, manifest_version=store.snapshot(branch).version)
+        return RepairReport(drifts, realigned, manifest_version=store.snapshot(branch).version)
     facts = CommitFacts("repair", seconds=clock.total(), origin=origin)
     report = _publish(whole, snapshot, drifts, chosen, facts)
-    return replace(report, repaired=tuple(sorted((*settled, *report.repaired))))
+    return replace(report, repaired=tuple(sorted((*realigned, *report.repaired))))
 
 
 def _publish(
@@ -136,7 +138,7 @@ def _publish(
     unproven = any(d.verdict is not Verdict.VERIFIED for d in chosen)
     actor = FORCED_ACTOR if unproven else ACTOR
     commit_id = new_ulid()
-    expectations = {d.table_key: d.published for d in chosen}
+    expectations: dict[str, int] = {d.table_key: d.published for d in chosen}
     updates = tuple(_update(whole.store, snapshot.entries[d.table_key], d) for d in chosen)
     landed = publish(whole, Publication(updates, expectations, new_ulid(), commit_id, actor, facts=facts))
     row = Commit(
@@ -150,7 +152,7 @@ def _publish(
     return RepairReport(drifts, tuple(d.table_key for d in chosen), commit_id, landed.manifest_version, warnings)
 
 
-def find_drift(store: GraphStore, branch: str | None) -> tuple[Snapshot, tuple[Drift, ...]]:
+def find_drift(store: GraphStore, branch: Branch) -> tuple[Snapshot, tuple[Drift, ...]]:
     """The newest snapshot of a branch and its drift, looked at while nobody wrote.
 
     A writer that lands while it is looked at is told from drift: it left a sidecar before, or moved a pin by the end.
@@ -220,5 +222,4 @@ def _verdict(kinds: tuple[str | None, ...], same_rows: bool) -> Verdict:
 
 
 def _update(store: GraphStore, entry: TableEntry, drift: Drift) -> TableUpdate:
-    path = store.manifest_path(store.location.join(drift.folder), manifest_file(drift.head))
-    return TableUpdate(drift.table_key, drift.head, entry.branch, drift.rows_head, path)
+    return store.table_update(drift.table_key, drift.folder, entry.branch, drift.head, drift.rows_head)

@@ -73,7 +73,7 @@ def _unborn(store: GraphStore, targets: dict[str, TableTarget], statements: Stat
         if target is not None and target.row_count:
             stored = stored_among(target.open(store.storage_options), "id", wanted).to_pylist()
         for end in sorted(later - set(stored)):
-            name = node_key.partition(":")[2]
+            name = node_key.type_name
             message = f"{column} '{end}' not found in {name}, since a later statement makes it: put that one first"
             yield personal_message(message, statements.catalog, name), partial(ends.__getitem__, end)
 

@@ -15,20 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.commit.contract import Contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.graph.mutate.check import check_pending
-from spark_omnigraph.graph.mutate.staging import ChangedRows, count_pending, stage_pending
+from spark_omnigraph.graph.mutate.staging import ChangedRows, changed_rows, count_pending, stage_pending
 from spark_omnigraph.graph.mutate.statements import Statements
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.mutation import TypedInsert, TypedMutation, TypedStatement, check_mutation
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
-from spark_omnigraph.manifest.facts import CommitFacts, Origin, RowFacts
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, capture, fork_first
@@ -43,11 +42,11 @@ class MutationRequest:
     name: str
     statements: tuple[TypedStatement, ...]
     contract: Contract
-    branch: str | None = None
+    branch: Branch = None
     actor: str | None = None
     dry_run: bool = False
     """Everything is checked and counted, nothing is written."""
-    origin: Origin = field(default_factory=Origin)
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
     @property
     def only_inserts(self) -> bool:
@@ -111,9 +110,8 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
     with clock.phase("check"):
         check_pending(store, snapshot, statements)
     reach(CrashPoint.CHECKED)
-    pending, published = statements.pending.written(), base.unchanged
-    changes = {key: TableChange(removed=gone) for key, gone in statements.deletion.changes().items()}
-    changed = {key: ChangedRows.of(change) for key, change in changes.items()}
+    pending, changes, published = statements.pending.written(), statements.deletion.changes(), base.unchanged
+    changed = {key: changed_rows(change) for key, change in changes.items()}
     if request.dry_run:
         changed |= {key: count_pending(store, snapshot, key, rows) for key, rows in pending.items()}
     elif statements.written:
@@ -121,7 +119,7 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
             fork_first(store, snapshot, statements.written)
             changes |= {key: stage_pending(store, snapshot, key, rows, files) for key, rows in pending.items()}
         reach(CrashPoint.STAGED)
-        changed |= {key: ChangedRows.of(change) for key, change in changes.items()}
+        changed |= {key: changed_rows(change) for key, change in changes.items()}
         # It relies on every table that a statement or a check looked at.
         read = statements.looked_at | tables_read(base.contract.catalog, pending, False)
         counts = {key: RowFacts(each.inserted, each.updated, each.deleted) for key, each in sorted(changed.items())}

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.graph.mutate.condition import mask
 from spark_omnigraph.graph.mutate.row_maker import Row, as_table
@@ -114,7 +115,7 @@ class PendingTable:
         self.dropped = np.zeros(self.rows.num_rows, dtype=bool)
 
     @property
-    def table_key(self) -> str:
+    def table_key(self) -> TableKey:
         return self.target.table_key
 
     @property

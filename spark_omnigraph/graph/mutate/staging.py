@@ -28,10 +28,12 @@ class ChangedRows:
     updated: int = 0
     deleted: int = 0
 
-    @classmethod
-    def of(cls, change: TableChange) -> ChangedRows:
-        """What a change does: without files its rows are gone, with some they are replaced."""
-        return cls(change.added - change.masked, change.masked) if change.files else cls(deleted=change.masked)
+
+def changed_rows(change: TableChange) -> ChangedRows:
+    """What a change does: without files its rows are gone, with some they are replaced."""
+    if not change.files:
+        return ChangedRows(deleted=change.masked)
+    return ChangedRows(change.added - change.masked, change.masked)
 
 
 def count_pending(store: GraphStore, snapshot: Snapshot, key: str, pending: PendingRows) -> ChangedRows:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError, ConstraintError, InternalError
 from spark_omnigraph.graph.delete.cascade import Deletion
@@ -41,7 +42,7 @@ class Statements:
         self.deletion = Deletion(store, catalog, snapshot)
         self.affected_nodes = 0
         self.affected_edges = 0
-        self.unborn: dict[tuple[str, str], dict[str, str]] = {}
+        self.unborn: dict[tuple[str, TableKey], dict[str, str]] = {}
         self._store = store
         self._snapshot = snapshot
         self._makers: dict[str, RowMaker] = {}
@@ -79,8 +80,8 @@ class Statements:
         row.setdefault("id", new_ulid())
         if isinstance(entity, EdgeType):
             for column, node in (("src", entity.from_type), ("dst", entity.to_type)):
-                if row[column] not in self.pending.inserted(f"node:{node}"):
-                    ends = self.unborn.setdefault((column, f"node:{node}"), {})
+                if row[column] not in self.pending.inserted(TableKey.node(node)):
+                    ends = self.unborn.setdefault((column, TableKey.node(node)), {})
                     ends.setdefault(str(row[column]), place_of(statement))
             self.affected_edges += 1
         else:

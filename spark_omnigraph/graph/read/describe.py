@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.branch.control import display, list_branches
+from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
 from spark_omnigraph.graph.read.facts import Facts
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.index import coverage

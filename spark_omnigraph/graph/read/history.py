@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypedDict
 
-from spark_omnigraph.branch.control import display, parse_branch
+from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.read.times import time_micros
+from spark_omnigraph.graph.read.arguments import time_micros
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import decode_facts
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -22,8 +24,6 @@ from spark_omnigraph.words import is_text, nearest
 
 _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
-_MOST_DIGITS = 18
-"""Of a version: what 64 bits hold in any case."""
 
 
 _FEW = 100
@@ -94,8 +94,9 @@ def target_of(state: str | int | datetime) -> ReadTarget:
         return ReadTarget(version=state)
     if not isinstance(state, str):
         raise BadRequestError(f"a state is a version, a commit id, a time or a branch, not a {type(state).__name__}")
-    if state.isascii() and state.isdigit() and len(state) <= _MOST_DIGITS:
-        return ReadTarget(version=int(state))
+    version = count_of(state)
+    if version is not None:
+        return ReadTarget(version=version)
     if _COMMIT.fullmatch(state):
         return ReadTarget(snapshot=state)
     return ReadTarget(as_of=state) if _TIME.match(state) else ReadTarget(branch=state)
@@ -142,13 +143,13 @@ def commit_history(
     return [replace(commit, facts=decode_facts(facts.get(commit.id))) for commit in shown]
 
 
-def get_commit(store: GraphStore, commit_id: str, branch: str | None = None) -> Commit:
+def get_commit(store: GraphStore, commit_id: str, branch: Branch = None) -> Commit:
     """A commit by id with its facts, looked for on this branch first, then on every other."""
     found, line = _find_commit(store, commit_id, branch)
     return replace(found, facts=decode_facts(read_facts(store.manifest(line), [found.id]).get(found.id)))
 
 
-def _find_commit(store: GraphStore, commit_id: str, branch: str | None) -> tuple[Commit, str | None]:
+def _find_commit(store: GraphStore, commit_id: str, branch: Branch) -> tuple[Commit, Branch]:
     """A commit without facts, and the branch on which it was found."""
     if not is_text(commit_id):
         raise BadRequestError(f"the id of a commit is a text, not {commit_id!r}")
@@ -163,7 +164,7 @@ def _find_commit(store: GraphStore, commit_id: str, branch: str | None) -> tuple
     raise NotFoundError(f"commit '{commit_id}' not found on any branch of '{store.root}'{example}")
 
 
-def _commit_at(store: GraphStore, branch: str | None, as_of: datetime | str) -> Commit:
+def _commit_at(store: GraphStore, branch: Branch, as_of: datetime | str) -> Commit:
     store.manifest(branch)
     micros = time_micros(as_of)
     commits = in_order(read_commits(store.location, branch))

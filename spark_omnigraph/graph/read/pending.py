@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_omnigraph.branch.control import display
 from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.commit.owners import is_live, lease_end
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.commit.sidecar import Sidecar, pending
 from spark_omnigraph.graph.read.facts import Facts
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.storage.graph_store import GraphStore
 
 

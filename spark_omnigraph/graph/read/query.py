@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 
-from spark_omnigraph.branch.control import display
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, PropType
 from spark_omnigraph.engine.costs import DEFAULT, Costs
 from spark_omnigraph.engine.execute import run_plan
@@ -22,6 +22,7 @@ from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -83,7 +84,7 @@ def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: dat
 def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot, costs: Costs = DEFAULT) -> EngineSource:
     """The tables of a snapshot for the engine."""
 
-    def pinned(table_key: str) -> PinnedTable | None:
+    def pinned(table_key: TableKey) -> PinnedTable | None:
         entry = snapshot.entries.get(table_key)
         return pin(store, entry) if entry is not None else None
 

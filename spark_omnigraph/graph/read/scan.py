@@ -12,14 +12,13 @@ from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.read.history import commit_history
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts, encode_facts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_recoveries
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes
 from spark_omnigraph.write.indexes import IndexProgress, table_status
-
-MAIN = "main"
 
 COMMITS = pa.schema(
     [
@@ -112,7 +111,7 @@ def type_at(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: 
     entity = catalog.require(table_key)
     entry = snapshot.entries.get(table_key)
     if entry is None:
-        raise NotFoundError(f"{_spelled(table_key)} does not exist at manifest version {snapshot.version}")
+        raise NotFoundError(f"{entity.table_key.spelled} does not exist at manifest version {snapshot.version}")
     table = pin(store, entry)
     stored = set(column_names(table))
     properties = tuple(p for p in entity.properties if p.name in stored)
@@ -128,7 +127,7 @@ def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
     """Commits that a branch sees with their facts, newest first."""
     rows = [
         (
-            *(c.id, c.branch or MAIN, c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros),
+            *(c.id, display(c.branch), c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros),
             *_fact_columns(c.facts),
         )
         for c in commit_history(store, branch)
@@ -165,16 +164,15 @@ def tables_table(store: GraphStore, snapshot: Snapshot, columns: Collection[str]
     `indexes` are those that the schema asks for, `indexes_complete` those that cover every row. The columns of `STORED`
     open every table; the rest comes from the manifest.
     """
-    keys = sorted(snapshot.entries, key=lambda k: (not k.startswith("node:"), k))
+    entries = sorted(snapshot.entries.values(), key=lambda e: (e.table_key.kind != "node", e.table_key))
     is_opened = columns is None or not STORED.isdisjoint(columns)
     catalog = read_catalog(store) if is_opened else None
     rows: list[tuple[object, ...]] = []
-    for entry in map(snapshot.entries.__getitem__, keys):
-        kind, _, name = entry.table_key.partition(":")
-        line = snapshot.branch or MAIN
-        pins = (line, snapshot.version, entry.version, entry.branch or MAIN)
+    for entry in entries:
+        key, line = entry.table_key, display(snapshot.branch)
+        pins = (line, snapshot.version, entry.version, display(entry.branch))
         stored = () if catalog is None else _stored(store, catalog, entry)
-        rows.append((entry.table_key, kind, name, entry.row_count, *pins, *stored))
+        rows.append((key, key.kind, key.type_name, entry.row_count, *pins, *stored))
     known = TABLES if is_opened else pa.schema([field for field in TABLES if field.name not in STORED])
     table = _table(rows, known)
     return table if columns is None else table.select([name for name in TABLES.names if name in columns])
@@ -192,8 +190,3 @@ def _table(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     listed = list(rows)
     columns = [pa.array([row[i] for row in listed], field.type) for i, field in enumerate(schema)]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _spelled(table_key: str) -> str:
-    kind, _, name = table_key.partition(":")
-    return f"{kind} type '{name}'"

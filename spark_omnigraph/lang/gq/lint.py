@@ -54,7 +54,7 @@ class SchemaSource:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
+class LintedQuery:
     """What was found about one query; `error` is why it cannot run."""
 
     name: str
@@ -74,7 +74,7 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """Something about the text as a whole."""
 
     severity: Severity
@@ -98,8 +98,8 @@ class LintReport:
 
     schema_source: SchemaSource
     query_path: str
-    results: tuple[QueryResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    results: tuple[LintedQuery, ...] = ()
+    findings: tuple[LintFinding, ...] = ()
 
     @property
     def errors(self) -> int:
@@ -144,14 +144,14 @@ def lint_queries(catalog: Catalog, text: str, query_path: str, schema_source: Sc
     try:
         file = parse_queries(text)
     except QueryParseError as error:
-        finding = Finding(Severity.ERROR, PARSE_ERROR, error.message)
+        finding = LintFinding(Severity.ERROR, PARSE_ERROR, error.message)
         return LintReport(schema_source, query_path, findings=(finding,))
     updates: dict[str, _Updates] = defaultdict(_Updates)
     results = tuple(_checked(catalog, query, updates) for query in file.queries)
     return LintReport(schema_source, query_path, results, tuple(_unset(catalog, updates)))
 
 
-def _checked(catalog: Catalog, query: Query, updates: dict[str, _Updates]) -> QueryResult:
+def _checked(catalog: Catalog, query: Query, updates: dict[str, _Updates]) -> LintedQuery:
     kind = QueryKind.MUTATION if query.is_mutation else QueryKind.READ
     warnings = (NO_PARAMS,) if query.is_mutation and not query.params else ()
     try:
@@ -160,8 +160,8 @@ def _checked(catalog: Catalog, query: Query, updates: dict[str, _Updates]) -> Qu
         else:
             lower(catalog, check_read(catalog, query))
     except InputError as error:
-        return QueryResult(query.name.text, kind, warnings, error.message)
-    return QueryResult(query.name.text, kind, warnings)
+        return LintedQuery(query.name.text, kind, warnings, error.message)
+    return LintedQuery(query.name.text, kind, warnings)
 
 
 def _note(query: str, statements: Sequence[object], updates: dict[str, _Updates]) -> None:
@@ -172,10 +172,10 @@ def _note(query: str, statements: Sequence[object], updates: dict[str, _Updates]
             found.properties.update(statement.values)
 
 
-def _unset(catalog: Catalog, updates: Mapping[str, _Updates]) -> list[Finding]:
+def _unset(catalog: Catalog, updates: Mapping[str, _Updates]) -> list[LintFinding]:
     """L201 in order of types and properties: what may be null is often meant to be set one day."""
     return [
-        Finding(
+        LintFinding(
             Severity.WARNING,
             UNSET_PROPERTY,
             f"{name}.{prop} exists in schema but no update query sets it",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, timezone
 
+from spark_omnigraph.catalog.numbers import float_value
 from spark_omnigraph.catalog.types import INTEGER_RANGES, PropType, Scalar
 from spark_omnigraph.errors import ParameterError
 from spark_omnigraph.lang.gq.check.scope import instant
@@ -14,8 +15,6 @@ from spark_omnigraph.lang.gq.plan import Value
 from spark_omnigraph.lang.gq.report import request_error
 from spark_omnigraph.lang.source import clip
 
-_SIGNIFICAND = {Scalar.F32: 24, Scalar.F64: 53}
-"""Bits."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 _DAY = 86_400_000
@@ -139,24 +138,16 @@ def _integer(name: str, scalar: Scalar, value: object) -> Value:
 
 
 def _float(name: str, scalar: Scalar, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            wide = float(value)
-        except OverflowError as error:
-            raise _misfit(name, f"value is too large for {scalar}") from error
-        if isinstance(value, int) and not _holds(scalar, value):
-            raise _misfit(name, f"value {_digits(value)} has no exact {scalar} value")
-        return wide
-    raise _misfit(name, f"expected float, got {_json_type(value)}")
-
-
-def _holds(scalar: Scalar, value: int) -> bool:
-    """Whether a float of this width equals an integer: its bits without the zeros at the end fit in the significand."""
-    return value == 0 or abs(value).bit_length() - _trailing_zeros(value) <= _SIGNIFICAND[scalar]
-
-
-def _trailing_zeros(value: int) -> int:
-    return (value & -value).bit_length() - 1
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _misfit(name, f"expected float, got {_json_type(value)}")
+    stored = float_value(value, scalar)
+    if stored is None:
+        raise _misfit(name, f"value {_digits(value)} has no exact {scalar} value")
+    if math.isinf(stored):
+        raise _misfit(name, f"value is too large for {scalar}")
+    return stored
 
 
 def _boolean(name: str, scalar: Scalar, value: object) -> Value:

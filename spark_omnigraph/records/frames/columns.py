@@ -51,7 +51,7 @@ def columns_taken(prop: Property) -> str:
 
 
 def convert(prop: Property, column: pa.Array) -> Converted:
-    """The stored column, and the rows (None: no row) of which the exact reader must say what is wrong."""
+    """The stored column, and the rows (None: no row) of which the row decoder must say what is wrong."""
     target = property_type(prop.type)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), target), None

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
@@ -26,7 +27,7 @@ from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.jsonl.endpoints import end_ids
 from spark_omnigraph.records.jsonl.envelope import ENVELOPE
-from spark_omnigraph.records.jsonl.layout import EndForm
+from spark_omnigraph.records.jsonl.record_layout import EndForm
 from spark_omnigraph.records.keys import key_columns, key_ids
 from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
 from spark_omnigraph.records.mode import DecodeOptions
@@ -46,11 +47,11 @@ class FramePlan:
     stored one. Picklable.
     """
 
-    table_key: str | None
+    table_key: TableKey | None
     sources: tuple[tuple[str, str], ...] = ()
 
 
-def plan_frame(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> FramePlan:
+def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema) -> FramePlan:
     """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type."""
     repeated = [name for name, count in Counter(columns.names).items() if count > 1]
     if repeated:
@@ -60,13 +61,9 @@ def plan_frame(catalog: Catalog, table_key: str | None, columns: pa.Schema) -> F
         return FramePlan(None)
     entity = catalog.table(table_key)
     if entity is None:
-        kind, _, name = table_key.partition(":")
-        raise BadRequestError(f"the graph has no {kind} type '{name}'{nearest(name, _names(catalog, kind))}")
+        known = catalog.nodes if table_key.kind == "node" else catalog.edges
+        raise BadRequestError(f"the graph has no {table_key.spelled}{nearest(table_key.type_name, known)}")
     return FramePlan(table_key, tuple(_sources(catalog, entity, columns)))
-
-
-def _names(catalog: Catalog, kind: str) -> list[str]:
-    return list(catalog.nodes if kind == "node" else catalog.edges)
 
 
 def _check_envelope(columns: pa.Schema) -> None:

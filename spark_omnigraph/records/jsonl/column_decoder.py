@@ -1,7 +1,7 @@
-"""Rows of one type, thousands at a time, never more of them than `exact` accepts.
+"""Rows of one type, thousands at a time, never more of them than `row_decoder` accepts.
 
-What the columnar reader lets pass and `exact` might not, such as large numbers, odd dates, missing values and ids that
-do not fit, makes a row *doubtful*; its text is then read exactly.
+What Arrow's reader lets pass and `row_decoder` might not, such as large numbers, odd dates, missing values and ids that
+do not fit, makes a row *doubtful*; its text is then left to the row decoder.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _LONG_NUMBER = r"[:,\[]\s*-?[0-9](?:[0-9.]{16}|[0-9.]*[eE])"
 
 
 @dataclass(frozen=True, slots=True)
-class BulkRows:
-    """Rows in stored layout and the positions of their texts; texts that are missing must be read exactly."""
+class DecodedColumns:
+    """Rows in stored layout and the positions of their texts; texts that are missing are left to the row decoder."""
 
     table: pa.Table
     positions: Int64s
     explicit_ids: bool
 
 
-class BulkReader:
+class ColumnDecoder:
     """Reads texts (see `parse`) of one type."""
 
     def __init__(self, catalog: Catalog, entity: EntityType, unknown_fields: UnknownFields) -> None:
@@ -46,20 +46,20 @@ class BulkReader:
         self._schema = physical_schema(entity)
         self._parser = TextParser(catalog, entity, unknown_fields is UnknownFields.REFUSE)
 
-    def read(self, texts: pa.LargeBinaryArray) -> BulkRows:
+    def read(self, texts: pa.LargeBinaryArray) -> DecodedColumns:
         """The rows of all texts that are surely right."""
         pieces = [self._rows(parsed, texts) for parsed in self._parser.parse(texts)]
         if len(pieces) == 1:
             return pieces[0]
-        return BulkRows(
+        return DecodedColumns(
             pa.concat_tables([self._schema.empty_table(), *(piece.table for piece in pieces)]),
             np.concatenate([np.empty(0, dtype=np.int64), *(piece.positions for piece in pieces)]),
             any(piece.explicit_ids for piece in pieces),
         )
 
-    def _rows(self, parsed: ParsedTexts, texts: pa.LargeBinaryArray) -> BulkRows:
+    def _rows(self, parsed: ParsedTexts, texts: pa.LargeBinaryArray) -> DecodedColumns:
         columns, doubtful = self._columns(parsed)
-        if any(reading.wide for reading in parsed.plan.readings):
+        if any(reading.wide for reading in parsed.layout.readings):
             doubtful |= _with_long_numbers(texts, parsed.positions)
         given = columns.pop("id", None)
         ids = self._key_ids(columns)
@@ -76,23 +76,23 @@ class BulkReader:
             positions = positions[~doubtful]
         columns["id"], explicit = _completed_ids(columns.get("id"), len(positions))
         table = pa.Table.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
-        return BulkRows(table, positions, explicit)
+        return DecodedColumns(table, positions, explicit)
 
     def _columns(self, parsed: ParsedTexts) -> tuple[dict[str, pa.Array], Bools]:
         """Columns by name, `id` as records give it, and the doubtful rows."""
         data, columns, doubtful = _whole(parsed.members.column("data")), {}, np.zeros(len(parsed.members), dtype=bool)
         values = dict(zip((field.name for field in data.type), data.flatten()))
-        if parsed.plan.has_ids:
+        if parsed.layout.has_ids:
             columns["id"] = values["id"]
         if isinstance(self._entity, EdgeType):
             ends = (("from", "src", self._entity.from_type), ("to", "dst", self._entity.to_type))
-            for (member, name, node), form in zip(ends, parsed.plan.ends):
+            for (member, name, node), form in zip(ends, parsed.layout.ends):
                 ids, unsure = end_ids(_whole(parsed.members.column(member)), self._catalog.nodes[node], form)
                 columns[name] = ids
                 doubtful |= unsure
         for name in self._parser.guarded:
             doubtful |= parsed.members.column(name).is_valid().to_numpy()
-        for reading in parsed.plan.readings:
+        for reading in parsed.layout.readings:
             value = values[reading.prop.name]
             columns[reading.prop.name], unsure_rows = reading.convert(value)
             if unsure_rows is not None:

@@ -1,4 +1,4 @@
-"""Finds the few texts that make the bulk reader fail, without building rows."""
+"""Finds the few texts that make the column decoder fail, without building rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTANT_MIN
 from spark_omnigraph.catalog.types import INTEGER_RANGES, EntityType, NodeType, Scalar
 from spark_omnigraph.records.columns import Reading
-from spark_omnigraph.records.jsonl.layout import EndForm, ReadPlan
+from spark_omnigraph.records.jsonl.record_layout import EndForm, RecordLayout
 
 _LARGEST_BOUND = 2**63 - 1
 """msgspec takes no larger one; what exceeds UInt64 is found by halving instead."""
@@ -27,19 +27,19 @@ TEXT_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for text that is not what it was asked for."""
 
 
-class Screen:
+class ColumnPrefilter:
     """Says which texts have members of the right kinds. A filter, not a proof: it may let bad ones pass."""
 
-    def __init__(self, entity: EntityType, plan: ReadPlan, refuse_unknown: bool) -> None:
-        fields = [_field(at, reading) for at, reading in enumerate(plan.readings)]
-        if plan.has_ids:
+    def __init__(self, entity: EntityType, layout: RecordLayout, refuse_unknown: bool) -> None:
+        fields = [_field(at, reading) for at, reading in enumerate(layout.readings)]
+        if layout.has_ids:
             fields.append(("id", str | None, None))
         data = msgspec.defstruct("Data", fields, forbid_unknown_fields=refuse_unknown, gc=False, kw_only=True)
         envelope: list[Any] = [("data", data if _has_required(fields) else data | None, _optional(fields))]
         if not isinstance(entity, NodeType):
             envelope += [
                 (f"end{at}", _ENDS[form], msgspec.field(name=name))
-                for at, (name, form) in enumerate(zip(("from", "to"), plan.ends))
+                for at, (name, form) in enumerate(zip(("from", "to"), layout.ends))
             ]
         record = msgspec.defstruct("Record", envelope, forbid_unknown_fields=refuse_unknown, gc=False, kw_only=True)
         self._decode = msgspec.json.Decoder(record).decode

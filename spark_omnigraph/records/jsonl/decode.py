@@ -1,7 +1,7 @@
 """JSONL lines → Arrow tables per type, and the lines that are no records.
 
-Bad lines are data, never exceptions. Lines take the bulk path where that surely gives what `exact` would give; all
-others go through `exact`, which also words every refusal.
+Bad lines are data, never exceptions. Lines go through `column_decoder` where that surely gives what `row_decoder` would
+give; all others go through `row_decoder`, which also words every refusal.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import MISTAKES, RAW_LIMIT, Mistake, Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
-from spark_omnigraph.records.jsonl.column_decoder import BulkReader
+from spark_omnigraph.records.jsonl.column_decoder import ColumnDecoder
 from spark_omnigraph.records.jsonl.envelope import EnvelopeReader
 from spark_omnigraph.records.jsonl.line_groups import LineGroup, LineSorter
 from spark_omnigraph.records.jsonl.lines import TextLines
 from spark_omnigraph.records.jsonl.parse import joined_texts
-from spark_omnigraph.records.jsonl.row_decoder import ExactDecoder, ExactRow, Refusal
+from spark_omnigraph.records.jsonl.row_decoder import DecodedRow, Refusal, RowDecoder
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.ulid import new_ulids
 
 Int64s = npt.NDArray[np.int64]
 
-BULK_MINIMUM = 12
-"""Fewer lines of a type than this are read one by one: the bulk reader's start costs more."""
+COLUMNS_FROM = 12
+"""Fewer lines of a type than this are read one by one: the column decoder's start costs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class DecodedTable:
     `explicit_ids` is set when the id of some row came from its record, a key included.
     """
 
-    table_key: str
+    table_key: TableKey
     table: pa.Table
     offsets: Int64s
     lines: Int64s
@@ -118,16 +119,16 @@ class RecordDecoder:
         self,
         catalog: Catalog,
         options: DecodeOptions,
-        bulk_minimum: int = BULK_MINIMUM,
+        columns_from: int = COLUMNS_FROM,
         constants: bool = False,
     ) -> None:
         self._catalog = catalog
         self._unknown_fields = options.unknown_fields
-        self._bulk_minimum = bulk_minimum
+        self._columns_from = columns_from
         self._sorter = LineSorter(catalog, options.unknown_fields is UnknownFields.IGNORE)
         self._envelopes = EnvelopeReader(catalog)
-        self._exact = ExactDecoder(catalog, options, constants)
-        self._readers: dict[str, BulkReader] = {}
+        self._row_decoder = RowDecoder(catalog, options, constants)
+        self._readers: dict[str, ColumnDecoder] = {}
 
     def decode(self, chunk: LineChunk) -> DecodedChunk:
         """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither."""
@@ -138,30 +139,30 @@ class RecordDecoder:
             raise InternalError("a line of the input holds a line break")
         order = self._sorter.sort(lines)
         groups = [*order.groups, *self._unusual_groups(lines, order.unusual)]
-        rows: dict[str, list[_Rows]] = defaultdict(list)
+        rows: dict[TableKey, list[_Rows]] = defaultdict(list)
         left = np.zeros(len(lines), dtype=bool)
         for places in (order.doubtful, order.unusual, *(group.lines for group in groups)):
             left[places] = True
         for group in groups:
-            if len(group.lines) >= self._bulk_minimum:
+            if len(group.lines) >= self._columns_from:
                 found = self._reader(group.entity).read(group.texts)
                 done = group.lines[found.positions]
                 left[done] = False
                 if len(done):
                     rows[group.entity.table_key].append(_Rows(found.table, done, found.explicit_ids))
-        refused = self._read_exactly(lines, np.flatnonzero(left), rows)
+        refused = self._read_by_row(lines, np.flatnonzero(left), rows)
         tables = tuple(_table(chunk, key, rows[key]) for key in sorted(rows))
-        read = Counter({table.table_key: len(table.lines) for table in tables})
+        read: Counter[str] = Counter({table.table_key: len(table.lines) for table in tables})
         read.update(refusal.table_key for _, refusal in refused)
         return DecodedChunk(tables, tuple(_rejected(chunk, lines, at, why) for at, why in refused), dict(read))
 
-    def _reader(self, entity: EntityType) -> BulkReader:
+    def _reader(self, entity: EntityType) -> ColumnDecoder:
         if entity.table_key not in self._readers:
-            self._readers[entity.table_key] = BulkReader(self._catalog, entity, self._unknown_fields)
+            self._readers[entity.table_key] = ColumnDecoder(self._catalog, entity, self._unknown_fields)
         return self._readers[entity.table_key]
 
     def _unusual_groups(self, lines: Sequence[bytes], unusual: Int64s) -> list[LineGroup]:
-        if len(unusual) < self._bulk_minimum:
+        if len(unusual) < self._columns_from:
             return []
         found: dict[str, tuple[EntityType, list[int], list[bytes]]] = {}
         for at in unusual.tolist():
@@ -176,14 +177,14 @@ class RecordDecoder:
             for entity, places, texts in found.values()
         ]
 
-    def _read_exactly(
-        self, lines: Sequence[bytes], left: Int64s, rows: dict[str, list[_Rows]]
+    def _read_by_row(
+        self, lines: Sequence[bytes], left: Int64s, rows: dict[TableKey, list[_Rows]]
     ) -> list[tuple[int, Refusal]]:
         """Adds the rows of the lines that are left; returns those that are refused."""
         refused: list[tuple[int, Refusal]] = []
-        found: dict[str, list[tuple[int, ExactRow]]] = defaultdict(list)
+        found: dict[TableKey, list[tuple[int, DecodedRow]]] = defaultdict(list)
         for at in left.tolist():
-            result = self._exact.decode(lines[at])
+            result = self._row_decoder.decode(lines[at])
             if isinstance(result, Refusal):
                 refused.append((at, result))
             else:
@@ -192,7 +193,7 @@ class RecordDecoder:
             entity = self._catalog.table(key)
             if entity is None:
                 raise InternalError(f"a record of the unknown table '{key}' was decoded")
-            rows[key].append(_exact_rows(entity, pairs))
+            rows[key].append(_rows_of(entity, pairs))
         return refused
 
 
@@ -213,7 +214,7 @@ def _without_mark(chunk: LineChunk) -> Sequence[bytes]:
     return [chunk.lines[0].removeprefix(BYTE_ORDER_MARK), *chunk.lines[1:]]
 
 
-def _exact_rows(entity: EntityType, pairs: Sequence[tuple[int, ExactRow]]) -> _Rows:
+def _rows_of(entity: EntityType, pairs: Sequence[tuple[int, DecodedRow]]) -> _Rows:
     schema = physical_schema(entity)
     types = {p.name: p.type for p in entity.properties}
     columns = []
@@ -229,7 +230,7 @@ def _exact_rows(entity: EntityType, pairs: Sequence[tuple[int, ExactRow]]) -> _R
     return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, explicit)
 
 
-def _table(chunk: LineChunk, table_key: str, parts: Sequence[_Rows]) -> DecodedTable:
+def _table(chunk: LineChunk, table_key: TableKey, parts: Sequence[_Rows]) -> DecodedTable:
     """The parts of a table in input order."""
     table = pa.concat_tables([part.table for part in parts])
     lines = np.concatenate([part.lines for part in parts])

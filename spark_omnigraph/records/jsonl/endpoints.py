@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.records.columns import Bools
-from spark_omnigraph.records.jsonl.layout import EndForm
+from spark_omnigraph.records.jsonl.record_layout import EndForm
 from spark_omnigraph.records.keys import STORED_DATE, composite_ids, key_columns
 
 _DATES = (Scalar.DATE, Scalar.DATETIME)
@@ -24,7 +24,7 @@ def end_type(node: NodeType, form: EndForm) -> pa.DataType:
 
 
 def end_ids(column: pa.Array, node: NodeType, form: EndForm) -> tuple[pa.Array, Bools]:
-    """Ids, and the rows that only the exact reader can decide."""
+    """Ids, and the rows that only the row decoder can decide."""
     columns = key_columns(node)
     if form is EndForm.LIST:
         return _list_ids(column, [scalar for _, scalar in columns])

@@ -1,4 +1,4 @@
-"""What stands around `data` in a record: which members there may be, and the one shape that the bulk reader reads."""
+"""What stands around `data` in a record: which members there may be, and the one shape that is read by columns."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class EnvelopeReader:
         self._types: dict[tuple[bytes, bytes], EntityType] = {}
 
     def read(self, line: bytes) -> tuple[EntityType, bytes] | None:
-        """Type and text of a record; None when only the exact reader can say what it is."""
+        """Type and text of a record; None when only the row decoder can say what it is."""
         envelope = self._open(line)
         if envelope is None:
             return None
@@ -83,7 +83,7 @@ class EnvelopeReader:
         return None if text is None else (entity, text)
 
     def strip(self, text: bytes, is_edge: bool) -> bytes | None:
-        """A text without members that are null; None when only the exact reader can say what it is.
+        """A text without members that are null; None when only the row decoder can say what it is.
 
         The member that named the type was cut off before: another of its name, though null, is one too many.
         """

@@ -31,7 +31,7 @@ _STRIDE = 7919
 
 @dataclass(frozen=True, slots=True)
 class LineGroup:
-    """Lines of one type whose texts (see `bulk`) could be cut out of the chunk, in order."""
+    """Lines of one type whose texts (see `column_decoder`) could be cut out of the chunk, in order."""
 
     entity: EntityType
     lines: Int64s
@@ -40,7 +40,7 @@ class LineGroup:
 
 @dataclass(frozen=True, slots=True)
 class SortedLines:
-    """All lines of a chunk that hold a record: in groups, unusual, or only for the exact reader. The rest is blank."""
+    """All lines of a chunk that hold a record: in groups, unusual, or only for the row decoder. The rest is blank."""
 
     groups: tuple[LineGroup, ...]
     unusual: Int64s
@@ -109,7 +109,7 @@ class _Chunk:
         return bad
 
     def risky_to_skip(self) -> Bools:
-        """Lines where an ignored member may hold what the bulk reader lets pass: constants, deep nesting."""
+        """Lines where an ignored member may hold what the column decoder lets pass: constants, deep nesting."""
         constants = b"NaN" in self._text or b"Inf" in self._text
         risky = np.zeros(len(self._lines), dtype=bool)
         for at in np.flatnonzero((self._ends - self._starts > MAX_DEPTH) | constants).tolist():
@@ -118,13 +118,13 @@ class _Chunk:
         return risky
 
     def name_types_twice(self) -> Bools:
-        """Lines that may have a second `type` or `edge`, which the bulk reader would ignore like any other member."""
+        """Lines that may have a second `type` or `edge`, which would be ignored like any other member."""
         return np.array(
             [line.count(b'"type"') + line.count(b'"edge"') > 1 or b"\\u" in line for line in self._lines], dtype=bool
         )
 
     def misspell_members(self) -> Bools:
-        """Lines that may have a member such as `Data`, which the bulk reader would ignore like any other member."""
+        """Lines that may have a member such as `Data`, which the column decoder would ignore like any other member."""
         odd = np.zeros(len(self._lines), dtype=bool)
         places = [found.start() for found in _CAPITALIZED.finditer(self._text)]
         odd[np.searchsorted(self._starts, places, side="right") - 1] = True

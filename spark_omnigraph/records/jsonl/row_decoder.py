@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.jsonl.envelope import envelope_mistakes
@@ -18,12 +19,14 @@ from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
 from spark_omnigraph.words import nearest
 
+_UNKNOWN = TableKey()
+
 
 @dataclass(frozen=True, slots=True)
-class ExactRow:
+class DecodedRow:
     """Columns of one row by name; `id` is None when the row gets a new one."""
 
-    table_key: str
+    table_key: TableKey
     values: Mapping[str, object]
 
 
@@ -34,7 +37,7 @@ class Refusal:
     `values` are the columns that could be read all the same.
     """
 
-    table_key: str
+    table_key: TableKey
     record_type: str | None
     is_edge: bool
     mistakes: tuple[Mistake, ...]
@@ -49,7 +52,7 @@ class BadRecordError(ValueError):
         self.mistake = Mistake(field, rule, message)
 
 
-class ExactDecoder:
+class RowDecoder:
     """Decodes single lines of any type of a catalog. With `constants` numbers that are not finite may be spelt out."""
 
     def __init__(self, catalog: Catalog, options: DecodeOptions, constants: bool = False) -> None:
@@ -58,27 +61,27 @@ class ExactDecoder:
         self._constants = constants
         self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
-    def decode(self, raw: bytes) -> ExactRow | Refusal:
+    def decode(self, raw: bytes) -> DecodedRow | Refusal:
         """The row on a line, or its mistakes: JSON, type, members, endpoints, id and key, values by name."""
         try:
             members = parse_line(raw, self._constants)
         except InvalidJsonError as error:
-            return Refusal("", None, False, (Mistake(None, Rule.INVALID_JSON, f"invalid JSON: {error}"),))
+            return Refusal(_UNKNOWN, None, False, (Mistake(None, Rule.INVALID_JSON, f"invalid JSON: {error}"),))
         kind, name = _kind(members)
         is_edge = kind == "edge"
         if name is None:
             nameless = Mistake(None, Rule.INVALID_ENVELOPE, "expected 'type' or 'edge' field")
             # What is no record at all needs no word about each of its members.
-            return Refusal("", None, False, (nameless, *envelope_mistakes(members, None, True))[:MISTAKES])
+            return Refusal(_UNKNOWN, None, False, (nameless, *envelope_mistakes(members, None, True))[:MISTAKES])
         reader = self._reader(kind, name)
         if reader is None:
             known = self._catalog.edges if is_edge else self._catalog.nodes
             message = f"unknown {kind} type '{name}'{_nearest(name, tuple(known))}"
             unknown = Mistake("edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
-            return Refusal("", name, is_edge, self._with_envelope(unknown, members))
+            return Refusal(_UNKNOWN, name, is_edge, self._with_envelope(unknown, members))
         row, mistakes = reader.read(members)
         if not mistakes:
-            return ExactRow(reader.table_key, row)
+            return DecodedRow(reader.table_key, row)
         return Refusal(reader.table_key, name, is_edge, tuple(mistakes[:MISTAKES]), row)
 
     def _with_envelope(self, first: Mistake, members: Members) -> tuple[Mistake, ...]:

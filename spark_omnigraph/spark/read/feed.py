@@ -109,7 +109,7 @@ def plan_feed(given: Mapping[str, str]) -> FeedPlan:
     if taken is not None:
         raise BadRequestError(
             f"'{entity.name}' has a property '{taken}', which is a column of the change feed: read all types together, "
-            f"without the option '{options.table_key.partition(':')[0]}'"
+            f"without the option '{options.table_key.kind}'"
         )
     commit = from_arrow_schema(pa.schema(COMMIT_COLUMNS))
     fields: list[StructField] = [*frame_schema(entity).fields, *commit.fields]

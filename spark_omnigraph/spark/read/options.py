@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.read.arguments import json_object
 from spark_omnigraph.predicates.where import Term, parse_where
 from spark_omnigraph.words import nearest
 
@@ -44,8 +46,6 @@ _CATALOG = (
 _FEED = ": the change feed is option('table', 'changes') with 'startingVersion'"
 INSTEAD = {"location": _CATALOG, "owner": _CATALOG, "readchangefeed": _FEED, "readchangedata": _FEED}
 """What to do instead of options that other sources have."""
-_MOST_DIGITS = 18
-"""Of a number: what 64 bits hold in any case."""
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 
@@ -64,7 +64,7 @@ class ReadOptions:
     """What one `load()` asks for. Exactly one of `table_key`, `meta` and a count of all types is meant."""
 
     uri: str
-    table_key: str | None = None
+    table_key: TableKey | None = None
     meta: MetaTable | None = None
     count: bool = False
     branch: str | None = None
@@ -107,7 +107,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         limit=whole_number("limit", text.get("limit"), 0),
         query=text.get("query"),
         query_name=text.get("queryName"),
-        params=_json_object("params", text["params"]) if "params" in text else None,
+        params=_params(text["params"]) if "params" in text else None,
         starting=None if from_now else whole_number("startingVersion", text.get("startingVersion"), 0),
         ending=whole_number("endingVersion", text.get("endingVersion"), 0),
         from_now=from_now,
@@ -198,13 +198,13 @@ def graph_uri(text: Mapping[str, str]) -> str:
     return uri
 
 
-def type_key(text: Mapping[str, str]) -> str | None:
+def type_key(text: Mapping[str, str]) -> TableKey | None:
     """Table key of the type that the options name, None when they name none."""
     for kind in ("node", "edge"):
         if kind in text:
             if not text[kind].strip():
                 raise BadRequestError(f"option '{kind}' is empty; it takes the name of a {kind} type")
-            return f"{kind}:{text[kind].strip()}"
+            return TableKey(f"{kind}:{text[kind].strip()}")
     return None
 
 
@@ -217,27 +217,24 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def _json_object(name: str, text: str) -> Mapping[str, object]:
+def _params(text: str) -> Mapping[str, object]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadRequestError(f"option '{name}' is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise BadRequestError(f'option \'{name}\' must be a JSON object, such as {{"name": "Ada"}}')
-    return found
+        return json_object(text)
+    except ValueError as error:
+        raise BadRequestError(f"option 'params' {error}") from None
 
 
 def whole_number(name: str, text: str | None, least: int) -> int | None:
     """The number of an option that takes one, None without it."""
     if text is None:
         return None
-    digits = text.strip()
-    if not digits.isdecimal() or len(digits) > _MOST_DIGITS or int(digits) < least:
-        shown = text if len(text) <= 2 * _MOST_DIGITS else f"{text[:_MOST_DIGITS]}…"
+    number = count_of(text.strip())
+    if number is None or number < least:
+        shown = text if len(text) <= 2 * COUNT_DIGITS else f"{text[:COUNT_DIGITS]}…"
         raise BadRequestError(
-            f"option '{name}' is '{shown}'; it takes a whole number, {least} or more, of at most {_MOST_DIGITS} digits"
+            f"option '{name}' is '{shown}'; it takes a whole number, {least} or more, of at most {COUNT_DIGITS} digits"
         )
-    return int(digits)
+    return number
 
 
 def _choice(name: str, text: str, choices: type[MetaTable]) -> MetaTable:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
@@ -29,7 +30,7 @@ from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_read_options
 from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_columns, spark_type
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, check_filter
+from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter
 
 COUNT_FRAME = StructType([StructField("type", StringType(), False), StructField("count", LongType(), False)])
 
@@ -38,7 +39,7 @@ COUNT_FRAME = StructType([StructField("type", StringType(), False), StructField(
 class CountTask:
     """A count that needs a scan: rows of one pinned table that a predicate keeps."""
 
-    table_key: str
+    table_key: TableKey
     table: PinnedTable
     where: str
 
@@ -65,12 +66,12 @@ class ReadPlan:
 
     frame: StructType
     owner: str
-    source: Scan | CountTask | QueryTask | TablesTask | bytes
+    source: TableScan | CountTask | QueryTask | TablesTask | bytes
 
     def for_schema(self, asked: StructType) -> ReadPlan:
         """The same read under a schema that the user gave: it prunes and orders columns, types must be the graph's."""
         check_user_schema(self.frame, asked, self.owner)
-        if isinstance(self.source, Scan):
+        if isinstance(self.source, TableScan):
             return replace(self, frame=asked, source=replace(self.source, columns=tuple(asked.names)))
         return replace(self, frame=asked)
 
@@ -114,7 +115,7 @@ def _plan_type(
     frame = frame_schema(found.entity)
     if options.columns is not None:
         frame = select_columns(frame, options.columns, owner)
-    return ReadPlan(frame, owner, Scan(found.table, tuple(frame.names), where, options.limit))
+    return ReadPlan(frame, owner, TableScan(found.table, tuple(frame.names), where, options.limit))
 
 
 def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now: datetime | None) -> ReadPlan:
@@ -132,7 +133,7 @@ def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now
     return ReadPlan(frame, f"query '{task.plan.query}'", task)
 
 
-def _count(table_key: str, found: TypeAt, where: str | None) -> ReadPlan:
+def _count(table_key: TableKey, found: TypeAt, where: str | None) -> ReadPlan:
     if where is None:
         return _known_counts({table_key: found.rows})
     return ReadPlan(COUNT_FRAME, "a count", CountTask(table_key, found.table, where))

@@ -14,7 +14,7 @@ from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.read.plan import CountTask, ReadPlan, TablesTask
 from spark_omnigraph.spark.types import arrow_target, to_frame
-from spark_omnigraph.storage.tables.scan import FragmentSize, Scan, count_rows, fragment_sizes, read_batches
+from spark_omnigraph.storage.tables.scan import FragmentSize, TableScan, count_rows, fragment_sizes, read_batches
 from spark_omnigraph.write.executor import available_cores
 
 PARTITION_BYTES = 64 << 20
@@ -43,7 +43,7 @@ class GraphReader(Portable, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         source = self.plan.source
-        if not isinstance(source, Scan) or source.limit is not None:
+        if not isinstance(source, TableScan) or source.limit is not None:
             return [FragmentGroup()]
         # No session is in reach here. The driver's cores are the task slots of a local one, and a fair guess elsewhere.
         with coded():
@@ -80,7 +80,7 @@ def group_fragments(sizes: Sequence[FragmentSize], slots: int) -> list[tuple[int
 
 
 def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
-    if isinstance(plan.source, Scan):
+    if isinstance(plan.source, TableScan):
         return read_batches(replace(plan.source, fragments=group.ids))
     names = plan.frame.names
     if isinstance(plan.source, CountTask):

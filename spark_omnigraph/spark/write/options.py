@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from pyspark import TaskContext
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.load.frame import frame_request
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.graph.load.options import LoadOptions
-from spark_omnigraph.manifest.facts import Origin, user_metadata
+from spark_omnigraph.manifest.facts import CommitOrigin, user_metadata
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit, schemes_of
 from spark_omnigraph.spark.read.options import (
@@ -69,7 +70,7 @@ class WriteOptions:
     """What one `save()` asks for; without `table_key` the frame holds records of any types."""
 
     uri: str
-    table_key: str | None
+    table_key: TableKey | None
     request: LoadRequest
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     app_id: str | None = None
@@ -135,9 +136,9 @@ def _check_delete_options(text: Mapping[str, str]) -> None:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 
 
-def _origin(text: Mapping[str, str]) -> Origin:
+def _origin(text: Mapping[str, str]) -> CommitOrigin:
     metadata = _parsed("userMetadata", text["userMetadata"], user_metadata) if "userMetadata" in text else {}
-    return Origin(text.get("job"), text.get("runId"), text.get("applicationId"), metadata)
+    return CommitOrigin(text.get("job"), text.get("runId"), text.get("applicationId"), metadata)
 
 
 def _transaction(app_id: str | None, version: str | None) -> Transaction | None:

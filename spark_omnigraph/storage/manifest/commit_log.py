@@ -12,6 +12,7 @@ from lance import LanceDataset
 
 from spark_omnigraph.catalog.dates import moment
 from spark_omnigraph.errors import DamagedError, StorageError
+from spark_omnigraph.manifest.branches import Branch, BranchName, stored_branch
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.redaction import excerpt
@@ -78,7 +79,7 @@ def create_commit_log(location: Location, genesis: Commit) -> None:
     create_dataset(location.join(COMMIT_ACTORS), ACTOR_SCHEMA, None, location.options)
 
 
-def open_log(location: Location, name: str, branch: str | None) -> LanceDataset:
+def open_log(location: Location, name: str, branch: Branch) -> LanceDataset:
     """One of the log datasets at its newest version, on a branch."""
     with reading(f"open {name}"):
         return lance.dataset(location.join(branch_path(name, branch)), storage_options=dict(location.options) or None)
@@ -99,7 +100,7 @@ def complete_commit(location: Location, commit: Commit) -> None:
         append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
 
 
-def read_commits(location: Location, branch: str | None) -> list[Commit]:
+def read_commits(location: Location, branch: Branch) -> list[Commit]:
     """All commits that a branch sees, with their actors; unordered."""
     log = open_log(location, COMMITS, branch)
     with reading("read the commit log"):
@@ -109,7 +110,7 @@ def read_commits(location: Location, branch: str | None) -> list[Commit]:
     return [replace(_to_commit(row), actor=actors.get(key)) for key, row in by_id.items()]
 
 
-def log_up_to(location: Location, branch: str | None, manifest_version: int) -> tuple[int, list[Commit]]:
+def log_up_to(location: Location, branch: Branch, manifest_version: int) -> tuple[int, list[Commit]]:
     """The newest version of a branch's log that has no commit above a manifest version, and commits up to that version
     which it lacks: writers add their rows in another order than they publish.
 
@@ -134,14 +135,14 @@ def _newest_version(log: LanceDataset) -> int:
     return max(log.to_table(columns=["manifest_version"])[0].to_pylist(), default=0)
 
 
-def copy_commits(location: Location, branch: str, commits: Iterable[Commit]) -> None:
+def copy_commits(location: Location, branch: BranchName, commits: Iterable[Commit]) -> None:
     """Adds rows of commits that were made elsewhere to the log of a branch; their actors are known already."""
     rows = [_commit_rows(commit) for commit in commits]
     if rows:
         append_log_rows(open_log(location, COMMITS, branch), pa.concat_tables(rows))
 
 
-def find_commit(location: Location, branch: str | None, commit_id: str) -> Commit | None:
+def find_commit(location: Location, branch: Branch, commit_id: str) -> Commit | None:
     """The commit with this id among those that a branch sees."""
     log = open_log(location, COMMITS, branch)
     with reading("read the commit log"):
@@ -151,7 +152,7 @@ def find_commit(location: Location, branch: str | None, commit_id: str) -> Commi
     return replace(_to_commit(rows[0]), actor=_read_actors(location).get(commit_id))
 
 
-def newest_logged(location: Location, branch: str | None) -> tuple[int, str] | None:
+def newest_logged(location: Location, branch: Branch) -> tuple[int, str] | None:
     """Manifest version and id of the newest commit that was made on this very branch, or None. Looks at the newest
     files of the log only: rows are added in about the order of their commits, a few by recoveries later.
     """
@@ -159,11 +160,11 @@ def newest_logged(location: Location, branch: str | None) -> tuple[int, str] | N
     columns = ["graph_commit_id", "manifest_branch", "manifest_version"]
     with reading("read the commit log"):
         rows = log.scanner(columns=columns, fragments=log.get_fragments()[-_NEWEST_FILES:]).to_table().to_pylist()
-    own = (row for row in rows if _optional(row["manifest_branch"]) == branch)
+    own = (row for row in rows if stored_branch(_optional(row["manifest_branch"])) == branch)
     return max(((int(row["manifest_version"]), str(row["graph_commit_id"])) for row in own), default=None)
 
 
-def has_commit(location: Location, branch: str | None, commit_id: str) -> bool:
+def has_commit(location: Location, branch: Branch, commit_id: str) -> bool:
     """Whether a branch sees a commit row with this id."""
     log = open_log(location, COMMITS, branch)
     with reading("read the commit log"):
@@ -232,7 +233,7 @@ def _to_commit(row: dict[str, object]) -> Commit:
         )
     return Commit(
         id=str(row["graph_commit_id"]),
-        branch=_optional(row["manifest_branch"]),
+        branch=stored_branch(_optional(row["manifest_branch"])),
         manifest_version=int(str(row["manifest_version"])),
         parent=_optional(row["parent_commit_id"]),
         merged_parent=_optional(row["merged_parent_commit_id"]),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from lance import LanceDataset
 
 from spark_omnigraph.errors import DamagedError, StorageError
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.formats import Format, format_of
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -72,7 +73,7 @@ def _to_2(dataset: LanceDataset) -> LanceDataset:
 def _to_3(dataset: LanceDataset) -> LanceDataset:
     """Branches of runs go, those that lie inside or come from another one first."""
     with reading(f"list branches of {dataset.uri}"):
-        names = [name for name in dataset.branches.list() if name.lstrip("/").startswith(RUN_PREFIX)]
+        names = [BranchName(name) for name in dataset.branches.list() if name.lstrip("/").startswith(RUN_PREFIX)]
     failure: CommitFailed | None = None
     for name in sorted(names, key=len, reverse=True):
         try:

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 from lance.fragment import LanceFragment
 
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.rows import FACTS_PREFIX, ManifestRow, RowKind, checked
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
@@ -52,7 +54,7 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
     table = table.filter(pc.not_equal(table.column("object_type"), RowKind.FACTS))
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
     return [
-        checked(ManifestRow(object_id, kind, key, place, metadata, version, branch, rows))
+        checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, stored_branch(branch), rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
 
@@ -90,7 +92,7 @@ class ManifestReader:
         self._first: dict[str, str] = {}
         self._branches: dict[str, str | None] = {}
 
-    def is_another(self, dataset: LanceDataset, branch: str | None) -> bool:
+    def is_another(self, dataset: LanceDataset, branch_id: str | None) -> bool:
         """Whether a newest manifest begins with another file than before, or its branch has another id: it was
         compacted, or the graph or the branch was made anew in the same place, and versions mean something else now.
         Notes what it looked at.
@@ -100,8 +102,8 @@ class ManifestReader:
         own = self._first.get(place)
         # A branch that is looked at for the first time begins as the one did that it comes from.
         known = [own] if own is not None else list(self._first.values())
-        another = bool(known) and (first not in known or self._branches.get(place, branch) != branch)
-        self._first[place], self._branches[place] = first, branch
+        another = bool(known) and (first not in known or self._branches.get(place, branch_id) != branch_id)
+        self._first[place], self._branches[place] = first, branch_id
         return another
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:

@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
+from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.storage.tables.blobs import BlobNulls
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, open_pinned, reading, replace_blobs
+from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 TAKE_ROWS = 8192
 _ADDRESS, _ROW = "_rowaddr", "_rowid"
@@ -66,6 +68,20 @@ def row_changes(before: PinnedTable | None, after: PinnedTable | None, same_line
         replaced=_ids(replaced.filter(touched)),
         deleted=_ids(gone.filter(stays)),
     )
+
+
+def moved_rows(before: PinnedTable | None, after: PinnedTable | None) -> pa.Table:
+    """Rows that two versions may differ in: `id`, and row ids (uint64) `before` and `after`, null where there is none.
+
+    A row that was written again, or that compaction moved, is among them, whether or not a value differs.
+    """
+    old = None if before is None else open_pinned(before)
+    new = None if after is None else open_pinned(after)
+    gone, come = (
+        rows.select(["id", _ROW]).rename_columns(["id", name])
+        for rows, name in zip(_differing(old, new), ("before", "after"), strict=True)
+    )
+    return gone.join(come, keys="id", join_type="full outer").combine_chunks()
 
 
 def read_rows(table: PinnedTable, rows: pa.Array, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -166,11 +182,9 @@ def _differ(old: tuple[PinnedTable, pa.ChunkedArray], new: tuple[PinnedTable, pa
     """Whether the rows of two aligned lists have different values, compared by the columns that both versions store."""
     known = set(column_names(old[0]))
     columns = tuple(name for name in column_names(new[0]) if name in known)
-    pairs = zip(_rows(*old, columns), _rows(*new, columns), strict=True)
-    return pa.array([a != b for a, b in pairs], pa.bool_())
-
-
-def _rows(table: PinnedTable, rows: pa.ChunkedArray, columns: tuple[str, ...]) -> Iterator[str]:
-    """Each row as text, which tells NaN from null and equals itself."""
-    for batch in read_rows(table, rows, columns):
-        yield from map(repr, batch.to_pylist())
+    one, other = StoredRows.open(old[0], columns), StoredRows.open(new[0], columns)
+    answers = [np.empty(0, dtype=np.bool_)]
+    for start in range(0, len(old[1]), TAKE_ROWS):
+        parts = (each.take(rows.slice(start, TAKE_ROWS)) for each, rows in ((one, old[1]), (other, new[1])))
+        answers.append(~equal_rows(*parts))
+    return pa.array(np.concatenate(answers))

@@ -19,6 +19,7 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, RewriteResult
 
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
@@ -262,13 +263,13 @@ def compact(dataset: LanceDataset) -> None:
         dataset.optimize.compact_files()
 
 
-def create_branch(dataset: LanceDataset, branch: str, parent: str | None, version: int) -> LanceDataset:
+def create_branch(dataset: LanceDataset, branch: BranchName, parent: Branch, version: int) -> LanceDataset:
     """New Lance branch at a version of its parent. Racing creations corrupt it: callers hold a claim."""
     with one_spelling(str(dataset.uri)), committing(f"branch {dataset.uri}"):
         return dataset.create_branch(branch, (parent, version))
 
 
-def drop_branch(dataset: LanceDataset, branch: str) -> None:
+def drop_branch(dataset: LanceDataset, branch: BranchName) -> None:
     """Removes a Lance branch that nothing refers to."""
     with committing(f"drop branch of {dataset.uri}"):
         dataset.branches.delete(branch)

@@ -38,7 +38,7 @@ class PinnedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class TableScan:
     """Which columns and rows of a pinned table are wanted; `where` is Lance SQL that `check_filter` accepted."""
 
     table: PinnedTable
@@ -85,7 +85,7 @@ def count_rows(table: PinnedTable, where: str | None) -> int:
         return int(dataset.count_rows(filter=where))
 
 
-def read_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+def read_batches(scan: TableScan) -> Iterator[pa.RecordBatch]:
     """The wanted rows, columns in the asked order; blob columns arrive as their bytes (`large_binary`).
 
     A dataset is opened once. Memory is bounded by a few batches, whatever the table holds.

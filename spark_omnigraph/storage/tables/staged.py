@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import InternalError, StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
@@ -28,7 +29,7 @@ class TableTarget:
     dataset names yet: their values travel with the staged file.
     """
 
-    table_key: str
+    table_key: TableKey
     uri: str
     version: int
     row_count: int

@@ -9,6 +9,7 @@ import pytest
 from spark_omnigraph import BadRequestError, BranchExistsError, ConflictError, Graph, LoadOptions, NotFoundError
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.fork import clear_debris
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.layout import RECOVERY
 
 SCHEMA = "node Room { name: String @key }"
@@ -195,7 +196,7 @@ def test_what_lies_inside_or_comes_from_a_branch_keeps_its_folder(graph: Graph) 
     parent.create_branch("child", ("p", None))
     graph.store.objects.delete(f"{path}/_refs/branches/p.json")
     for name in ("x", "x/y", "p"):
-        clear_debris(graph.store, path, name)
+        clear_debris(graph.store, path, BranchName(name))
     assert graph.store.objects.has_prefix(f"{path}/tree/p")
     assert inner.count_rows() == 0
     assert graph.store.open_dataset(f"{path}/tree/child").count_rows() == 0

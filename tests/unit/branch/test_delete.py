@@ -14,6 +14,7 @@ from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import branch_claim, claimed
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import WriterBusyError
+from spark_omnigraph.manifest.branches import BranchName
 from tests.crash.matrix import expire_leases
 
 SCHEMA = "node Room { name: String @key }\nnode Key { tag: String @key }\nedge Opens: Key -> Room"
@@ -119,7 +120,7 @@ def test_a_deletion_that_died_leaves_the_branch_or_orphans_that_clean_up_removes
 def test_a_writer_waits_for_a_deletion_and_finds_the_branch_gone(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "TURNS", 2)
     graph.create_branch("draft")
-    with claimed(graph.store, branch_claim("draft")):
+    with claimed(graph.store, branch_claim(BranchName("draft"))):
         with pytest.raises(WriterBusyError):
             graph.load([room("attic")], branch="draft", options=NO_INDEX)
         graph.load([room("cellar")], options=NO_INDEX)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_omnigraph.catalog.dates import days_from_civil, parse_date, parse_datetime
+from spark_omnigraph.catalog.dates import days_from_civil, parse_date, parse_datetime, parse_day, parse_instant
 from spark_omnigraph.records.date_columns import read_dates, read_datetimes
 
 DAY = 86_400_000
@@ -107,6 +107,50 @@ NO_DATETIMES = [
     "1704449472001",
     "",
 ]
+
+
+NOON = (JAN_5 * 86_400 + 43_200) * 10**9
+INSTANTS = {
+    "2024-01-05": (NOON - 43_200 * 10**9, False),
+    "2024-01-05Z": (NOON - 43_200 * 10**9, True),
+    "2024-01-05T12": (NOON, False),
+    " 2024-01-05 12:00 ": (NOON, False),
+    "2024-01-05t12:00:00": (NOON, False),
+    "2024-01-05T12:00:00Z": (NOON, True),
+    "2024-01-05T14:00+02:00": (NOON, True),
+    "2024-01-05T09:30:00 -0230": (NOON, True),
+    "2024-01-05T12:00:00.5z": (NOON + 500_000_000, True),
+    "2024-01-05T12:00:00,123456789": (NOON + 123_456_789, False),
+    "2024-01-05T12:00:00.12345678900Z": (NOON + 123_456_789, True),
+}
+NO_INSTANTS = [
+    "",
+    "yesterday",
+    "2024-02-30",
+    "20240105",
+    "20240105T120000Z",
+    "2024-W01-5",
+    "2024-01-05T24:00",
+    "2024-01-05T12:00:00.",
+    "2024-01-05T12:00:00.1234567891",
+    "2024-01-05T12:00:00+24:00",
+    "2024-01-05T12:00:00+02:60",
+]
+
+
+@pytest.mark.parametrize(("text", "instant"), INSTANTS.items())
+def test_times_that_people_write(text: str, instant: tuple[int, bool]) -> None:
+    assert parse_instant(text) == instant
+
+
+@pytest.mark.parametrize("text", NO_INSTANTS)
+def test_texts_that_are_no_times(text: str) -> None:
+    assert parse_instant(text) is None
+
+
+def test_a_day_is_no_point_in_time() -> None:
+    texts = ("2024-1-5", "20240105", "+2024-01-05", "2024-W01-5", "2024-01-05T23:30:00-02:00")
+    assert [parse_day(text) for text in texts] == [JAN_5, JAN_5, JAN_5, None, None]
 
 
 @pytest.mark.parametrize(("text", "days"), DATES.items())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_omnigraph.catalog.numbers import BEYOND, integer_of
+from spark_omnigraph.catalog.numbers import BEYOND, count_of, integer_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,12 @@ def test_integers_of_texts(text: str, expected: int | None) -> None:
 def test_it_agrees_with_decimals(number: Decimal) -> None:
     whole = number == number.to_integral_value()
     assert integer_of(str(number)) == (int(number) if whole else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("0", 0), ("0042", 42), ("9" * 18, 10**18 - 1), ("0" * 5000 + "7", 7), ("9" * 19, None), ("9" * 5000, None)]
+    + [(text, None) for text in ("", "-1", "+1", "1.0", "1_000", " 1", "²", "٣")],
+)
+def test_a_count_is_ascii_digits_that_fit(text: str, count: int | None) -> None:
+    assert count_of(text) == count

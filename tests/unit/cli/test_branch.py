@@ -15,7 +15,7 @@ NO_INDEX = LoadOptions(build_indexes=False)
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
-    made = Graph.init(tmp_path / "g", "node Room { name: String @key }")
+    made = Graph.init(tmp_path / "g", "node Room { name: String @key  size: I32? }")
     made.create_branch("draft")
     made.load(['{"type": "Room", "data": {"name": "attic"}}'], branch="draft", options=NO_INDEX)
     return made
@@ -71,3 +71,35 @@ def test_nothing_is_merged_yet(graph: Graph, capsys: pytest.CaptureFixture[str])
     code, body, err = run(capsys, "branch", "delete", "--merged", "--graph", graph.uri)
     assert (code, body["result"]) == (0, {"deleted": []})
     assert "no branch is merged that could be deleted" in err
+
+
+def test_a_branch_is_merged_and_deleted(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body, err = run(
+        capsys, "branch", "merge", "draft", "--into", "main", "--delete-branch", "--actor", "ada", "--graph", graph.uri
+    )
+    newest = graph.commits()[0]
+    assert (code, body["branch"], body["commit"]) == (0, "main", newest.id)
+    assert body["tables"] == {"node:Room": {"appended": 1, "updated": 0, "deleted": 0, "conflicts": 0}}
+    result = body["result"]
+    assert isinstance(result, dict)
+    assert (result["outcome"], result["source_commit"], result["branch_deleted"]) == (
+        "fast_forward", newest.merged_parent, True,
+    )  # laid out as a table  # fmt: skip
+    assert f"merged draft into main: commit {newest.id}" in err
+    assert graph.branches() == ["main"]
+
+
+def test_conflicts_of_a_merge_are_counted_and_written(
+    graph: Graph, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = ['{"type": "Room", "data": {"name": "attic", "size": 2}}']
+    graph.load(lines, options=NO_INDEX)
+    path = tmp_path / "conflicts.jsonl"
+    code, body, err = run(capsys, "branch", "merge", "draft", "--conflicts", str(path), "--graph", graph.uri)
+    assert code == 4
+    assert body["error"] is not None
+    assert "1 conflict of divergent_insert" in err
+    assert json.loads(path.read_text())["id"] == "attic"
+    code, body, _ = run(capsys, "branch", "merge", "draft", "--on-conflict", "source", "--graph", graph.uri)
+    assert code == 3
+    assert "name a file" in str(body["error"])

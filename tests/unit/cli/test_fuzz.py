@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from spark_omnigraph.cli.program import run
 from spark_omnigraph.cli.registry import VERBS
-from spark_omnigraph.cli.verb import Job, Outcome, Verb
+from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 from spark_omnigraph.graph.handle import Graph
 
 CODES = {0, 1, 2, 3, 4, 5, 6}
@@ -60,9 +60,9 @@ VARIABLES = st.dictionaries(
 )
 
 
-def _checked(_job: Job) -> Outcome:
+def _checked(_job: Job) -> VerbOutcome:
     """What stands for the work of a verb: its arguments passed every check."""
-    return Outcome()
+    return VerbOutcome()
 
 
 HOLLOW = {

@@ -14,7 +14,7 @@ import spark_omnigraph
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.program import main, run, script
-from spark_omnigraph.cli.verb import Job, Outcome, Verb
+from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 from spark_omnigraph.errors import (
     BadRowsError,
     ExpectedVersionMismatch,
@@ -35,12 +35,12 @@ BAD_ROWS = BadRowsError(
 )
 
 
-def verbs(work: Callable[[Job], Outcome]) -> dict[str, Verb]:
+def verbs(work: Callable[[Job], VerbOutcome]) -> dict[str, Verb]:
     return {"load": Verb("load", "Loads.", "load", work, (), o.COMMON)}
 
 
 def failing(error: BaseException) -> dict[str, Verb]:
-    def work(_job: Job) -> Outcome:
+    def work(_job: Job) -> VerbOutcome:
         raise error
 
     return verbs(work)
@@ -55,7 +55,9 @@ def summary(text: str) -> dict[str, object]:
 
 def test_a_finished_job(capsys: pytest.CaptureFixture[str]) -> None:
     counts = {"read": 3, "valid": 3, "bad": 0, "inserted": 3, "updated": 0, "deleted": 0, "superseded": None}
-    outcome = Outcome("dev", "c0", "c1", 7, {"node:T": counts}, {"total": 0, "per_rule": {}}, {"stage": 0.5}, ("slow",))
+    outcome = VerbOutcome(
+        "dev", "c0", "c1", 7, {"node:T": counts}, {"total": 0, "per_rule": {}}, {"stage": 0.5}, ("slow",)
+    )
     code = run(["load", "--graph", "g", "--branch", "dev"], {}, verbs(lambda _: outcome))
     out, err = capsys.readouterr()
     body = summary(out)
@@ -150,7 +152,7 @@ def test_usage_errors_never_reach_the_verb(capsys: pytest.CaptureFixture[str], t
 
 def test_the_summary_file_equals_the_last_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
-    run(["load", "--graph", "g", "--summary", str(path)], {}, verbs(lambda job: (job.emit("data"), Outcome())[1]))
+    run(["load", "--graph", "g", "--summary", str(path)], {}, verbs(lambda job: (job.emit("data"), VerbOutcome())[1]))
     out = capsys.readouterr().out
     assert out.splitlines()[0] == "data"
     assert path.read_text() == out.splitlines()[1] + "\n"
@@ -158,9 +160,9 @@ def test_the_summary_file_equals_the_last_line(capsys: pytest.CaptureFixture[str
 
 
 def test_a_summary_that_cannot_be_written_fails_the_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    def work(_: Job) -> Outcome:
+    def work(_: Job) -> VerbOutcome:
         (tmp_path / "file").write_text("")
-        return Outcome(commit="c1")
+        return VerbOutcome(commit="c1")
 
     code = run(["load", "--graph", "g", "--summary", str(tmp_path / "file" / "s.json")], {}, verbs(work))
     out, err = capsys.readouterr()
@@ -171,13 +173,13 @@ def test_a_summary_that_cannot_be_written_fails_the_job(capsys: pytest.CaptureFi
 
 def test_two_runs_have_two_ids(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        run(["load", "--graph", "g"], {}, verbs(lambda _: Outcome()))
+        run(["load", "--graph", "g"], {}, verbs(lambda _: VerbOutcome()))
     first, second = (json.loads(line)["run_id"] for line in capsys.readouterr().out.splitlines())
     assert first != second
 
 
 def test_storage_options_are_never_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["load", "--graph", "g", "--storage-option", "aws_access_key_id=AKIA"], {}, verbs(lambda _: Outcome()))
+    run(["load", "--graph", "g", "--storage-option", "aws_access_key_id=AKIA"], {}, verbs(lambda _: VerbOutcome()))
     assert "AKIA" not in "".join(capsys.readouterr())
 
 
@@ -193,7 +195,7 @@ CHILD = """
 import sys, time
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.program import run
-from spark_omnigraph.cli.verb import Outcome, Verb
+from spark_omnigraph.cli.verb import VerbOutcome, Verb
 
 def work(job):
     try:
@@ -201,7 +203,7 @@ def work(job):
         time.sleep(60)
     finally:
         job.log.info("tidied")
-    return Outcome()
+    return VerbOutcome()
 
 sys.exit(run(["load", "--graph", "g"], {}, {"load": Verb("load", "Loads.", "load", work, (), o.COMMON)}))
 """

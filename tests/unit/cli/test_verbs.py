@@ -19,13 +19,16 @@ from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TypeDescription
-from spark_omnigraph.manifest.facts import CommitFacts, Origin, RowFacts
+from spark_omnigraph.manifest.branches import BranchName
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 
-FACTS = CommitFacts("load", "append", {"node:Film": RowFacts(3, 0, 0, 1)}, origin=Origin("ingest", metadata={"t": "7"}))
+FACTS = CommitFacts(
+    "load", "append", {"node:Film": RowFacts(3, 0, 0, 1)}, origin=CommitOrigin("ingest", metadata={"t": "7"})
+)
 OLD = Commit("c1", None, 4, None, None, 1_700_000_000_000_000, "etl", FACTS)
-NEW = Commit("c2", "dev", 5, "c1", None, 1_700_000_001_000_000)
+NEW = Commit("c2", BranchName("dev"), 5, "c1", None, 1_700_000_001_000_000)
 REPORT = LoadReport(
     mode="merge",
     branch="dev",
@@ -51,9 +54,9 @@ class FakeGraph:
 
     calls: ClassVar[Calls] = []
     ingest_result: LoadReport | Exception = REPORT
-    origin: ClassVar[Origin] = Origin()
+    origin: ClassVar[CommitOrigin] = CommitOrigin()
 
-    def with_origin(self, origin: Origin) -> FakeGraph:
+    def with_origin(self, origin: CommitOrigin) -> FakeGraph:
         FakeGraph.origin = origin
         return self
 
@@ -126,7 +129,7 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
     assert options.progress is not None
     assert options.executor is None
     body, _, _ = summary(capsys)
-    assert FakeGraph.origin == Origin("ingest", body["run_id"], None, {"ticket": "OPS-7", "note": "a=b"})
+    assert FakeGraph.origin == CommitOrigin("ingest", body["run_id"], None, {"ticket": "OPS-7", "note": "a=b"})
 
 
 def test_ingest_reports_what_was_done(calls: Calls, source: str, capsys: pytest.CaptureFixture[str]) -> None:

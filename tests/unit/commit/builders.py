@@ -8,13 +8,14 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import TableUpdate, table_row, version_row
+from spark_omnigraph.manifest.rows import table_row, version_row
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import PUBLISHED, RECOVERY, SCHEMA_SOURCE, SCHEMA_STATE, manifest_file
+from spark_omnigraph.storage.layout import PUBLISHED, RECOVERY, SCHEMA_SOURCE, SCHEMA_STATE
 from spark_omnigraph.storage.manifest.commit_log import create_commit_log
 from spark_omnigraph.storage.manifest.table import create_manifest
 from spark_omnigraph.storage.objects.small import Objects
@@ -50,10 +51,9 @@ def make_store(root: Path) -> GraphStore:
     store.objects.put(SCHEMA_STATE, state_text(HASH).encode())
     rows = []
     for key, path in TABLES.items():
-        uri = location.join(path)
-        create_dataset(uri, SCHEMA, None, {})
-        update = TableUpdate(key, 1, None, 0, store.manifest_path(uri, manifest_file(1)))
-        rows += [table_row(key, path), version_row(update)]
+        create_dataset(location.join(path), SCHEMA, None, {})
+        table = TableKey(key)
+        rows += [table_row(table, path), version_row(store.table_update(table, path, None, 1, 0))]
     create_manifest(location, rows)
     create_commit_log(location, Commit(new_ulid(), None, 3, None, None, 1))
     return GraphStore(location, HookedObjects(store.objects))
@@ -67,7 +67,7 @@ def hooks(store: GraphStore) -> HookedObjects:
 def staged_write(store: GraphStore, key: str, ids: list[str], replace_all: bool = False) -> TableWrite:
     """A write that adds (or replaces all rows by) these ids, staged on the newest snapshot."""
     entry = store.snapshot(None).entries[key]
-    target = TableTarget(key, store.table_uri(entry.location, None), entry.version, entry.row_count)
+    target = TableTarget(TableKey(key), store.table_uri(entry.location, None), entry.version, entry.row_count)
     rows = pa.table({"id": ids, "x": list(range(len(ids)))}, schema=SCHEMA)
     file = stage_rows(target, rows, None, {})
     return TableWrite(entry, None, TableChange((file,), None, replace_all))

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.branch.control import create_branch
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.owners import covering
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import InternalError, RecoveryRequiredError
+from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import tombstone_row
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -29,7 +31,8 @@ from tests.crash.matrix import FIXTURES, RECOVERY_POINTS, crashed
 
 from .builders import SCHEMA, TABLES, heads_equal_pins, leftovers, make_store
 
-A, B = "node:A", "node:B"
+A, B = TableKey.node("A"), TableKey.node("B")
+DRAFT = BranchName("draft")
 OPERATION = "01J0000000000000000000000A"
 SOURCE = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 PATHS = {
@@ -53,7 +56,7 @@ def store(tmp_path: Path) -> GraphStore:
     return store
 
 
-def from_pylance(store: GraphStore, key: str, branch: str | None = None, row_id: str = "new") -> int:
+def from_pylance(store: GraphStore, key: str, branch: Branch = None, row_id: str = "new") -> int:
     """An append by another program; the version that it makes."""
     uri = store.table_uri(TABLES[key], branch)
     lance.write_dataset(pa.table({"id": [row_id], "x": [0]}, schema=SCHEMA), uri, mode="append")
@@ -72,7 +75,7 @@ def pin(
     expected: int | None = None,
     post: int | None = None,
     confirmed: int | None = None,
-    branch: str | None = None,
+    branch: Branch = None,
     path: str = "absolute",
 ) -> dict[str, Any]:
     """A pin in the order of members that the reference writes; by default of a write of one commit on what is shown."""
@@ -95,7 +98,7 @@ def sidecar_of(
     kind: str,
     *pins: dict[str, Any],
     version: int = 2,
-    branch: str | None = None,
+    branch: Branch = None,
     operation: str = OPERATION,
     name: str | None = None,
     **more: object,
@@ -123,12 +126,12 @@ def audit(store: GraphStore) -> tuple[RecoveryAudit, list[dict[str, Any]]]:
     return found[0], json.loads(found[0].outcomes)
 
 
-def commit_of(store: GraphStore, row: RecoveryAudit, branch: str | None = None) -> Commit:
+def commit_of(store: GraphStore, row: RecoveryAudit, branch: Branch = None) -> Commit:
     (found,) = [c for c in read_commits(store.location, branch) if c.id == row.commit_id]
     return found
 
 
-def check(store: GraphStore, kind: str, writer: str, branch: str | None = None) -> list[dict[str, Any]]:
+def check(store: GraphStore, kind: str, writer: str, branch: Branch = None) -> list[dict[str, Any]]:
     """What every recovery leaves: one audit row, its commit, nothing pending; the outcomes are returned."""
     row, outcomes = audit(store)
     assert (row.kind, row.for_actor, row.writer_kind) == (kind, "act-1", writer)
@@ -140,7 +143,7 @@ def check(store: GraphStore, kind: str, writer: str, branch: str | None = None) 
     return outcomes
 
 
-def rows(store: GraphStore, key: str, branch: str | None = None) -> int:
+def rows(store: GraphStore, key: str, branch: Branch = None) -> int:
     entry = store.snapshot(branch).entries[key]
     count = int(store.open_table(entry).count_rows())
     assert count == entry.row_count
@@ -365,23 +368,25 @@ def test_a_merge_that_was_published_is_recorded_as_one(store: GraphStore) -> Non
 
 
 def test_a_write_on_a_branch_is_finished_there(store: GraphStore) -> None:
-    create_branch(store, "draft")
-    before = store.snapshot("draft").pin(A)
-    store.open_dataset(TABLES[A]).create_branch("draft", (None, before))
-    from_pylance(store, A, "draft")
-    sidecar_of(store, "Mutation", pin(store, A, expected=before, branch="draft"), branch="draft")
+    create_branch(store, DRAFT)
+    before = store.snapshot(DRAFT).pin(A)
+    store.open_dataset(TABLES[A]).create_branch(DRAFT, (None, before))
+    from_pylance(store, A, DRAFT)
+    sidecar_of(store, "Mutation", pin(store, A, expected=before, branch=DRAFT), branch=DRAFT)
     main = store.snapshot(None)
     realign(store)
-    (outcome,) = check(store, "RolledForward", "Mutation", "draft")
-    entry = store.snapshot("draft").entries[A]
-    assert (entry.branch, entry.version) == ("draft", outcome["to_version"])
-    assert (rows(store, A, "draft"), store.snapshot(None)) == (2, main)
+    (outcome,) = check(store, "RolledForward", "Mutation", DRAFT)
+    entry = store.snapshot(DRAFT).entries[A]
+    assert (entry.branch, entry.version) == (DRAFT, outcome["to_version"])
+    assert (rows(store, A, DRAFT), store.snapshot(None)) == (2, main)
 
 
 @pytest.mark.parametrize("kind", ["Mutation", "Load", "EnsureIndices", "BranchMerge"])
 def test_a_write_on_a_branch_that_is_gone_is_dropped(store: GraphStore, kind: str) -> None:
     before = store.snapshot(None)
-    sidecar_of(store, kind, pin(store, A, expected=2, branch=None), branch="gone", merge_source_commit_id=SOURCE)
+    sidecar_of(
+        store, kind, pin(store, A, expected=2, branch=None), branch=BranchName("gone"), merge_source_commit_id=SOURCE
+    )
     (done,) = realign(store)
     assert (done.kind.value, done.outcomes) == ("OrphanedBranchDiscarded", ())
     assert check(store, "OrphanedBranchDiscarded", kind) == []
@@ -517,14 +522,14 @@ def heads(store: GraphStore) -> list[int]:
 STRANGERS = {
     "a type that the graph does not show": {"table_key": "node:Ghost"},
     "another table's dataset": {"table_key": B},
-    "another branch": {"table_branch": "draft"},
+    "another branch": {"table_branch": DRAFT},
 }
 
 
 @pytest.mark.parametrize("change", STRANGERS.values(), ids=STRANGERS)
 def test_a_sidecar_of_a_table_that_is_not_shown_there_moves_nothing(store: GraphStore, change: dict[str, str]) -> None:
-    create_branch(store, "draft")
-    store.open_dataset(TABLES[A]).create_branch("draft", (None, store.snapshot(None).pin(A)))
+    create_branch(store, DRAFT)
+    store.open_dataset(TABLES[A]).create_branch(DRAFT, (None, store.snapshot(None).pin(A)))
     body = {**pin(store, A), **change}
     from_pylance(store, B)
     sidecar_of(store, "Mutation", body, operation="00000000000000000000000002")
@@ -554,18 +559,18 @@ def test_a_sidecar_of_a_type_that_was_dropped_is_removed(store: GraphStore) -> N
 
 @pytest.mark.parametrize("also", [False, True], ids=["alone", "beside a table that moved"])
 def test_a_table_that_was_never_forked_was_never_written(store: GraphStore, also: bool) -> None:
-    create_branch(store, "draft")
-    shown = store.snapshot("draft")
-    pins = [pin(store, A, expected=shown.pin(A), branch="draft")]
+    create_branch(store, DRAFT)
+    shown = store.snapshot(DRAFT)
+    pins = [pin(store, A, expected=shown.pin(A), branch=DRAFT)]
     if also:
-        store.open_dataset(TABLES[B]).create_branch("draft", (None, shown.pin(B)))
-        from_pylance(store, B, "draft")
-        pins.append(pin(store, B, expected=shown.pin(B), branch="draft"))
-    sidecar_of(store, "BranchMerge", *pins, branch="draft", merge_source_commit_id=SOURCE)
+        store.open_dataset(TABLES[B]).create_branch(DRAFT, (None, shown.pin(B)))
+        from_pylance(store, B, DRAFT)
+        pins.append(pin(store, B, expected=shown.pin(B), branch=DRAFT))
+    sidecar_of(store, "BranchMerge", *pins, branch=DRAFT, merge_source_commit_id=SOURCE)
     before = heads(store)
     (done,) = realign(store)
     assert (done.kind.value, [o.table_key for o in done.outcomes]) == ("RolledBack", [B] if also else [])
-    assert (rows(store, A, "draft"), rows(store, B, "draft"), heads(store)) == (1, 1, before)
+    assert (rows(store, A, DRAFT), rows(store, B, DRAFT), heads(store)) == (1, 1, before)
     assert leftovers(store) == []
 
 

@@ -19,6 +19,7 @@ from spark_omnigraph.commit.lease import SKEW, TERM, Lease, LeaseFacts, lease_pa
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.commit.stage import close_stage, open_stage
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects.small import Objects
 
@@ -131,7 +132,7 @@ def test_a_live_writer_is_waited_for_and_then_reported(store: GraphStore) -> Non
     with pytest.raises(WriterBusyError, match=rf"{write.identity.operation_id}.* counts as dead from 20\d\d-.* UTC on"):
         await_turn(store, None, TABLES, wait=0)
     await_turn(store, None, frozenset({"node:B"}), wait=0)
-    await_turn(store, "draft", TABLES, wait=0)
+    await_turn(store, BranchName("draft"), TABLES, wait=0)
 
 
 def test_a_writer_whose_lease_ran_out_needs_recovery(store: GraphStore) -> None:

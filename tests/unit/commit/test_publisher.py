@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from lance import LanceDataset
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import publisher
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, publish
@@ -21,7 +22,7 @@ from spark_omnigraph.storage.manifest.table import publish_rows
 
 from .builders import make_store
 
-A = "node:A"
+A = TableKey.node("A")
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import ConflictError, Graph, SchemaFilesError
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.schema_change import LOCK_TERM
-from spark_omnigraph.manifest.rows import TableUpdate, table_row, tombstone_row, version_row
-from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK, manifest_file
+from spark_omnigraph.manifest.rows import table_row, tombstone_row, version_row
+from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.crash.matrix import RECOVERY_POINTS, SCHEMA_RECOVERED_AT, SCHEMA_STEPS, crashed
 
@@ -27,7 +28,7 @@ OLD = "node A { k: String @key } node B { k: String @key }"
 NEW = "node A { k: String @key  note: String? } node C { k: String @key }"
 OPERATION = "01J0000000000000000000000A"
 FILES = ("_schema.pg", "_schema.ir.json", "__schema_state.json")
-A, B, C = "node:A", "node:B", "node:C"
+A, B, C = (TableKey.node(name) for name in "ABC")
 
 
 class Change:
@@ -81,8 +82,7 @@ class Change:
         rows = [table_row(C, self._added), tombstone_row(B, self._entries[B].version + 1)]
         for key, location, count in ((A, self._entries[A].location, 1), (C, self._added, 0)):
             version = store.head_version(location, None)
-            path = store.manifest_path(store.table_uri(location, None), manifest_file(version))
-            rows.append(version_row(TableUpdate(key, version, None, count, path)))
+            rows.append(version_row(store.table_update(key, location, None, version, count)))
         publish_rows(store.manifest(None), rows)
 
 

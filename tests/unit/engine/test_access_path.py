@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine.access_path import access_path
 from spark_omnigraph.engine.costs import Costs
@@ -29,7 +30,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Table:
     )
     on = ("false", "true")
     made.load([f'{{"type":"N","data":{{"k":"k{i}","n":{i},"on":{on[i % 2]},"m":{i}}}}}' for i in range(ROWS)])
-    return source_of(made.store, made.catalog(), made.snapshot(), LARGE).table("node:N")
+    return source_of(made.store, made.catalog(), made.snapshot(), LARGE).table(TableKey.node("N"))
 
 
 def compared(name: str, scalar: Scalar, comparator: Comparator, value: object) -> Comparison:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.pushdown import push
@@ -70,7 +71,7 @@ def found(source: EngineSource, *predicates: Comparison) -> set[str]:
     """The ids of the rows, which are the same however they are found."""
     answers = []
     for costs in PATHS:
-        table = replace(source.table("node:N"), costs=costs)
+        table = replace(source.table(TableKey.node("N")), costs=costs)
         answers.append(set(table.columns(select(table, predicates), ["id"])[0].to_pylist()))
     assert answers[0] == answers[1] == answers[2]
     return answers[0]
@@ -96,7 +97,7 @@ def test_an_index_answers_what_fits_its_column(
     source: EngineSource, name: str, value: object, comparator: Comparator
 ) -> None:
     predicate = equal(name, SCALARS[name], value, comparator)
-    reader = source.table("node:N").reader
+    reader = source.table(TableKey.node("N")).reader
     assert reader is not None
     where = push([predicate], reader.names).where
     assert where is not None
@@ -106,7 +107,7 @@ def test_an_index_answers_what_fits_its_column(
 
 
 def test_enums_bools_and_ids_use_their_indexes(source: EngineSource) -> None:
-    reader = source.table("node:N").reader
+    reader = source.table(TableKey.node("N")).reader
     assert reader is not None
     for predicate in (equal("e", Scalar.STRING, "x"), equal("on", Scalar.BOOL, True), equal("id", Scalar.STRING, "k1")):
         where = push([predicate], reader.names).where
@@ -162,4 +163,4 @@ def test_a_type_that_the_snapshot_lacks_has_no_rows(graph: Graph) -> None:
     source = EngineSource(graph.catalog(), lambda _: None)
     assert found(source) == set()
     text = TextMatch(TextForm.SEARCH, Column("n", "t", PropType(Scalar.STRING)), Constant("x", PropType(Scalar.STRING)))
-    assert select(source.table("node:N"), [text]).tolist() == []
+    assert select(source.table(TableKey.node("N")), [text]).tolist() == []

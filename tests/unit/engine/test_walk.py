@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.engine.adjacency import Compressed, EdgeTables, Ends
 from spark_omnigraph.engine.bindings import crossed, scanned
@@ -103,13 +104,13 @@ def test_both_ways_walk_like_one_node_at_a_time(tmp_path: Path, seed: int) -> No
         expected = sorted((a, *found) for a in ids for found in plain(hops, edges, a, set(ids), same))
         for way in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST):
             source = replace(base, costs=Costs(way))
-            table = source.table(f"node:{types[0]}")
+            table = source.table(TableKey.node(types[0]))
             start = scanned("a", table, select(table, ()))
             found = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source)
             columns = [found.column("a", "id").to_pylist(), found.column("b", "id").to_pylist()]
             columns.append(found.variables["w"].positions().tolist() if hops.edge_variable else [None] * found.count)
             assert sorted(zip(*columns, strict=True)) == expected, (hops, way, edges)
-            other = source.table(f"node:{types[1]}")
+            other = source.table(TableKey.node(types[1]))
             pairs = crossed(start, scanned("b", other, select(other, ())))
             kept = connect(Connect(OuterRows(), "a", "b", hops), pairs, source)
             columns = [kept.column("a", "id").to_pylist(), kept.column("b", "id").to_pylist()]
@@ -119,7 +120,7 @@ def test_both_ways_walk_like_one_node_at_a_time(tmp_path: Path, seed: int) -> No
 
 def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) -> None:
     source = world(tmp_path, ["a", "b"], [("a", "b")])
-    edges, nodes = source.table("edge:Same").reader, source.table("node:N").reader
+    edges, nodes = source.table(TableKey.edge("Same")).reader, source.table(TableKey.node("N")).reader
     assert edges is not None
     assert nodes is not None
     tables = EdgeTables(edges, nodes, nodes)
@@ -133,7 +134,7 @@ def test_an_index_is_kept_for_its_state_and_within_its_memory(tmp_path: Path) ->
     tiny = EdgeTables(TableReader(edges.table, Memory(0)), nodes, nodes)
     assert tiny.compressed(Direction.OUT, False).nodes.tolist() == made.nodes.tolist()
     assert tiny.edges.memory.bytes == 0
-    anew = world(tmp_path / "anew", ["a", "b"], [("b", "a")]).table("edge:Same").reader
+    anew = world(tmp_path / "anew", ["a", "b"], [("b", "a")]).table(TableKey.edge("Same")).reader
     assert anew is not None
     assert anew.identity != edges.identity
     assert edges.memory.budget == 2 << 30
@@ -150,7 +151,7 @@ def test_a_node_of_many_edges_is_not_looked_up_edge_by_edge(tmp_path: Path, monk
         return plainly(tables, direction, with_edges)
 
     monkeypatch.setattr(EdgeTables, "compressed", recorded)
-    table = source.table("node:N")
+    table = source.table(TableKey.node("N"))
     operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT))
     one = scanned("a", table, select(table, ())[:1])
     assert expand(operator, one, source).count == 300
@@ -163,7 +164,7 @@ def test_a_walk_that_reaches_too_much_is_refused(tmp_path: Path) -> None:
     ids = [f"n{i}" for i in range(4)]
     source = world(tmp_path, ids, [(a, b) for a in ids for b in ids])
     source = replace(source, costs=Costs(Strategy.ADJACENCY, most_rows=15))
-    table = source.table("node:N")
+    table = source.table(TableKey.node("N"))
     start = scanned("a", table, select(table, ()))
     for high in (1, 3):
         with pytest.raises(QueryEngineError, match="walk less far"):
@@ -181,7 +182,7 @@ def test_few_nodes_of_a_large_table_are_looked_up_and_many_are_not(
     source = world(tmp_path, ids, [(ids[i], ids[(i + 1) % 300]) for i in range(300)])
     asked: list[str] = []
     monkeypatch.setattr(EdgeTables, "compressed", lambda *_: asked.append("index") or pytest.fail("not needed"))
-    table = source.table("node:N")
+    table = source.table(TableKey.node("N"))
     one = scanned("a", table, select(table, ())[:1])
     operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT, 1, 3))
     assert expand(operator, one, source).column("b", "id").to_pylist() == ["n1", "n2", "n3"]
@@ -193,7 +194,7 @@ def test_an_index_is_built_once_look_ups_have_cost_as_much_but_none_of_a_large_t
     ids = [f"n{i}" for i in range(300)]
     source = world(tmp_path, ids, [(ids[i], ids[(i + 1) % 300]) for i in range(300)])
     memory = Memory()
-    table = source.table("node:N")
+    table = source.table(TableKey.node("N"))
     operator = Expand(OuterRows(), "a", "b", "N", Hops("Same", Direction.OUT))
 
     def walked(index_entries: int) -> bool:
@@ -201,7 +202,7 @@ def test_an_index_is_built_once_look_ups_have_cost_as_much_but_none_of_a_large_t
         asked = replace(source, cache=ReadCache(memory), costs=costs, _tables={})
         found = expand(operator, scanned("a", table, select(table, ())[5:6]), asked)
         assert (found.column("b", "id").to_pylist(), found.column("b", "k").to_pylist()) == (["n6"], ["n6"])
-        edges, nodes = asked.table("edge:Same").reader, asked.table("node:N").reader
+        edges, nodes = asked.table(TableKey.edge("Same")).reader, asked.table(TableKey.node("N")).reader
         assert edges is not None
         assert nodes is not None
         return memory.has(Ends, EdgeTables(edges, nodes, nodes).key)

@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, Commit, CommitFacts, Graph, LoadOptions, Origin, RowFacts
+from spark_omnigraph import BadRequestError, Commit, CommitFacts, CommitOrigin, Graph, LoadOptions, RowFacts
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.graph.delete.by_id import DeleteRequest, delete_ids
 from spark_omnigraph.graph.read import history
@@ -52,13 +52,13 @@ def test_a_load_tells_what_its_report_tells(graph: Graph, tmp_path: Path) -> Non
     source = tmp_path / "in.jsonl"
     source.write_text("\n".join([person("a"), person("b"), person("c", 999), knows("a", "b")]))
     options = LoadOptions(max_bad_rows=1)
-    handle = graph.with_origin(Origin("nightly", "r1", "app", {"ticket": "1", "team": "x"}))
+    handle = graph.with_origin(CommitOrigin("nightly", "r1", "app", {"ticket": "1", "team": "x"}))
     report = handle.load(source, metadata={"ticket": "7"}, options=options)
     facts = newest(graph)
     assert facts.tables == {key: RowFacts(c.inserted, c.updated, c.deleted, c.bad) for key, c in report.tables.items()}
     assert facts.tables == {PERSON: RowFacts(inserted=2, bad=1), KNOWS: RowFacts(inserted=1)}
     assert (facts.operation, facts.mode, facts.transaction) == ("load", "append", None)
-    assert facts.origin == Origin("nightly", "r1", "app", {"ticket": "7", "team": "x"})
+    assert facts.origin == CommitOrigin("nightly", "r1", "app", {"ticket": "7", "team": "x"})
     assert facts.seconds is not None
     assert 0 < facts.seconds < 60
     assert graph.commits()[0].id == report.commit

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spark_omnigraph import Graph, NotFoundError
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.changes.feed import (
     FeedTask,
     check_start,
@@ -21,6 +22,7 @@ from spark_omnigraph.graph.changes.feed import (
     read_envelopes,
     read_typed,
 )
+from spark_omnigraph.manifest.branches import stored_branch
 
 SCHEMA = "node Lamp { tag: String @key  watt: F64?  photo: Blob? }\nedge Near: Lamp -> Lamp"
 
@@ -44,8 +46,10 @@ def graph(tmp_path: Path) -> Graph:
 
 
 def tasks(graph: Graph, branch: str | None = None, first: int = 0, table: str | None = None) -> list[FeedTask]:
-    commits = first_parents(graph.store, branch)
-    return feed_tasks(graph.store, graph.catalog(), commits, first, commits[-1].manifest_version, table)
+    commits = first_parents(graph.store, stored_branch(branch))
+    return feed_tasks(
+        graph.store, graph.catalog(), commits, first, commits[-1].manifest_version, TableKey(table) if table else None
+    )
 
 
 def rows(found: list[FeedTask]) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from spark_omnigraph import (
     RecoveryRequiredError,
     TransactionCommittedError,
 )
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.plan import PreparedCommit, Published
 from spark_omnigraph.graph.load.frame import (
     StagedPart,
@@ -63,7 +64,7 @@ def stage(
 ) -> tuple[LoadRequest, LoadPlan, list[StagedPart]]:
     chosen = LoadOptions(**{"on_duplicate": "error", **options})
     request = frame_request(branch, LoadMode(mode), "eve", chosen)
-    frame = plan_frame(graph.catalog(), key, parts[0].schema)
+    frame = plan_frame(graph.catalog(), TableKey(key) if key else None, parts[0].schema)
     plan = plan_frame_load(graph.store, request, key)
     staged = []
     for index, part in enumerate(parts):

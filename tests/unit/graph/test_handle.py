@@ -13,8 +13,8 @@ import pytest
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.read.arguments import time_micros
 from spark_omnigraph.graph.read.history import Where
-from spark_omnigraph.graph.read.times import time_micros
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
 
 SCHEMA = "node Lamp { tag: String @key }"

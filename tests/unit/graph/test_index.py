@@ -10,6 +10,7 @@ import lance
 import pytest
 
 from spark_omnigraph import BadRowsError, Graph, LoadOptions
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.read.describe import StoredIndex
 from spark_omnigraph.storage.tables import index as storage_index
 from spark_omnigraph.storage.tables.index import FALLEN_BEHIND, IndexCoverage, IndexSegment, WantedIndex, is_behind
@@ -26,7 +27,7 @@ node Doc {
 }
 edge Cites: Doc -> Doc
 """
-DOC, CITES = "node:Doc", "edge:Cites"
+DOC, CITES = TableKey.node("Doc"), TableKey.edge("Cites")
 PLAIN = LoadOptions(build_indexes=False)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions, NotFoundError
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -50,7 +51,7 @@ def overtaken(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Graph], lis
         other, taken = Graph.open(graph.uri), []
 
         def overtake(
-            store: GraphStore, branch: str | None, version: int | None = None
+            store: GraphStore, branch: Branch, version: int | None = None
         ) -> tuple[Snapshot, list[ManifestRow]]:
             found = real(store, branch, version)
             if store is graph.store and version is None:

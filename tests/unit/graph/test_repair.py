@@ -105,7 +105,7 @@ def test_changed_rows_are_suspicious_and_left_without_force(graph: Graph) -> Non
     append_past_the_manifest(graph, PERSON, "ghost")
     compact_past_the_manifest(graph, PERSON)
     compact_past_the_manifest(graph, CITY)
-    by_table = {d.table_key: d for d in graph.repair(force=True).drifts}
+    by_table = {str(d.table_key): d for d in graph.repair(force=True).drifts}
     assert (by_table[PERSON].verdict, by_table[CITY].verdict) == ("suspicious", "verified_maintenance")
     assert by_table[PERSON].operations == ("Append", "ReserveFragments", "Rewrite")
     assert (by_table[PERSON].rows_published, by_table[PERSON].rows_head) == (2, 3)

@@ -11,7 +11,7 @@ from spark_omnigraph.manifest.facts import (
     FACTS_LIMIT,
     METADATA_LIMIT,
     CommitFacts,
-    Origin,
+    CommitOrigin,
     RowFacts,
     checked_metadata,
     decode_facts,
@@ -26,7 +26,7 @@ FACTS = CommitFacts(
     "merge",
     {"edge:Knows": RowFacts(1), "node:Person": RowFacts(2, 3, 0, 4)},
     seconds=0.25,
-    origin=Origin("nightly", "r1", "app-1", {"ticket": "OPS-7"}),
+    origin=CommitOrigin("nightly", "r1", "app-1", {"ticket": "OPS-7"}),
     transaction=Transaction("etl", 7),
     input_digest=DIGEST,
 )
@@ -72,7 +72,7 @@ def test_tables_that_do_not_fit_are_summed_up_with_the_smallest_first() -> None:
 
 
 def test_a_long_name_of_a_write_goes_before_the_rest() -> None:
-    most = Origin("j" * 128, "r" * 128, "a" * 128, {"note": "n" * (METADATA_LIMIT - 11)})
+    most = CommitOrigin("j" * 128, "r" * 128, "a" * 128, {"note": "n" * (METADATA_LIMIT - 11)})
     fitting = CommitFacts(
         "load", "overwrite", {"node:A": RowFacts(1)}, None, 1.5, most, Transaction("t" * 36, 9), DIGEST
     )
@@ -84,7 +84,7 @@ def test_a_long_name_of_a_write_goes_before_the_rest() -> None:
     stored = decode_facts(encode_facts(long))
     assert stored is not None
     assert (stored.transaction, stored.input_digest, stored.origin) == (None, DIGEST, most)
-    wide = Origin("é" * 128, "漢" * 128, "漢" * 128, {"note": "n" * (METADATA_LIMIT - 11)})
+    wide = CommitOrigin("é" * 128, "漢" * 128, "漢" * 128, {"note": "n" * (METADATA_LIMIT - 11)})
     stored = decode_facts(encode_facts(CommitFacts("load", origin=wide, transaction=Transaction("t", 9))))
     assert stored is not None
     assert (stored.transaction, stored.origin.job, stored.origin.run_id) == (None, None, wide.run_id)
@@ -107,7 +107,7 @@ def test_a_long_name_of_a_write_goes_before_the_rest() -> None:
 )
 def test_metadata_that_cannot_be_kept_is_refused(metadata: dict[str, str], message: str) -> None:
     with pytest.raises(BadRequestError, match=message):
-        Origin(metadata=metadata)
+        CommitOrigin(metadata=metadata)
 
 
 def test_secrets_in_metadata_are_hidden() -> None:
@@ -118,8 +118,8 @@ def test_secrets_in_metadata_are_hidden() -> None:
 
 
 def test_metadata_of_a_call_wins_over_that_of_the_handle() -> None:
-    origin = Origin("job", metadata={"a": "1", "b": "2"})
-    assert origin.with_metadata({"b": "3"}) == Origin("job", metadata={"a": "1", "b": "3"})
+    origin = CommitOrigin("job", metadata={"a": "1", "b": "2"})
+    assert origin.with_metadata({"b": "3"}) == CommitOrigin("job", metadata={"a": "1", "b": "3"})
     assert origin.with_metadata(None) is origin
 
 
@@ -133,9 +133,9 @@ def test_one_text_of_metadata_is_json_or_itself() -> None:
 
 def test_names_of_jobs_are_short_texts() -> None:
     with pytest.raises(BadRequestError, match="run_id is a text of at most 128 characters"):
-        Origin(run_id="r" * 129)
+        CommitOrigin(run_id="r" * 129)
     with pytest.raises(BadRequestError, match="job is a text"):
-        Origin(7)  # type: ignore[arg-type]  # what a caller without types may give
+        CommitOrigin(7)  # type: ignore[arg-type]  # what a caller without types may give
 
 
 @pytest.mark.parametrize(

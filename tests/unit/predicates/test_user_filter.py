@@ -9,7 +9,7 @@ from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.predicates.where import Term
-from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, check_filter, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter, read_batches
 from tests.unit.spark.graph_types import THING, prop, stored_things, things, utc, write_table
 
 NOW = utc(2020, 1, 1, 5)
@@ -25,7 +25,7 @@ def kept(table: PinnedTable, text: str | None, *terms: Term) -> list[int]:
     if where is not None:
         check_filter(table, where)
     ids = things()["id"]
-    found = [i for batch in read_batches(Scan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
+    found = [i for batch in read_batches(TableScan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
     return [ids.index(i) for i in found]
 
 
@@ -101,7 +101,7 @@ def odd_rows(odd: PinnedTable, text: str) -> list[int]:
     where = filter_sql(text, (), ODD, NOW)
     assert where is not None
     check_filter(odd, where)
-    return [int(i) for batch in read_batches(Scan(odd, ("id",), where)) for i in batch.column(0).to_pylist()]
+    return [int(i) for batch in read_batches(TableScan(odd, ("id",), where)) for i in batch.column(0).to_pylist()]
 
 
 @pytest.mark.parametrize("name", _NAMES)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spark_omnigraph.catalog.types import NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import Term, parse_where, where_json, where_sql
-from spark_omnigraph.storage.tables.scan import PinnedTable, Scan, check_filter, read_batches
+from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter, read_batches
 from tests.unit.spark.graph_types import LINK, MOMENTS, THING, prop, stored_things, things, utc, write_table
 
 OPERATORS: dict[str, Callable[[object, object], bool]] = {
@@ -46,7 +46,7 @@ def kept(table: PinnedTable, *terms: tuple[object, ...]) -> list[int]:
     if where is not None:
         check_filter(table, where)
     ids = things()["id"]
-    found = [i for batch in read_batches(Scan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
+    found = [i for batch in read_batches(TableScan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
     return [ids.index(i) for i in found]
 
 
@@ -161,7 +161,7 @@ def test_columns_of_any_spelling(tmp_path_factory: pytest.TempPathFactory, terms
     where = where_sql(parse_where(where_json(terms)), entity)
     assert where is not None
     check_filter(table, where)
-    found = [int(i) for batch in read_batches(Scan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
+    found = [int(i) for batch in read_batches(TableScan(table, ("id",), where)) for i in batch.column(0).to_pylist()]
 
     def holds(n: int, term: tuple[str, str, int]) -> bool:
         value = rows[term[0]][n]
@@ -222,7 +222,12 @@ def test_infinities(table: PinnedTable) -> None:
         (("b", "=", 1), "cannot be compared with 'b'"),
         (("f64", "=", math.nan), "NaN cannot be compared"),
         (("f64", "=", 2**53 + 1), "cannot be compared exactly"),
+        (("f64", "=", 10**399), "cannot be compared exactly"),
+        (("i64", "in", [10**5000]), "'i64' has too many digits"),
         (("d", "=", "tomorrow"), "cannot be compared with 'd'"),
+        (("d", "=", "2020-W01-3"), "cannot be compared with 'd'"),
+        (("d", "=", "2020-01-01T00:00:00Z"), "cannot be compared with 'd'"),
+        (("ts", "=", "20200101T000000Z"), "cannot be compared with 'ts'"),
         (("ts", "=", datetime(2020, 1, 1)), "has no zone"),  # noqa: DTZ001 - the point of the case
         (("ts", "=", "2020-01-01"), "has no zone"),
         (("ts", "=", date(2020, 1, 1)), "has no zone"),
@@ -251,6 +256,17 @@ def test_edges_have_endpoints_to_filter_on() -> None:
     assert where_sql((Term("src", "=", "a"),), LINK) == "(`src` = 'a')"
     with pytest.raises(BadRequestError, match="no column 'src'"):
         where_sql((Term("src", "=", "a"),), THING)
+
+
+def test_dates_are_read_as_a_load_reads_them() -> None:
+    texts = ("2020-01-01", "2020-1-1", "20200101")
+    assert {where_sql((Term("d", "=", text),), THING) for text in texts} == {"(`d` = arrow_cast(18262, 'Date32'))"}
+
+
+def test_instants_keep_every_digit() -> None:
+    finer = "2020-01-01T12:00:00.000000001Z"
+    assert where_sql((Term("ts", ">=", finer),), THING) == "(`ts` >= arrow_cast(1577880000001, 'Date64'))"
+    assert where_sql((Term("ts", "=", finer),), THING) == "(false)"
 
 
 def test_instants_keep_their_zone() -> None:

@@ -14,8 +14,8 @@ from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 
-ALL_EXACT = 1 << 60
-"""As `bulk_minimum`: no line takes the bulk path."""
+ALL_BY_ROW = 1 << 60
+"""As `columns_from`: no line is decoded by columns."""
 
 SCHEMA = """
 node Reed {
@@ -63,10 +63,10 @@ def decode(
     lines: Sequence[bytes | str],
     *,
     unknown_fields: UnknownFields = UnknownFields.REFUSE,
-    bulk_minimum: int = 1,
+    columns_from: int = 1,
     of: Catalog = CATALOG,
 ) -> DecodedChunk:
-    return RecordDecoder(of, DecodeOptions(unknown_fields), bulk_minimum).decode(chunk(lines))
+    return RecordDecoder(of, DecodeOptions(unknown_fields), columns_from).decode(chunk(lines))
 
 
 def node(type_name: str, **data: object) -> str:

@@ -17,7 +17,7 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.records.jsonl.decode import DecodedChunk
 from spark_omnigraph.validate.batch import BatchChecker
-from tests.unit.records.builders import ALL_EXACT, catalog, decode, rows
+from tests.unit.records.builders import ALL_BY_ROW, catalog, decode, rows
 
 FOLDER = Path(__file__).parents[2] / "conformance" / "cases"
 REFUSED_HERE = {
@@ -53,11 +53,11 @@ def _problems(types: Catalog, decoded: DecodedChunk) -> list[tuple[Rule, str]]:
     return found
 
 
-@pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
+@pytest.mark.parametrize("columns_from", [1, ALL_BY_ROW])
 @pytest.mark.parametrize(("case", "step"), _cases())
-def test_case(case: dict[str, Any], step: dict[str, Any], bulk_minimum: int) -> None:
+def test_case(case: dict[str, Any], step: dict[str, Any], columns_from: int) -> None:
     types = catalog(case["schema"])
-    decoded = decode(step["data"], of=types, bulk_minimum=bulk_minimum)
+    decoded = decode(step["data"], of=types, columns_from=columns_from)
     error = step["expect"].get("error")
     texts = [text.split(": ", 1)[-1] if text.startswith("record ") else text for text in _texts(error)]
     if any("invalid regex" in text for text in texts):
@@ -99,18 +99,18 @@ def _loaded(name: str) -> tuple[Catalog, list[str], list[dict[str, Any]]]:
 DAY = 86_400_000
 
 
-@pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
+@pytest.mark.parametrize("columns_from", [1, ALL_BY_ROW])
 @pytest.mark.parametrize(
     "name", ["int_for_float_is_widened", "u64_above_i64_max", "list_empty_and_null", "vector_and_null_vector"]
 )
-def test_stored_values(name: str, bulk_minimum: int) -> None:
+def test_stored_values(name: str, columns_from: int) -> None:
     types, lines, expected = _loaded(name)
-    found = rows(decode(lines, of=types, bulk_minimum=bulk_minimum), "node:Reed")
+    found = rows(decode(lines, of=types, columns_from=columns_from), "node:Reed")
     for row, wanted in zip(found, expected, strict=True):
         assert {f"r.{column}": row[column] for column in (key.removeprefix("r.") for key in wanted)} == wanted
 
 
-@pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
+@pytest.mark.parametrize("columns_from", [1, ALL_BY_ROW])
 @pytest.mark.parametrize(
     ("name", "column", "stored"),
     [
@@ -122,7 +122,7 @@ def test_stored_values(name: str, bulk_minimum: int) -> None:
         ("datetime_fraction_truncated_to_ms", "i", 19727 * DAY + 36_672_999),
     ],
 )
-def test_stored_dates(name: str, column: str, stored: int, bulk_minimum: int) -> None:
+def test_stored_dates(name: str, column: str, stored: int, columns_from: int) -> None:
     types, lines, _ = _loaded(name)
-    [row] = rows(decode(lines, of=types, bulk_minimum=bulk_minimum), "node:Reed")
+    [row] = rows(decode(lines, of=types, columns_from=columns_from), "node:Reed")
     assert row[column] == stored

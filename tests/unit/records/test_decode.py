@@ -11,9 +11,9 @@ from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.jsonl.decode import DecodedTable, LineChunk, RecordDecoder
 from spark_omnigraph.records.jsonl.lines import TextLines
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
-from tests.unit.records.builders import ALL_EXACT, CATALOG, chunk, decode, edge, node, rows
+from tests.unit.records.builders import ALL_BY_ROW, CATALOG, chunk, decode, edge, node, rows
 
-paths = pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
+paths = pytest.mark.parametrize("columns_from", [1, ALL_BY_ROW])
 ULID = 26
 
 
@@ -77,15 +77,15 @@ VALUES = [
 
 @paths
 @pytest.mark.parametrize(("field", "text", "stored"), VALUES)
-def test_values(field: str, text: str, stored: object, bulk_minimum: int) -> None:
+def test_values(field: str, text: str, stored: object, columns_from: int) -> None:
     lines = [f'{{"type":"Reed","data":{{"tag":"x","{field}":{text}}}}}'] * 3
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     assert decoded.rejected == ()
     assert [row[field] for row in rows(decoded, "node:Reed")] == [stored] * 3
 
 
 @paths
-def test_values_of_all_kinds_may_differ_from_line_to_line(bulk_minimum: int) -> None:
+def test_values_of_all_kinds_may_differ_from_line_to_line(columns_from: int) -> None:
     """What the first lines look like is only a guess for the others."""
     a = [None, "1", "2.0", "3", "1e0", None]
     h = ["19727", '"2024-01-05"', None, '"2024-1-5"', "19727", "-1"]
@@ -95,7 +95,7 @@ def test_values_of_all_kinds_may_differ_from_line_to_line(bulk_minimum: int) -> 
         for at, (x, y) in enumerate(zip(a, h))
     ]
     for order in (lines, lines[::-1]):
-        decoded = decode(order, bulk_minimum=bulk_minimum)
+        decoded = decode(order, columns_from=columns_from)
         found = {row["tag"]: (row["a"], row["h"]) for row in rows(decoded, "node:Reed")}
         assert found == {
             "0": (None, 19727),
@@ -108,16 +108,16 @@ def test_values_of_all_kinds_may_differ_from_line_to_line(bulk_minimum: int) -> 
 
 
 @paths
-def test_the_sign_of_zero_survives(bulk_minimum: int) -> None:
+def test_the_sign_of_zero_survives(columns_from: int) -> None:
     lines = ['{"type":"Reed","data":{"tag":"x","e":-0,"f":-0.0}}']
-    [row] = rows(decode(lines, bulk_minimum=bulk_minimum), "node:Reed")
+    [row] = rows(decode(lines, columns_from=columns_from), "node:Reed")
     for name in ("e", "f"):
         assert isinstance(row[name], float)
         assert math.copysign(1, float(str(row[name]))) == -1
 
 
 @paths
-def test_lists(bulk_minimum: int) -> None:
+def test_lists(columns_from: int) -> None:
     data: dict[str, object] = {
         "bools": [True, None, False],
         "wholes": [0, 2**64 - 1],
@@ -128,7 +128,7 @@ def test_lists(bulk_minimum: int) -> None:
         "times": ["2024-01-05T10:11:12.001Z", None],
     }
     lines = [node("Lists", **data), node("Lists"), node("Lists", days=[], times=[19727], wholes=[])]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     full, empty, third = ({k: v for k, v in row.items() if k != "id"} for row in rows(decoded, "node:Lists"))
     assert full == {
         **data,
@@ -141,7 +141,7 @@ def test_lists(bulk_minimum: int) -> None:
 
 
 @paths
-def test_tables_have_exactly_the_stored_schema(bulk_minimum: int) -> None:
+def test_tables_have_exactly_the_stored_schema(columns_from: int) -> None:
     lines = [
         reed(v=[1, 2], p="base64:AAE="),
         reed(v=None),
@@ -149,7 +149,7 @@ def test_tables_have_exactly_the_stored_schema(bulk_minimum: int) -> None:
         edge("Tied", "x", "y", w=1),
         edge("HeldBy", "x", "f"),
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     assert [t.table_key for t in decoded.tables] == ["edge:HeldBy", "edge:Tied", "node:Lists", "node:Reed"]
     for found in decoded.tables:
         entity = CATALOG.table(found.table_key)
@@ -159,15 +159,15 @@ def test_tables_have_exactly_the_stored_schema(bulk_minimum: int) -> None:
 
 
 @paths
-def test_null_vectors_have_null_children(bulk_minimum: int) -> None:
-    decoded = decode([reed(v=[1, 2]), reed(v=None), reed(), reed(v=[3, 4])], bulk_minimum=bulk_minimum)
+def test_null_vectors_have_null_children(columns_from: int) -> None:
+    decoded = decode([reed(v=[1, 2]), reed(v=None), reed(), reed(v=[3, 4])], columns_from=columns_from)
     column = table(decoded.tables, "node:Reed").table["v"].combine_chunks()
     assert column.to_pylist() == [[1.0, 2.0], None, None, [3.0, 4.0]]
     assert column.values.is_null().to_pylist() == [False, False, True, True, True, True, False, False]
 
 
 @paths
-def test_ids(bulk_minimum: int) -> None:
+def test_ids(columns_from: int) -> None:
     lines = [
         node("Nth", n=2**64 - 1),
         node("Flag", on=True),
@@ -179,7 +179,7 @@ def test_ids(bulk_minimum: int) -> None:
         node("Pair", a="2024-01-05", b=2, c=True),
         node("Free", id="f1"),
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     assert decoded.rejected == ()
     assert {t.table_key: t.table["id"].to_pylist() for t in decoded.tables} == {
         "node:Nth": ["18446744073709551615"],
@@ -195,9 +195,9 @@ def test_ids(bulk_minimum: int) -> None:
 
 
 @paths
-def test_rows_without_an_id_get_ascending_new_ones(bulk_minimum: int) -> None:
+def test_rows_without_an_id_get_ascending_new_ones(columns_from: int) -> None:
     lines = [node("Free", name=str(n)) for n in range(40)] + [edge("HeldBy", "x", "f")] * 40
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     for found in decoded.tables:
         ids = found.table["id"].to_pylist()
         assert len(set(ids)) == 40
@@ -207,9 +207,9 @@ def test_rows_without_an_id_get_ascending_new_ones(bulk_minimum: int) -> None:
 
 
 @paths
-def test_given_ids_among_new_ones(bulk_minimum: int) -> None:
+def test_given_ids_among_new_ones(columns_from: int) -> None:
     lines = [node("Free"), node("Free", id="f1"), node("Free", id=None), edge("HeldBy", "x", "f", id="e1")]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     first, second, third = table(decoded.tables, "node:Free").table["id"].to_pylist()
     assert (len(first), second, len(third)) == (ULID, "f1", ULID)
     assert all(t.explicit_ids for t in decoded.tables)
@@ -217,7 +217,7 @@ def test_given_ids_among_new_ones(bulk_minimum: int) -> None:
 
 
 @paths
-def test_endpoints(bulk_minimum: int) -> None:
+def test_endpoints(columns_from: int) -> None:
     since = "2024-01-05"
     lines = [
         edge("Placed", ["n", 1], 5, since=since),
@@ -232,7 +232,7 @@ def test_endpoints(bulk_minimum: int) -> None:
         edge("Paired", ["2024-01-05", 2, True], ["n", 1]),
     ]
     for order in (lines, lines[::-1]):
-        decoded = decode(order, bulk_minimum=bulk_minimum)
+        decoded = decode(order, columns_from=columns_from)
         assert decoded.rejected == ()
         found = {
             t.table_key: sorted(zip(t.table["src"].to_pylist(), t.table["dst"].to_pylist())) for t in decoded.tables
@@ -247,7 +247,7 @@ def test_endpoints(bulk_minimum: int) -> None:
 
 
 @paths
-def test_edge_names_without_case_and_data_left_out(bulk_minimum: int) -> None:
+def test_edge_names_without_case_and_data_left_out(columns_from: int) -> None:
     lines = [
         '{"edge":"tied","from":"x","to":"y"}',
         '{"edge":"TIED","from":"y","to":"x","data":null}',
@@ -255,13 +255,13 @@ def test_edge_names_without_case_and_data_left_out(bulk_minimum: int) -> None:
         '{"type":"Free"}',
         '{"type":"Free","data":null}',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     assert decoded.rejected == ()
     assert decoded.read == {"edge:Tied": 3, "node:Free": 2}
 
 
 @paths
-def test_unknown_members_beside_data_are_ignored_when_asked(bulk_minimum: int) -> None:
+def test_unknown_members_beside_data_are_ignored_when_asked(columns_from: int) -> None:
     lines = [
         '{"type":"Reed","ts":1,"data":{"tag":"a"}}',
         '{"ts":{"x":[1]},"data":{"tag":"b"},"type":"Reed"}',
@@ -269,7 +269,7 @@ def test_unknown_members_beside_data_are_ignored_when_asked(bulk_minimum: int) -
         '{"type":"Reed","from":"x","to":"y","data":{"tag":"c"}}',
         '{ "edge" : "Tied" , "note": "}" , "to" : "b" , "from" : "a" , "data" : { "w" : 1 } }',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=UnknownFields.IGNORE)
+    decoded = decode(lines, columns_from=columns_from, unknown_fields=UnknownFields.IGNORE)
     assert decoded.rejected == ()
     assert [row["tag"] for row in rows(decoded, "node:Reed")] == ["a", "b", "c"]
     assert [(row["src"], row["dst"], row["w"]) for row in rows(decoded, "edge:Tied")] == [
@@ -280,7 +280,7 @@ def test_unknown_members_beside_data_are_ignored_when_asked(bulk_minimum: int) -
 
 @paths
 @pytest.mark.parametrize("unknown_fields", UnknownFields)
-def test_repeated_members_are_refused_outside_data(bulk_minimum: int, unknown_fields: UnknownFields) -> None:
+def test_repeated_members_are_refused_outside_data(columns_from: int, unknown_fields: UnknownFields) -> None:
     lines = [
         '{"type":"Free","type":"Reed","data":{"tag":"a"}}',
         '{"type":"Reed","data":5,"data":{"tag":"b"}}',
@@ -288,7 +288,7 @@ def test_repeated_members_are_refused_outside_data(bulk_minimum: int, unknown_fi
         '{"data":{"tag":"a"},"d\\u0061ta":{"tag":"b"},"type":"Reed"}',
         '{"data":{"tag":"a"},"data":{"tag":"a"},"type":"Reed"}',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    decoded = decode(lines, columns_from=columns_from, unknown_fields=unknown_fields)
     assert decoded.tables == ()
     assert [(r.rule, r.field, r.message) for r in decoded.rejected] == [
         (Rule.INVALID_JSON, field, f"invalid JSON: member '{field}' is repeated")
@@ -297,7 +297,7 @@ def test_repeated_members_are_refused_outside_data(bulk_minimum: int, unknown_fi
 
 
 @paths
-def test_blank_lines_comments_and_carriage_returns(bulk_minimum: int) -> None:
+def test_blank_lines_comments_and_carriage_returns(columns_from: int) -> None:
     lines: list[str | bytes] = [
         "// a comment",
         "",
@@ -310,7 +310,7 @@ def test_blank_lines_comments_and_carriage_returns(bulk_minimum: int) -> None:
         reed("c", s="// no comment"),
         "/ no comment",
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     found = table(decoded.tables, "node:Reed")
     assert found.table["tag"].to_pylist() == ["a", "b", "c"]
     assert found.lines.tolist() == [3, 6, 8]
@@ -319,10 +319,10 @@ def test_blank_lines_comments_and_carriage_returns(bulk_minimum: int) -> None:
 
 
 @paths
-def test_a_byte_order_mark_may_begin_any_line_as_of_joined_files(bulk_minimum: int) -> None:
+def test_a_byte_order_mark_may_begin_any_line_as_of_joined_files(columns_from: int) -> None:
     mark = b"\xef\xbb\xbf"
     lines = [mark + reed("a").encode(), mark + reed("b").encode(), reed("c").encode()]
-    decoder = RecordDecoder(CATALOG, DecodeOptions(), bulk_minimum)
+    decoder = RecordDecoder(CATALOG, DecodeOptions(), columns_from)
     at_start = decoder.decode(chunk(lines))
     assert [row["tag"] for row in rows(at_start, "node:Reed")] == ["a", "b", "c"]
     assert table(at_start.tables, "node:Reed").offsets.tolist() == [i * (len(lines[0]) + 1) for i in range(3)]
@@ -337,10 +337,10 @@ def test_a_byte_order_mark_may_begin_any_line_as_of_joined_files(bulk_minimum: i
 
 
 @paths
-def test_lines_and_offsets_of_rows_and_rejects(bulk_minimum: int) -> None:
+def test_lines_and_offsets_of_rows_and_rejects(columns_from: int) -> None:
     lines = [reed("é"), "", reed(a="x"), node("Free", name="n"), reed("b"), "{", node("Free")]
     given = chunk(lines, first_line=1000, first_offset=5000)
-    decoded = RecordDecoder(CATALOG, DecodeOptions(), bulk_minimum).decode(given)
+    decoded = RecordDecoder(CATALOG, DecodeOptions(), columns_from).decode(given)
     reeds, frees = table(decoded.tables, "node:Reed"), table(decoded.tables, "node:Free")
     assert reeds.lines.tolist() == [1000, 1004]
     assert frees.lines.tolist() == [1003, 1006]

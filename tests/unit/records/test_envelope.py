@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
-from tests.unit.records.builders import ALL_EXACT, CATALOG, decode, node, rows
+from tests.unit.records.builders import ALL_BY_ROW, CATALOG, decode, node, rows
 
-paths = pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
+paths = pytest.mark.parametrize("columns_from", [1, ALL_BY_ROW])
 IN_DATA = "; write it in data"
 
 LOST = [
@@ -35,10 +36,10 @@ LOST = [
 @pytest.mark.parametrize("unknown_fields", UnknownFields)
 @pytest.mark.parametrize(("line", "field", "message"), LOST)
 def test_what_would_be_lost_is_refused(
-    line: str, field: str, message: str, unknown_fields: UnknownFields, bulk_minimum: int
+    line: str, field: str, message: str, unknown_fields: UnknownFields, columns_from: int
 ) -> None:
     good = [node("Reed", tag=f"t{i}") for i in range(3)]
-    decoded = decode([*good, line, *good], bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    decoded = decode([*good, line, *good], columns_from=columns_from, unknown_fields=unknown_fields)
     assert [(r.line, r.field, r.rule, r.message) for r in decoded.rejected] == [(3, field, Rule.UNKNOWN_FIELD, message)]
     assert len(rows(decoded, "node:Reed")) == 6
     assert rows(decoded, "edge:Tied") == []
@@ -53,21 +54,21 @@ def test_what_would_be_lost_is_refused(
         ('{"type":"Reed","from":"x","data":{"tag":"y"}}', "from"),
     ],
 )
-def test_other_members_are_refused_unless_ignored(line: str, field: str, bulk_minimum: int) -> None:
-    refused = decode([line], bulk_minimum=bulk_minimum)
+def test_other_members_are_refused_unless_ignored(line: str, field: str, columns_from: int) -> None:
+    refused = decode([line], columns_from=columns_from)
     assert [(r.field, r.rule) for r in refused.rejected] == [(field, Rule.UNKNOWN_FIELD)]
-    taken = decode([line], bulk_minimum=bulk_minimum, unknown_fields=UnknownFields.IGNORE)
+    taken = decode([line], columns_from=columns_from, unknown_fields=UnknownFields.IGNORE)
     assert [row["tag"] for row in rows(taken, "node:Reed")] == ["y"]
 
 
 @paths
 @pytest.mark.parametrize("unknown_fields", UnknownFields)
-def test_nulls_of_known_members_lose_nothing(unknown_fields: UnknownFields, bulk_minimum: int) -> None:
+def test_nulls_of_known_members_lose_nothing(unknown_fields: UnknownFields, columns_from: int) -> None:
     lines = [
         '{"type":"Reed","edge":null,"from":null,"to":null,"data":{"tag":"x"}}',
         '{"edge":"Tied","type":null,"from":"a","to":"b","data":null}',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    decoded = decode(lines, columns_from=columns_from, unknown_fields=unknown_fields)
     assert decoded.rejected == ()
     assert [row["tag"] for row in rows(decoded, "node:Reed")] == ["x"]
     assert [row["src"] for row in rows(decoded, "edge:Tied")] == ["a"]
@@ -76,10 +77,10 @@ def test_nulls_of_known_members_lose_nothing(unknown_fields: UnknownFields, bulk
 @paths
 @pytest.mark.parametrize("unknown_fields", UnknownFields)
 def test_repeats_in_data_are_refused_behind_an_ignored_one_too(
-    unknown_fields: UnknownFields, bulk_minimum: int
+    unknown_fields: UnknownFields, columns_from: int
 ) -> None:
     line = '{"type":"Reed","data":{"zz":1,"zz":2,"tag":"x","a":5,"a":null}}'
-    decoded = decode([line], bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    decoded = decode([line], columns_from=columns_from, unknown_fields=unknown_fields)
     [reject] = decoded.rejected
     assert ("a", Rule.INVALID_JSON) in [(m.field, m.rule) for m in reject.mistakes]
 
@@ -124,7 +125,7 @@ def test_frames_of_records_are_read_as_strictly() -> None:
 
 def test_numbers_of_a_frame_that_are_not_finite_name_their_column() -> None:
     batch = pa.record_batch({"tag": ["x", "y"], "f": [float("nan"), 1.0], "e": [1.0, float("-inf")]})
-    plan = plan_frame(CATALOG, "node:Reed", batch.schema)
+    plan = plan_frame(CATALOG, TableKey.node("Reed"), batch.schema)
     decoded, _ = FrameDecoder(CATALOG, DecodeOptions(), plan).decode(batch, 0)
     assert [(r.line, r.id, r.field, r.rule) for r in decoded.rejected] == [
         (0, "x", "f", Rule.OUT_OF_RANGE),
@@ -144,9 +145,9 @@ def test_numbers_of_a_frame_that_are_not_finite_name_their_column() -> None:
     ],
 )
 def test_a_second_type_is_one_too_many_though_it_is_null(
-    line: str, field: str, unknown_fields: UnknownFields, bulk_minimum: int
+    line: str, field: str, unknown_fields: UnknownFields, columns_from: int
 ) -> None:
-    decoded = decode([line] * 3, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+    decoded = decode([line] * 3, columns_from=columns_from, unknown_fields=unknown_fields)
     twice = f"invalid JSON: member '{field}' is repeated"
     assert [[m.message for m in r.mistakes] for r in decoded.rejected] == [
         ["expected 'type' or 'edge' field", twice]

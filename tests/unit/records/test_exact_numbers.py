@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, RecordDecoder
 from spark_omnigraph.records.mode import DecodeOptions
-from tests.unit.records.builders import ALL_EXACT, chunk
+from tests.unit.records.builders import ALL_BY_ROW, chunk
 
 CATALOG = compile_schema("""
 node Thing {
@@ -30,9 +31,9 @@ _WIDE = Context(prec=100)
 SCALES = [(pa.decimal128, 38), (pa.decimal256, 76), (pa.decimal64, 18), (pa.decimal32, 9)]
 
 
-def decoded(values: list[str], name: str, bulk_minimum: int = ALL_EXACT) -> DecodedChunk:
+def decoded(values: list[str], name: str, columns_from: int = ALL_BY_ROW) -> DecodedChunk:
     lines = [f'{{"type":"Thing","data":{{"name":"t{i}","{name}":{v}}}}}' for i, v in enumerate(values)]
-    return RecordDecoder(CATALOG, DecodeOptions(), bulk_minimum=bulk_minimum).decode(chunk(lines))
+    return RecordDecoder(CATALOG, DecodeOptions(), columns_from=columns_from).decode(chunk(lines))
 
 
 def stored(chunk: DecodedChunk, name: str) -> list[object]:
@@ -41,26 +42,26 @@ def stored(chunk: DecodedChunk, name: str) -> list[object]:
 
 def framed(name: str, column: pa.Array) -> DecodedChunk:
     batch = pa.record_batch({"name": [f"t{i}" for i in range(len(column))], name: column})
-    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, "node:Thing", batch.schema))
+    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, TableKey.node("Thing"), batch.schema))
     return decoder.decode(batch, 0)[0]
 
 
-@pytest.mark.parametrize("bulk_minimum", [ALL_EXACT, 1], ids=["one by one", "many"])
+@pytest.mark.parametrize("columns_from", [ALL_BY_ROW, 1], ids=["one by one", "many"])
 @pytest.mark.parametrize("name", ["i32", "i64", "u32", "u64"])
-def test_a_fraction_is_refused_however_small_or_far_away(name: str, bulk_minimum: int) -> None:
+def test_a_fraction_is_refused_however_small_or_far_away(name: str, columns_from: int) -> None:
     values = ["1.0", "2.0", *FRACTIONS, "3.00", "7e0", "1e999999999999", "70e-1"]
-    found = decoded(values, name, bulk_minimum)
+    found = decoded(values, name, columns_from)
     assert stored(found, name) == [1, 2, 3, 7, 7]
     assert [r.line for r in found.rejected] == [2, 3, 4, 5, 6, 9]
     assert [r.rule for r in found.rejected] == [Rule.WRONG_TYPE] * 5 + [Rule.OUT_OF_RANGE]
 
 
-@pytest.mark.parametrize("bulk_minimum", [ALL_EXACT, 1], ids=["one by one", "many"])
-def test_list_items_and_large_whole_numbers_are_judged_by_their_digits(bulk_minimum: int) -> None:
-    found = decoded(["[1]", "[9007199254740993.0]", "[1, 4503599627370497.5]", "[1e-400]"], "is", bulk_minimum)
+@pytest.mark.parametrize("columns_from", [ALL_BY_ROW, 1], ids=["one by one", "many"])
+def test_list_items_and_large_whole_numbers_are_judged_by_their_digits(columns_from: int) -> None:
+    found = decoded(["[1]", "[9007199254740993.0]", "[1, 4503599627370497.5]", "[1e-400]"], "is", columns_from)
     assert stored(found, "is") == [[1], [9007199254740993]]
     assert [r.line for r in found.rejected] == [2, 3]
-    wide = decoded(["9007199254740993.0", "18446744073709551615.0", "18446744073709551615.5"], "u64", bulk_minimum)
+    wide = decoded(["9007199254740993.0", "18446744073709551615.0", "18446744073709551615.5"], "u64", columns_from)
     assert stored(wide, "u64") == [9007199254740993, 18446744073709551615]
     assert [r.line for r in wide.rejected] == [2]
 

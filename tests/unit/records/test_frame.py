@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
@@ -40,7 +41,7 @@ edge Marks: Day -> Number { weight: F64 }
 
 def decode(key: str | None, **columns: pa.Array) -> DecodedChunk:
     batch = pa.record_batch(columns)
-    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, key, batch.schema))
+    decoder = FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, TableKey(key) if key else None, batch.schema))
     return decoder.decode(batch, 100)[0]
 
 
@@ -209,7 +210,7 @@ def test_ids_and_ends() -> None:
 )
 def test_columns_that_do_not_fit(key: str | None, columns: dict[str, pa.DataType], message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
-        plan_frame(CATALOG, key, pa.schema(list(columns.items())))
+        plan_frame(CATALOG, TableKey(key) if key else None, pa.schema(list(columns.items())))
     assert message in caught.value.message
 
 

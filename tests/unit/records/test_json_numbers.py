@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_omnigraph.catalog.numbers import Real, integral
+from spark_omnigraph.catalog.numbers import Real, float_value, integral
 from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.records.json_numbers import float_text, float_value, whole_number
+from spark_omnigraph.records.json_numbers import float_text, whole_number
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records import legible as legible_module
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
@@ -75,7 +76,9 @@ def test_good_text_is_handed_on_as_it_is(layout: Layout, monkeypatch: pytest.Mon
 
 def decode(key: str | None, **columns: pa.Array) -> tuple[DecodedChunk, Callable[[int], str]]:
     batch = pa.record_batch({name.rstrip("_"): column for name, column in columns.items()})
-    return FrameDecoder(CATALOG, DecodeOptions(), plan_frame(CATALOG, key, batch.schema)).decode(batch, 100)
+    return FrameDecoder(
+        CATALOG, DecodeOptions(), plan_frame(CATALOG, TableKey(key) if key else None, batch.schema)
+    ).decode(batch, 100)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)

@@ -1,4 +1,4 @@
-"""The bulk parser where some texts spoil the others: what is good still comes out, in few calls."""
+"""Parsing by columns where some texts spoil the others: what is good still comes out, in few calls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.records.jsonl import parse
-from spark_omnigraph.records.jsonl.column_prefilter import Screen
+from spark_omnigraph.records.jsonl.column_prefilter import ColumnPrefilter
 from spark_omnigraph.records.jsonl.envelope import EnvelopeReader
-from spark_omnigraph.records.jsonl.layout import EndForm, ReadPlan, plan_reading
 from spark_omnigraph.records.jsonl.parse import TextParser, joined_texts
+from spark_omnigraph.records.jsonl.record_layout import EndForm, RecordLayout, guess_layout
 from tests.unit.records.builders import CATALOG
 
 REED, LOT_EDGE = CATALOG.nodes["Reed"], CATALOG.edges["Placed"]
@@ -21,7 +21,7 @@ class CountingParser(TextParser):
 
     tried: list[int]
 
-    def _read(self, given: parse._Texts, plan: ReadPlan) -> parse.ParsedTexts | None:
+    def _read(self, given: parse._Texts, plan: RecordLayout) -> parse.ParsedTexts | None:
         self.tried.append(len(given.positions))
         return super()._read(given, plan)
 
@@ -64,7 +64,7 @@ def test_one_bad_text_costs_its_block_a_second_look() -> None:
     assert made.tried == [2048, 2048, 904, 5000], "and is at ease again after a good one"
 
 
-def test_bad_texts_everywhere_are_screened_first_from_the_second_chunk_on() -> None:
+def test_bad_texts_everywhere_are_filtered_first_from_the_second_chunk_on() -> None:
     made, texts = parser(), good(5000)
     for n in range(0, 5000, 100):
         texts[n] = b'{"data":{"tag":"x","a":"1"}}'
@@ -80,7 +80,7 @@ def test_bad_texts_everywhere_are_screened_first_from_the_second_chunk_on() -> N
 
 
 @pytest.mark.parametrize("bad", [b'{"data":{"tag":"x","d":18446744073709551616}}', b'{"data":{"tag":"x","tag":"y"}}'])
-def test_what_the_screen_lets_pass_is_halved_off(bad: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_prefilter_lets_pass_is_halved_off(bad: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "_LEAF", 4)
     texts = good(200)
     texts[77] = bad
@@ -102,28 +102,28 @@ def test_ids_that_the_sample_does_not_show_are_still_found() -> None:
     made = parser()
     found = list(made.parse(joined_texts(texts)))
     assert sorted(np.concatenate([p.positions for p in found]).tolist()) == list(range(100))
-    assert any(p.plan.has_ids for p in found)
+    assert any(p.layout.has_ids for p in found)
 
 
-def test_the_plan_follows_the_sample() -> None:
+def test_the_layout_follows_the_sample() -> None:
     sample = [
         b'{"data":{"tag":"x"}}',
         b"broken",
         b'{"data":{"tag":"x","a":1,"h":null,"id":"x"},"note":1}',
         b'{"data":{"tag":"x","a":2.0,"h":19727,"i":"2024-01-05"}}',
     ]
-    plan = plan_reading(CATALOG, REED, sample)
+    plan = guess_layout(CATALOG, REED, sample)
     wide = {reading.prop.name for reading in plan.readings if reading.wide}
     whole = {reading.prop.name for reading in plan.readings if reading.whole}
     assert (wide, whole, plan.has_ids, plan.extra) == ({"a"}, {"h"}, True, True)
     edges = [b'{"from":["n",1],"to":5}']
-    assert plan_reading(CATALOG, LOT_EDGE, edges).ends == (EndForm.LIST, EndForm.WHOLE)
-    assert plan_reading(CATALOG, LOT_EDGE, [b'{"from":"x","to":true}']).ends == (EndForm.TEXT, EndForm.TEXT)
-    assert not plan_reading(CATALOG, REED, []).extra
+    assert guess_layout(CATALOG, LOT_EDGE, edges).ends == (EndForm.LIST, EndForm.WHOLE)
+    assert guess_layout(CATALOG, LOT_EDGE, [b'{"from":"x","to":true}']).ends == (EndForm.TEXT, EndForm.TEXT)
+    assert not guess_layout(CATALOG, REED, []).extra
 
 
-def test_the_screen_finds_wrong_kinds() -> None:
-    plan = plan_reading(CATALOG, REED, [])
+def test_the_prefilter_finds_wrong_kinds() -> None:
+    plan = guess_layout(CATALOG, REED, [])
     texts = [
         b'{"data":{"tag":"x","a":1,"v":[1,2.5],"k":[1,null],"g":true}}',
         b'{"data":{"tag":"x","a":"1"}}',
@@ -137,8 +137,8 @@ def test_the_screen_finds_wrong_kinds() -> None:
         b"{}",
         b'{"data":' + b"[" * 100_000,
     ]
-    assert Screen(REED, plan, refuse_unknown=True).passing(texts) == [0]
-    assert Screen(REED, plan, refuse_unknown=False).passing(texts) == [0, 5, 6]
+    assert ColumnPrefilter(REED, plan, refuse_unknown=True).passing(texts) == [0]
+    assert ColumnPrefilter(REED, plan, refuse_unknown=False).passing(texts) == [0, 5, 6]
 
 
 def test_envelopes_are_taken_apart() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
 from spark_omnigraph.records.mode import UnknownFields
-from tests.unit.records.builders import ALL_EXACT, decode, edge, node, only_reject, rows
+from tests.unit.records.builders import ALL_BY_ROW, decode, edge, node, only_reject, rows
 
-paths = pytest.mark.parametrize("bulk_minimum", [1, ALL_EXACT])
+paths = pytest.mark.parametrize("columns_from", [1, ALL_BY_ROW])
 DATES = "taken are 2024-01-31, 20240131 and whole days since 1970"
 INSTANTS = (
     "taken are 2024-01-31, 2024-01-31T10:30:00 with .123, Z or +01:00 (no zone: UTC), whole milliseconds since 1970"
@@ -105,9 +105,9 @@ VALUES = [
 
 @paths
 @pytest.mark.parametrize(("field", "value", "rule", "message"), VALUES)
-def test_values(field: str, value: object, rule: Rule, message: str, bulk_minimum: int) -> None:
+def test_values(field: str, value: object, rule: Rule, message: str, columns_from: int) -> None:
     line = reed(**{field: value})
-    reject = only_reject(decode([reed(), line, reed()], bulk_minimum=bulk_minimum))
+    reject = only_reject(decode([reed(), line, reed()], columns_from=columns_from))
     assert (reject.line, reject.record_type, reject.is_edge) == (1, "Reed", False)
     assert (reject.field, reject.rule, reject.message) == (field, rule, message)
     assert reject.raw == line
@@ -117,8 +117,8 @@ def test_values(field: str, value: object, rule: Rule, message: str, bulk_minimu
 @pytest.mark.parametrize(
     "text", ["base64:AAE", "base64:AA E=", "base64:AAF=", "base64:A", "base64:AAE=AAE=", "base64:é"]
 )
-def test_base64_must_be_standard_padded_and_canonical(text: str, bulk_minimum: int) -> None:
-    reject = only_reject(decode([reed(p=text)], bulk_minimum=bulk_minimum))
+def test_base64_must_be_standard_padded_and_canonical(text: str, columns_from: int) -> None:
+    reject = only_reject(decode([reed(p=text)], columns_from=columns_from))
     assert reject.rule is Rule.INVALID_BLOB
     assert reject.message.startswith("invalid base64 blob data: ")
 
@@ -136,13 +136,13 @@ def test_base64_must_be_standard_padded_and_canonical(text: str, bulk_minimum: i
         ("pic", "non-nullable blob property 'pic' has null values"),
     ],
 )
-def test_required_properties(field: str, message: str, bulk_minimum: int) -> None:
+def test_required_properties(field: str, message: str, columns_from: int) -> None:
     lines = [
         node("Bolt", **GOOD_BOLT),
         node("Bolt", **{name: value for name, value in GOOD_BOLT.items() if name != field}),
         node("Bolt", **{**GOOD_BOLT, field: None}),
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum)
+    decoded = decode(lines, columns_from=columns_from)
     assert [(r.line, r.field, r.rule, r.message) for r in decoded.rejected] == [
         (1, field, Rule.REQUIRED, message),
         (2, field, Rule.REQUIRED, message),
@@ -151,9 +151,9 @@ def test_required_properties(field: str, message: str, bulk_minimum: int) -> Non
 
 
 @paths
-def test_required_properties_of_the_wrong_kind(bulk_minimum: int) -> None:
+def test_required_properties_of_the_wrong_kind(columns_from: int) -> None:
     lines = [node("Bolt", **{**GOOD_BOLT, "len": "3"}), node("Bolt", **{**GOOD_BOLT, "made": 1.5})]
-    assert [(r.field, r.rule, r.message) for r in decode(lines, bulk_minimum=bulk_minimum).rejected] == [
+    assert [(r.field, r.rule, r.message) for r in decode(lines, columns_from=columns_from).rejected] == [
         ("len", Rule.WRONG_TYPE, "non-nullable property 'len' has null or invalid values: expects F64, got \"3\""),
         (
             "made",
@@ -164,9 +164,9 @@ def test_required_properties_of_the_wrong_kind(bulk_minimum: int) -> None:
 
 
 @paths
-def test_missing_keys_come_before_other_problems(bulk_minimum: int) -> None:
+def test_missing_keys_come_before_other_problems(columns_from: int) -> None:
     lines = [node("Reed", a="7"), node("Reed", tag=None), '{"type":"Reed"}', node("Lot", area="n"), node("Lot")]
-    assert [(r.rule, r.field, r.message) for r in decode(lines, bulk_minimum=bulk_minimum).rejected] == [
+    assert [(r.rule, r.field, r.message) for r in decode(lines, columns_from=columns_from).rejected] == [
         (Rule.KEY_MISSING, "tag", "node Reed missing @key property 'tag'"),
         (Rule.KEY_MISSING, "tag", "node Reed missing @key property 'tag'"),
         (Rule.KEY_MISSING, "tag", "node Reed missing @key property 'tag'"),
@@ -176,9 +176,9 @@ def test_missing_keys_come_before_other_problems(bulk_minimum: int) -> None:
 
 
 @paths
-def test_ids_of_composite_keys_must_be_the_whole_array(bulk_minimum: int) -> None:
+def test_ids_of_composite_keys_must_be_the_whole_array(columns_from: int) -> None:
     lines = [node("Lot", id='["n","1"]', area="n", num=1), node("Lot", id="n", area="n", num=1)]
-    reject = only_reject(decode(lines, bulk_minimum=bulk_minimum))
+    reject = only_reject(decode(lines, columns_from=columns_from))
     assert reject.line == 1
     assert reject.message == (
         "node Lot has explicit id 'n' that does not match @key property 'area, num' value '[\"n\",\"1\"]'"
@@ -264,9 +264,9 @@ def test_envelopes(
     field: str | None,
     rule: Rule,
     message: str | None,
-    bulk_minimum: int,
+    columns_from: int,
 ) -> None:
-    reject = only_reject(decode([line], bulk_minimum=bulk_minimum))
+    reject = only_reject(decode([line], columns_from=columns_from))
     assert (reject.record_type, reject.is_edge, reject.field, reject.rule) == (record_type, is_edge, field, rule)
     if message is not None:
         assert reject.message == message
@@ -305,8 +305,8 @@ INVALID = [
 
 @paths
 @pytest.mark.parametrize("line", INVALID)
-def test_invalid_json(line: bytes, bulk_minimum: int) -> None:
-    decoded = decode([reed(), line, reed(a=1)], bulk_minimum=bulk_minimum)
+def test_invalid_json(line: bytes, columns_from: int) -> None:
+    decoded = decode([reed(), line, reed(a=1)], columns_from=columns_from)
     reject = only_reject(decoded)
     assert (reject.line, reject.rule) == (1, Rule.INVALID_JSON)
     assert reject.message.startswith("invalid JSON: ")
@@ -315,7 +315,7 @@ def test_invalid_json(line: bytes, bulk_minimum: int) -> None:
 
 
 @paths
-def test_damaged_lines_that_add_up_are_not_read_as_rows(bulk_minimum: int) -> None:
+def test_damaged_lines_that_add_up_are_not_read_as_rows(columns_from: int) -> None:
     """One line without a record and one with two make two rows of two lines: none of them may get in."""
     lines = [
         reed(),
@@ -325,27 +325,27 @@ def test_damaged_lines_that_add_up_are_not_read_as_rows(bulk_minimum: int) -> No
         '{"type":"Reed","data":{"tag":"w"}}null}',
     ]
     for unknown_fields in UnknownFields:
-        decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=unknown_fields)
+        decoded = decode(lines, columns_from=columns_from, unknown_fields=unknown_fields)
         assert [row["tag"] for row in rows(decoded, "node:Reed")] == ["x"]
         assert [reject.line for reject in decoded.rejected] == [1, 2, 3, 4]
 
 
 @paths
-def test_raw_text_is_bounded_and_shows_bytes_that_are_no_text(bulk_minimum: int) -> None:
+def test_raw_text_is_bounded_and_shows_bytes_that_are_no_text(columns_from: int) -> None:
     line = b'{"type":"Reed","data":{"tag":"\xff' + "é".encode() * 5000 + b'"}}\r'
-    reject = only_reject(decode([line], bulk_minimum=bulk_minimum))
+    reject = only_reject(decode([line], columns_from=columns_from))
     assert len(reject.raw) == RAW_LIMIT
     assert reject.raw.startswith('{"type":"Reed","data":{"tag":"\\xffééé')
 
 
 @paths
-def test_one_reject_a_line_and_the_first_problem_by_name(bulk_minimum: int) -> None:
+def test_one_reject_a_line_and_the_first_problem_by_name(columns_from: int) -> None:
     line = json.dumps({"type": "Reed", "data": {"tag": "x", "s": 1, "g": 1, "a": "1"}})
-    assert only_reject(decode([line], bulk_minimum=bulk_minimum)).field == "a"
+    assert only_reject(decode([line], columns_from=columns_from)).field == "a"
 
 
 @paths
-def test_ignoring_unknown_fields(bulk_minimum: int) -> None:
+def test_ignoring_unknown_fields(columns_from: int) -> None:
     lines = [
         reed(zzz=1, a=3),
         '{"type":"Reed","data":{"tag":"y","zzz":[{"a":"NaN"}],"zzz":2}}',
@@ -355,7 +355,7 @@ def test_ignoring_unknown_fields(bulk_minimum: int) -> None:
         '{"type":"Reed","data":{"tag":"z","a":"1","zzz":2}}',
         edge("Tied", "x", "y", zzz=None, w=1),
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=UnknownFields.IGNORE)
+    decoded = decode(lines, columns_from=columns_from, unknown_fields=UnknownFields.IGNORE)
     assert [(row["tag"], row["a"]) for row in rows(decoded, "node:Reed")] == [("x", 3), ("y", None)]
     assert [(r.line, r.rule) for r in decoded.rejected] == [
         (2, Rule.INVALID_JSON),
@@ -367,14 +367,14 @@ def test_ignoring_unknown_fields(bulk_minimum: int) -> None:
 
 
 @paths
-def test_a_second_type_is_refused_also_where_unknown_members_are_ignored(bulk_minimum: int) -> None:
+def test_a_second_type_is_refused_also_where_unknown_members_are_ignored(columns_from: int) -> None:
     lines = [
         '{"type":"Free","data":{"name":"a"},"type":"Lists"}',
         '{"type":"Free","data":{"name":"a"},"type":null}',
         '{"type":"Free","data":{"name":"a"},"\\u0074ype":"Lists"}',
         '{"edge":"Tied","from":"x","to":"y","type":"Lists"}',
     ]
-    decoded = decode(lines, bulk_minimum=bulk_minimum, unknown_fields=UnknownFields.IGNORE)
+    decoded = decode(lines, columns_from=columns_from, unknown_fields=UnknownFields.IGNORE)
     assert decoded.tables == ()
     assert [Rule.INVALID_JSON in {m.rule for m in r.mistakes} for r in decoded.rejected] == [True, True, True, False]
     assert (decoded.rejected[3].rule, decoded.rejected[3].message) == (

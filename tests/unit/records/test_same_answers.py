@@ -1,4 +1,4 @@
-"""The bulk path gives what the exact path gives: the same rows, the same rejects, for any lines."""
+"""Decoding by columns gives what decoding by rows gives: the same rows, the same rejects, for any lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_omnigraph.catalog.types import EntityType, NodeType, Property, Scalar
 from spark_omnigraph.records.jsonl import parse
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, RecordDecoder
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
-from tests.unit.records.builders import ALL_EXACT, CATALOG, chunk, with_plain_dates
+from tests.unit.records.builders import ALL_BY_ROW, CATALOG, chunk, with_plain_dates
 
 TYPES = list(CATALOG.tables())
 
@@ -164,12 +164,12 @@ def _answers(decoded: DecodedChunk) -> object:
 
 def _compare(unknown_fields: UnknownFields, examples: int) -> None:
     options = DecodeOptions(unknown_fields)
-    bulk, exact = RecordDecoder(CATALOG, options, 1), RecordDecoder(CATALOG, options, ALL_EXACT)
+    columns, by_row = RecordDecoder(CATALOG, options, 1), RecordDecoder(CATALOG, options, ALL_BY_ROW)
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(inputs())
     def same(lines: list[bytes]) -> None:
-        assert _answers(bulk.decode(chunk(lines))) == _answers(exact.decode(chunk(lines)))
+        assert _answers(columns.decode(chunk(lines))) == _answers(by_row.decode(chunk(lines)))
 
     same()
 

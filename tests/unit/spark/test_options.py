@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.predicates.where import Term
 from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_read_options
@@ -23,7 +24,7 @@ def test_everything_a_node_read_can_say() -> None:
     }
     assert parse_read_options(given) == ReadOptions(
         uri="/g",
-        table_key="node:Person",
+        table_key=TableKey.node("Person"),
         branch="dev",
         version=7,
         columns=("id", "age"),
@@ -87,7 +88,7 @@ def test_secrets_are_not_printed() -> None:
         ),
         ({"path": "/g", "node": "P", "endingVersion": "3"}, "belongs to the option 'table' with 'changes'"),
         ({"path": "/g", "aggregate": "count", "table": "tables"}, "does not go with 'table'"),
-        ({"path": "/g", "query": "q", "params": "[" * 100_000}, "option 'params' is not JSON"),
+        ({"path": "/g", "query": "q", "params": "[" * 100_000}, "option 'params' is nested too deeply"),
     ],
 )
 def test_what_contradicts_itself_is_refused(given: dict[str, str], message: str) -> None:

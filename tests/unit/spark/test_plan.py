@@ -14,7 +14,7 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.read.plan import CountTask, ReadPlan, plan_read
 from spark_omnigraph.spark.read.reader import FragmentGroup, GraphReader
 from spark_omnigraph.spark.types import arrow_target
-from spark_omnigraph.storage.tables.scan import Scan
+from spark_omnigraph.storage.tables.scan import TableScan
 from tests.spark.graphs import branched_graph, publish
 from tests.unit.spark.graph_types import stored_things, things, utc
 
@@ -38,7 +38,7 @@ def rows(plan: ReadPlan, user_schema: StructType | None = None) -> list[dict[str
 
 def test_a_plan_holds_what_tasks_need(uri: str) -> None:
     plan = plan_read({"path": uri, "node": "Thing", "columns": "i32,id", "filter": "i32 >= 0", "limit": "2"})
-    assert isinstance(plan.source, Scan)
+    assert isinstance(plan.source, TableScan)
     assert plan.source.columns == ("i32", "id")
     assert plan.frame.simpleString() == "struct<i32:int,id:string>"
     assert GraphReader(plan).partitions() == [FragmentGroup()]

@@ -35,7 +35,7 @@ from spark_omnigraph.spark.types import (
     select_columns,
     to_frame,
 )
-from spark_omnigraph.storage.tables.scan import Scan, read_batches
+from spark_omnigraph.storage.tables.scan import TableScan, read_batches
 from tests.unit.spark.graph_types import LINK, THING, date64, millis, stored_things, things, utc, write_table
 
 
@@ -70,7 +70,7 @@ def test_every_value_survives(tmp_path: Path) -> None:
     frame = frame_schema(THING)
     target = arrow_target(frame)
     pinned = write_table(tmp_path / "t", stored_things())
-    (batch,) = [to_frame(b, target) for b in read_batches(Scan(pinned, tuple(frame.names)))]
+    (batch,) = [to_frame(b, target) for b in read_batches(TableScan(pinned, tuple(frame.names)))]
     assert batch.schema.equals(target)
     shown, stored = batch.to_pydict(), things()
     for name in frame.names:
@@ -127,7 +127,7 @@ def test_a_schema_of_the_user_may_widen(tmp_path: Path) -> None:
     asked = StructType([StructField(name, kind) for name, kind in WIDE.items()])
     check_user_schema(frame_schema(THING), asked, "'Thing'")
     pinned, target = write_table(tmp_path / "t", stored_things()), arrow_target(asked)
-    (batch,) = [to_frame(b, target) for b in read_batches(Scan(pinned, tuple(asked.names)))]
+    (batch,) = [to_frame(b, target) for b in read_batches(TableScan(pinned, tuple(asked.names)))]
     assert batch.schema.equals(target)
     stored = things()
     assert batch.to_pydict() == {name: stored[name] for name in asked.names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.manifest.facts import Origin
+from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.spark.write.options import parse_write_options
@@ -41,9 +41,9 @@ def test_a_write_may_have_a_name_and_a_number() -> None:
 def test_a_write_may_say_who_makes_it_and_why() -> None:
     given = {"userMetadata": '{"ticket": "OPS-7"}', "job": "nightly", "runId": "r1", "applicationId": "app-1"}
     options = parse_write_options({**BASE, **given}, overwrite=False)
-    assert options.request.origin == Origin("nightly", "r1", "app-1", {"ticket": "OPS-7"})
+    assert options.request.origin == CommitOrigin("nightly", "r1", "app-1", {"ticket": "OPS-7"})
     named = parse_write_options({**BASE, "usermetadata": "release 5"}, overwrite=True, stream=True)
-    assert named.request.origin == Origin(metadata={"userMetadata": "release 5"})
+    assert named.request.origin == CommitOrigin(metadata={"userMetadata": "release 5"})
     deleting = parse_write_options({**BASE, **given, "loadMode": "delete"}, overwrite=False)
     assert deleting.request.origin == options.request.origin
 

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_omnigraph import Graph, LoadOptions, Origin, RowFacts
+from spark_omnigraph import CommitOrigin, Graph, LoadOptions, RowFacts
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.rows import Transaction
@@ -314,7 +314,7 @@ def test_a_write_that_left_bad_rows_out_says_so_in_one_line(
     ]
     assert newest.facts is not None
     assert newest.facts.tables == {"node:Mail": RowFacts(inserted=2, bad=1)}
-    assert newest.facts.origin == Origin("nightly", "r1", metadata={"userMetadata": "release 5"})
+    assert newest.facts.origin == CommitOrigin("nightly", "r1", metadata={"userMetadata": "release 5"})
     caplog.clear()
     write = planned(graph, rows, node="Mail", maxBadRows="100%", badRowsPath=report)
     write.commit([attempt(write, rows)])
@@ -331,11 +331,11 @@ def test_a_batch_of_a_stream_has_facts_under_the_name_of_its_query(graph: Graph)
     facts = graph.commits()[0].facts
     assert facts is not None
     assert (facts.transaction, facts.tables) == (Transaction(QUERY, 7), {"node:Mail": RowFacts(inserted=2)})
-    assert facts.origin == Origin(metadata={"k": "v"})
+    assert facts.origin == CommitOrigin(metadata={"k": "v"})
     gone = pa.table({"id": ["c"]})
     delete = plan_stream_write({**given, "loadMode": "delete"}, from_arrow_schema(gone.schema), overwrite=False)
     delete.commit([delete.write(iter(gone.to_batches()))], 8)
     facts = graph.commits()[0].facts
     assert facts is not None
     assert (facts.operation, facts.transaction) == ("delete", Transaction(QUERY, 8))
-    assert (facts.tables, facts.origin) == ({"node:Mail": RowFacts(deleted=1)}, Origin(metadata={"k": "v"}))
+    assert (facts.tables, facts.origin) == ({"node:Mail": RowFacts(deleted=1)}, CommitOrigin(metadata={"k": "v"}))

@@ -20,7 +20,7 @@ from spark_omnigraph.storage.tables.scan import (
     BLOB_RUN_BYTES,
     FragmentSize,
     PinnedTable,
-    Scan,
+    TableScan,
     check_filter,
     column_names,
     count_rows,
@@ -30,7 +30,7 @@ from spark_omnigraph.storage.tables.scan import (
 from tests.unit.spark.graph_types import BLOB, BLOB_METADATA, STORED, stored_things, write_table
 
 
-def rows(scan: Scan) -> list[dict[str, object]]:
+def rows(scan: TableScan) -> list[dict[str, object]]:
     return [row for batch in read_batches(scan) for row in batch.to_pylist()]
 
 
@@ -41,29 +41,29 @@ def numbers(count: int, start: int = 0) -> pa.Table:
 def test_a_pinned_table_never_shows_a_newer_version(tmp_path: Path) -> None:
     pinned = write_table(tmp_path / "t", numbers(3))
     lance.write_dataset(numbers(2, 3), pinned.uri, mode="append")
-    assert [r["n"] for r in rows(Scan(pinned, ("n",)))] == [0, 1, 2]
+    assert [r["n"] for r in rows(TableScan(pinned, ("n",)))] == [0, 1, 2]
     newer = PinnedTable(pinned.uri, pinned.version + 1)
-    assert [r["n"] for r in rows(Scan(newer, ("n",)))] == [0, 1, 2, 3, 4]
+    assert [r["n"] for r in rows(TableScan(newer, ("n",)))] == [0, 1, 2, 3, 4]
 
 
 def test_what_travels_to_a_task_is_small_and_hides_secrets() -> None:
     table = PinnedTable("s3://b/t", 3, {"aws_secret_access_key": "hidden"})
     assert pickle.loads(pickle.dumps(table)) == table
-    assert "hidden" not in repr(Scan(table, ("id",)))
+    assert "hidden" not in repr(TableScan(table, ("id",)))
 
 
 def test_columns_come_in_the_asked_order(tmp_path: Path) -> None:
     pinned = write_table(tmp_path / "t", numbers(2))
-    (batch,) = read_batches(Scan(pinned, ("n", "id")))
+    (batch,) = read_batches(TableScan(pinned, ("n", "id")))
     assert batch.schema.names == ["n", "id"]
     assert column_names(pinned) == ["id", "n"]
 
 
 def test_fragments_limit_and_predicate(tmp_path: Path) -> None:
     pinned = write_table(tmp_path / "t", numbers(3), numbers(3, 3), numbers(3, 6))
-    assert [r["n"] for r in rows(Scan(pinned, ("n",), fragments=(2, 0)))] == [6, 7, 8, 0, 1, 2]
-    assert [r["n"] for r in rows(Scan(pinned, ("n",), where="n > 4", limit=2))] == [5, 6]
-    assert rows(Scan(pinned, ("n",), limit=0)) == []
+    assert [r["n"] for r in rows(TableScan(pinned, ("n",), fragments=(2, 0)))] == [6, 7, 8, 0, 1, 2]
+    assert [r["n"] for r in rows(TableScan(pinned, ("n",), where="n > 4", limit=2))] == [5, 6]
+    assert rows(TableScan(pinned, ("n",), limit=0)) == []
     assert count_rows(pinned, "n > 4") == 4
     assert count_rows(pinned, None) == 9
 
@@ -80,13 +80,13 @@ def test_sizes_count_living_rows(tmp_path: Path) -> None:
 def test_an_empty_table_has_no_batches(tmp_path: Path) -> None:
     pinned = write_table(tmp_path / "t", STORED.empty_table())
     assert fragment_sizes(pinned) == []
-    assert rows(Scan(pinned, ("id", "v"))) == []
+    assert rows(TableScan(pinned, ("id", "v"))) == []
 
 
 def test_wide_rows_make_small_batches(tmp_path: Path) -> None:
     text = os.urandom(100_000).hex()
     pinned = write_table(tmp_path / "t", pa.table({"id": [str(i) for i in range(400)], "s": [text] * 400}))
-    batches = list(read_batches(Scan(pinned, ("id", "s"))))
+    batches = list(read_batches(TableScan(pinned, ("id", "s"))))
     assert sum(b.num_rows for b in batches) == 400
     assert max(b.nbytes for b in batches) <= 1.5 * BATCH_BYTES
     assert all(b.num_rows <= BATCH_ROWS for b in batches)
@@ -107,10 +107,10 @@ def test_blobs_arrive_as_bytes(tmp_path: Path) -> None:
             ]
         ),
     )
-    read = rows(Scan(pinned, ("blob", "id")))
+    read = rows(TableScan(pinned, ("blob", "id")))
     assert [r["blob"] for r in read] == [b"abc", None, b"", medium, b"more", large]
     assert [list(r) for r in read] == [["blob", "id"]] * 6
-    some = rows(Scan(pinned, ("id", "blob"), where="i32 = -1"))
+    some = rows(TableScan(pinned, ("id", "blob"), where="i32 = -1"))
     assert [r["blob"] for r in some] == [b"more"]
 
 
@@ -121,7 +121,7 @@ def test_many_large_blobs_come_in_bounded_batches(tmp_path: Path) -> None:
     table = pa.Table.from_arrays(
         [pa.array([str(i) for i in range(12)]), blobs], schema=pa.schema([pa.field("id", pa.string()), field])
     )
-    batches = list(read_batches(Scan(write_table(tmp_path / "t", table), ("id", "blob"))))
+    batches = list(read_batches(TableScan(write_table(tmp_path / "t", table), ("id", "blob"))))
     assert [b.num_rows for b in batches] == [5, 5, 2]
     assert all(b.nbytes <= 1.01 * BLOB_RUN_BYTES for b in batches)
 
@@ -140,7 +140,7 @@ def test_only_files_of_lance_7_with_nulls_show_a_first_empty_blob_as_null(
     if layers:
         monkeypatch.setattr(blobs_module, "_pages", lambda *_: [f"FullZipLayout {{ layers: [ {layers} ] }}"])
     hidden = nullable and "Nullable" in layers
-    assert rows(Scan(pinned, ("blob",))) == [{"blob": None if hidden else b""}]
+    assert rows(TableScan(pinned, ("blob",))) == [{"blob": None if hidden else b""}]
     assert blobs_module.column_with_hidden_nulls(lance.dataset(pinned.uri)) == ("blob" if hidden else None)
 
 
@@ -153,8 +153,8 @@ def test_no_reference_makes_a_reader_open_a_file_of_its_machine(tmp_path: Path, 
     with pytest.raises(
         BadRequestError, match=r"blob column 'blob' .* refers to '(?i:file).*outside\.bin'.*leave the column"
     ):
-        rows(Scan(pinned, ("blob",)))
-    assert len(rows(Scan(pinned, ("id",)))) == 6
+        rows(TableScan(pinned, ("blob",)))
+    assert len(rows(TableScan(pinned, ("id",)))) == 6
 
 
 def test_an_external_blob_that_is_gone_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,10 +163,10 @@ def test_an_external_blob_that_is_gone_is_a_storage_error(tmp_path: Path, monkey
     outside.write_bytes(b"x")
     blobs: list[dict[str, object] | None] = [{"data": None, "uri": f"file://{outside}"}, *[None] * 5]
     pinned = write_table(tmp_path / "t", stored_things(blobs))
-    assert rows(Scan(pinned, ("blob",)))[0]["blob"] == b"x"
+    assert rows(TableScan(pinned, ("blob",)))[0]["blob"] == b"x"
     outside.unlink()
     with pytest.raises(StorageError, match="blobs of column 'blob'"):
-        rows(Scan(pinned, ("blob",)))
+        rows(TableScan(pinned, ("blob",)))
 
 
 def test_failures_are_ours(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_failures_are_ours(tmp_path: Path) -> None:
     with pytest.raises(BadRequestError, match="filter is not valid: No field named m"):
         check_filter(pinned, "m = 1")
     with pytest.raises(StorageError, match="at version 7"):
-        rows(Scan(PinnedTable(pinned.uri, 7), ("n",)))
+        rows(TableScan(PinnedTable(pinned.uri, 7), ("n",)))
     shutil.rmtree(tmp_path / "t" / "data")
     with pytest.raises(StorageError):
-        rows(Scan(pinned, ("n",)))
+        rows(TableScan(pinned, ("n",)))

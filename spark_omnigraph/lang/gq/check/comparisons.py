@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import QueryTypeError
-from spark_omnigraph.lang.gq.check.scope import Scope, compatible, constant, item_type, now
+from spark_omnigraph.lang.gq.check.scope import BlockScope, compatible, constant, item_type, now
 from spark_omnigraph.lang.gq.check.searches import text_match
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Predicate
 from spark_omnigraph.lang.gq.syntax.ast import (
     Assigned,
     Binding,
     Expr,
-    Filter,
+    FilterClause,
     ListLiteral,
     Literal,
     NowCall,
@@ -19,14 +19,14 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     PropertyMatch,
     TextCall,
     Variable,
-    Where,
+    WhereClause,
     region_of,
 )
 from spark_omnigraph.lang.source import Region
 from spark_omnigraph.words import nearest
 
 
-def binding_predicates(scope: Scope, binding: Binding, variable: str) -> tuple[Predicate, ...]:
+def binding_predicates(scope: BlockScope, binding: Binding, variable: str) -> tuple[Predicate, ...]:
     """The inline predicates of a binding: equality, for list properties membership."""
     found: list[Predicate] = []
     entity = scope.bound[variable]
@@ -46,7 +46,7 @@ def binding_predicates(scope: Scope, binding: Binding, variable: str) -> tuple[P
     return tuple(found)
 
 
-def operand_value(scope: Scope, value: Assigned) -> Operand:
+def operand_value(scope: BlockScope, value: Assigned) -> Operand:
     """A literal, a declared parameter or `now()` as an operand."""
     if isinstance(value, NowCall):
         return now()
@@ -60,7 +60,7 @@ def operand_value(scope: Scope, value: Assigned) -> Operand:
     return constant(scope, value)
 
 
-def check_enum(scope: Scope, name: str, declared: PropType, value: Operand, region: Region) -> None:
+def check_enum(scope: BlockScope, name: str, declared: PropType, value: Operand, region: Region) -> None:
     """T3 for a literal that is none of the values of an enum."""
     if declared.enum_values is None or not isinstance(value, Constant):
         return
@@ -70,7 +70,7 @@ def check_enum(scope: Scope, name: str, declared: PropType, value: Operand, regi
             raise scope.error(region, f"T3: property `{name}` expects one of [{allowed}], got '{one}'")
 
 
-def filter_predicate(scope: Scope, clause: Filter) -> Predicate:
+def filter_predicate(scope: BlockScope, clause: FilterClause) -> Predicate:
     """The predicate of a filter line."""
     if isinstance(clause.left, TextCall):
         return _searched(scope, clause, clause.left)
@@ -86,7 +86,7 @@ def filter_predicate(scope: Scope, clause: Filter) -> Predicate:
     return Comparison(clause.comparator, left, right)
 
 
-def where_predicate(scope: Scope, where: Where, column: Column) -> Comparison:
+def where_predicate(scope: BlockScope, where: WhereClause, column: Column) -> Comparison:
     """The predicate of a mutation about a column, which its text may call by another name."""
     region = region_of(where.value)
     name, declared = where.property.text, column.type
@@ -98,7 +98,7 @@ def where_predicate(scope: Scope, where: Where, column: Column) -> Comparison:
     return Comparison(where.comparator, column, right)
 
 
-def _match_value(scope: Scope, match: PropertyMatch, declared: PropType) -> Operand:
+def _match_value(scope: BlockScope, match: PropertyMatch, declared: PropType) -> Operand:
     value, region = operand_value(scope, match.value), region_of(match.value)
     name = match.name.text
     if not declared.is_list:
@@ -147,7 +147,7 @@ def _vector_equality(name: str, declared: PropType, value: Assigned, params: obj
     return f"T7: vector comparisons in filters are not supported for property `{name}`; order by nearest() instead"
 
 
-def _searched(scope: Scope, clause: Filter, call: TextCall) -> Predicate:
+def _searched(scope: BlockScope, clause: FilterClause, call: TextCall) -> Predicate:
     right = clause.right
     if clause.comparator is Comparator.EQUAL and isinstance(right, Literal) and right.value is True:
         return text_match(scope, call)
@@ -155,7 +155,7 @@ def _searched(scope: Scope, clause: Filter, call: TextCall) -> Predicate:
     raise scope.error(call.region.to(region_of(right)), message)
 
 
-def _operand(scope: Scope, part: Expr, clause: Filter, region: Region) -> Operand:
+def _operand(scope: BlockScope, part: Expr, clause: FilterClause, region: Region) -> Operand:
     if isinstance(part, PropertyAccess):
         return scope.column(part)
     if isinstance(part, Literal | ListLiteral):
@@ -172,11 +172,11 @@ def _operand(scope: Scope, part: Expr, clause: Filter, region: Region) -> Operan
     raise scope.error(region, f"T7: filter comparisons require scalar operands, got {shown}")
 
 
-def _shown(scope: Scope, part: Expr) -> str:
+def _shown(scope: BlockScope, part: Expr) -> str:
     if isinstance(part, Variable):
         entity = scope.bound.get(part.name.text)
         if entity is not None:
-            return f"{entity.table_key.partition(':')[0]} `{entity.name}`"
+            return f"{entity.table_key.kind} `{entity.name}`"
         found = scope.parameter(part.name.text)
         return f"`${part.name.text}`" if found is None else found.type.display()
     if isinstance(part, PropertyAccess):
@@ -186,7 +186,7 @@ def _shown(scope: Scope, part: Expr) -> str:
     return scope.source.text[region_of(part).start : region_of(part).end]
 
 
-def _contains(scope: Scope, left: Operand, right: Operand, region: Region) -> Comparison:
+def _contains(scope: BlockScope, left: Operand, right: Operand, region: Region) -> Comparison:
     if left.type.is_vector:
         raise scope.error(region, "T7: vector membership filters are not supported")
     if right.type.is_list or right.type.is_vector:
@@ -204,7 +204,7 @@ def _contains(scope: Scope, left: Operand, right: Operand, region: Region) -> Co
     return Comparison(Comparator.HAS_TEXT, left, right)
 
 
-def _refuse_containers(scope: Scope, left: PropType, right: PropType, region: Region) -> None:
+def _refuse_containers(scope: BlockScope, left: PropType, right: PropType, region: Region) -> None:
     if left.is_list or right.is_list:
         message = "T7: list comparisons in filters are not supported; use `contains` for list membership"
         raise scope.error(region, message)
@@ -214,5 +214,5 @@ def _refuse_containers(scope: Scope, left: PropType, right: PropType, region: Re
         raise scope.error(region, "T7: blob comparisons in filters are not supported")
 
 
-def _incomparable(scope: Scope, left: PropType, right: PropType, region: Region) -> QueryTypeError:
+def _incomparable(scope: BlockScope, left: PropType, right: PropType, region: Region) -> QueryTypeError:
     return scope.error(region, f"T7: cannot compare {left.display()} with {right.display()}")

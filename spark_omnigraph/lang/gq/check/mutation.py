@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property, PropType, Scalar
 from spark_omnigraph.lang.gq.check.comparisons import check_enum, where_predicate
-from spark_omnigraph.lang.gq.check.scope import Scope, compatible, constant, declared_params, now
+from spark_omnigraph.lang.gq.check.scope import BlockScope, compatible, constant, declared_params, now
 from spark_omnigraph.lang.gq.check.typed import STRING
 from spark_omnigraph.lang.gq.plan import Column, Comparison, Constant, Operand
 from spark_omnigraph.lang.gq.report import request_error
@@ -20,7 +20,7 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     Query,
     Statement,
     Variable,
-    Where,
+    WhereClause,
     region_of,
 )
 
@@ -91,7 +91,7 @@ def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
             f"mutation execution called on a read query; use query instead ('{query.name.text}' changes nothing)"
         )
     params = declared_params(query)
-    scope = Scope(query.source, catalog, params)
+    scope = BlockScope(query.source, catalog, params)
     statements = tuple(_statement(scope, statement) for statement in query.body)
     deletes = sum(isinstance(s, TypedDelete) for s in statements)
     if 0 < deletes < len(statements):
@@ -102,7 +102,7 @@ def type_mutation(catalog: Catalog, query: Query) -> TypedMutation:
     return TypedMutation(query.name.text, params, statements)
 
 
-def _statement(scope: Scope, statement: Statement) -> TypedStatement:
+def _statement(scope: BlockScope, statement: Statement) -> TypedStatement:
     if not isinstance(statement, Delete):
         _refuse_repeats(scope, statement.assignments)
     entity, line = _entity(scope, statement), scope.source.span(statement.type_name.region).line
@@ -117,7 +117,7 @@ def _statement(scope: Scope, statement: Statement) -> TypedStatement:
     return TypedUpdate(line, entity, values, _where(scope, entity, statement.where))
 
 
-def _entity(scope: Scope, statement: Statement) -> EntityType:
+def _entity(scope: BlockScope, statement: Statement) -> EntityType:
     """The type a statement names; of a node and an edge type with one name, the node."""
     name = statement.type_name.text
     found = scope.catalog.nodes.get(name) or scope.catalog.edges.get(name)
@@ -126,7 +126,7 @@ def _entity(scope: Scope, statement: Statement) -> EntityType:
     return found
 
 
-def _insert(scope: Scope, statement: Insert, entity: EntityType, line: int) -> TypedInsert:
+def _insert(scope: BlockScope, statement: Insert, entity: EntityType, line: int) -> TypedInsert:
     values = _assignments(scope, entity, statement.assignments)
     region = statement.type_name.region
     if isinstance(entity, EdgeType):
@@ -149,7 +149,7 @@ def _embed_source(prop: Property) -> str | None:
     return next((a.value for a in prop.annotations if a.name == "embed"), None)
 
 
-def _refuse_repeats(scope: Scope, matches: tuple[PropertyMatch, ...]) -> None:
+def _refuse_repeats(scope: BlockScope, matches: tuple[PropertyMatch, ...]) -> None:
     seen: set[str] = set()
     for match in matches:
         if match.name.text in seen:
@@ -157,7 +157,7 @@ def _refuse_repeats(scope: Scope, matches: tuple[PropertyMatch, ...]) -> None:
         seen.add(match.name.text)
 
 
-def _assignments(scope: Scope, entity: EntityType, matches: tuple[PropertyMatch, ...]) -> dict[str, Operand]:
+def _assignments(scope: BlockScope, entity: EntityType, matches: tuple[PropertyMatch, ...]) -> dict[str, Operand]:
     values: dict[str, Operand] = {}
     for match in matches:
         stored, declared = _target(scope, entity, match)
@@ -165,7 +165,7 @@ def _assignments(scope: Scope, entity: EntityType, matches: tuple[PropertyMatch,
     return values
 
 
-def _target(scope: Scope, entity: EntityType, match: PropertyMatch) -> tuple[str, PropType]:
+def _target(scope: BlockScope, entity: EntityType, match: PropertyMatch) -> tuple[str, PropType]:
     name = match.name.text
     prop = entity.property(name)
     if prop is not None:
@@ -175,7 +175,7 @@ def _target(scope: Scope, entity: EntityType, match: PropertyMatch) -> tuple[str
     raise scope.error(match.name.region, f"T11: type `{entity.name}` has no property `{name}`")
 
 
-def _assigned(scope: Scope, name: str, declared: PropType, value: Assigned) -> Operand:
+def _assigned(scope: BlockScope, name: str, declared: PropType, value: Assigned) -> Operand:
     region = region_of(value)
     operand = _operand(scope, value)
     if isinstance(operand, Constant):
@@ -191,7 +191,7 @@ def _assigned(scope: Scope, name: str, declared: PropType, value: Assigned) -> O
     return operand
 
 
-def _operand(scope: Scope, value: Assigned) -> Operand:
+def _operand(scope: BlockScope, value: Assigned) -> Operand:
     if isinstance(value, NowCall):
         return now()
     if not isinstance(value, Variable):
@@ -228,7 +228,7 @@ def _fits(declared: PropType, given: PropType) -> bool:
     return compatible(declared, given)
 
 
-def _where(scope: Scope, entity: EntityType, where: Where) -> Comparison:
+def _where(scope: BlockScope, entity: EntityType, where: WhereClause) -> Comparison:
     name = where.property.text
     prop = entity.property(name)
     if prop is not None:

@@ -8,7 +8,7 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.gq.check.comparisons import binding_predicates, filter_predicate
 from spark_omnigraph.lang.gq.check.mutation import check_mutation
 from spark_omnigraph.lang.gq.check.results import check_results
-from spark_omnigraph.lang.gq.check.scope import Scope, declared_params
+from spark_omnigraph.lang.gq.check.scope import BlockScope, declared_params
 from spark_omnigraph.lang.gq.check.searches import text_match
 from spark_omnigraph.lang.gq.check.typed import (
     TypedBinding,
@@ -23,7 +23,7 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     Binding,
     Clause,
     Expr,
-    Filter,
+    FilterClause,
     Negation,
     PropertyAccess,
     Query,
@@ -43,7 +43,7 @@ def check_read(catalog: Catalog, query: Query) -> TypedRead:
         message = f"mutation query cannot be typechecked with read-query API: run '{query.name.text}' with mutate"
         raise type_error(query.source, query.name.region, message)
     params = declared_params(query)
-    scope = Scope(query.source, catalog, params)
+    scope = BlockScope(query.source, catalog, params)
     clauses = tuple(_clause(scope, clause) for clause in body.match)
     results = check_results(scope, body)
     return TypedRead(
@@ -58,19 +58,19 @@ def check_read(catalog: Catalog, query: Query) -> TypedRead:
     )
 
 
-def _clause(scope: Scope, clause: Clause) -> TypedClause:
+def _clause(scope: BlockScope, clause: Clause) -> TypedClause:
     if isinstance(clause, Binding):
         return _binding(scope, clause)
     if isinstance(clause, Traversal):
         return walk(scope, clause)
     if isinstance(clause, TextClause):
         return TypedFilter(text_match(scope, clause.call))
-    if isinstance(clause, Filter):
+    if isinstance(clause, FilterClause):
         return TypedFilter(filter_predicate(scope, clause))
     return _negation(scope, clause)
 
 
-def _binding(scope: Scope, clause: Binding) -> TypedBinding:
+def _binding(scope: BlockScope, clause: Binding) -> TypedBinding:
     node = scope.catalog.nodes.get(clause.type_name.text)
     if node is None:
         close = nearest(clause.type_name.text, scope.catalog.nodes)
@@ -79,7 +79,7 @@ def _binding(scope: Scope, clause: Binding) -> TypedBinding:
     return TypedBinding(variable, node.name, binding_predicates(scope, clause, variable))
 
 
-def _negation(scope: Scope, clause: Negation) -> TypedNegation:
+def _negation(scope: BlockScope, clause: Negation) -> TypedNegation:
     inner = scope.inner()
     clauses = tuple(_clause(inner, part) for part in clause.clauses)
     if not any(name in scope.bound for part in clause.clauses for name in _mentioned(part)):
@@ -96,7 +96,7 @@ def _mentioned(clause: Clause) -> list[str]:
         return [clause.left.text, clause.right.text]
     if isinstance(clause, TextClause):
         return _variables(clause.call)
-    if isinstance(clause, Filter):
+    if isinstance(clause, FilterClause):
         return [*_variables(clause.left), *_variables(clause.right)]
     return []
 

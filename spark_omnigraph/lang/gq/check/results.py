@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.types import EdgeType, PropType, Scalar
-from spark_omnigraph.lang.gq.check.scope import Scope, constant, now
+from spark_omnigraph.lang.gq.check.scope import BlockScope, constant, now
 from spark_omnigraph.lang.gq.check.searches import ranking, text_match
 from spark_omnigraph.lang.gq.check.typed import ANONYMOUS_PREFIX, NOW, Summary, TypedItem
 from spark_omnigraph.lang.gq.plan import (
@@ -54,7 +54,7 @@ class Results:
     result_order: tuple[ResultKey, ...]
 
 
-def check_results(scope: Scope, body: Read) -> Results:
+def check_results(scope: BlockScope, body: Read) -> Results:
     """The checked return, order and limit of a read query."""
     grouped = any(isinstance(item.value, AggregateCall) for item in body.returns)
     # A bare word among aggregates breaks T9, which says more than that it means nothing.
@@ -72,12 +72,12 @@ def check_results(scope: Scope, body: Read) -> Results:
     return Results(items, first, keys_before, ())
 
 
-def _item(scope: Scope, item: Item) -> TypedItem:
+def _item(scope: BlockScope, item: Item) -> TypedItem:
     name, value, declared = _value(scope, item.value)
     return TypedItem(name if item.alias is None else item.alias.text, value, declared)
 
 
-def _value(scope: Scope, part: Expr) -> tuple[str, Expression | Summary, PropType]:
+def _value(scope: BlockScope, part: Expr) -> tuple[str, Expression | Summary, PropType]:
     """Name without an alias, value and type of a returned expression."""
     if isinstance(part, PropertyAccess):
         column = _readable(scope, part)
@@ -97,7 +97,7 @@ def _value(scope: Scope, part: Expr) -> tuple[str, Expression | Summary, PropTyp
     return _score(scope, part)
 
 
-def _score(scope: Scope, part: NearestCall | Bm25Call | RrfCall | TextCall) -> tuple[str, Expression, PropType]:
+def _score(scope: BlockScope, part: NearestCall | Bm25Call | RrfCall | TextCall) -> tuple[str, Expression, PropType]:
     if isinstance(part, TextCall):
         return str(part.form), Score(text_match(scope, part)), _F64
     found = ranking(scope, part)
@@ -105,7 +105,7 @@ def _score(scope: Scope, part: NearestCall | Bm25Call | RrfCall | TextCall) -> t
     return name, Score(found), _F64
 
 
-def _variable(scope: Scope, part: Variable) -> tuple[str, Expression, PropType]:
+def _variable(scope: BlockScope, part: Variable) -> tuple[str, Expression, PropType]:
     name = part.name.text
     entity = scope.bound.get(name)
     if isinstance(entity, EdgeType):
@@ -123,7 +123,7 @@ def _variable(scope: Scope, part: Variable) -> tuple[str, Expression, PropType]:
     return name, parameter, parameter.type
 
 
-def _readable(scope: Scope, part: PropertyAccess) -> Column:
+def _readable(scope: BlockScope, part: PropertyAccess) -> Column:
     column = scope.column(part)
     if column.type.scalar is Scalar.BLOB:
         shown = f"{scope.bound[column.variable].name}.{column.name}"
@@ -132,7 +132,7 @@ def _readable(scope: Scope, part: PropertyAccess) -> Column:
     return column
 
 
-def _aggregate(scope: Scope, part: AggregateCall) -> tuple[str, Summary, PropType]:
+def _aggregate(scope: BlockScope, part: AggregateCall) -> tuple[str, Summary, PropType]:
     name, argument, declared = _value(scope, part.argument)
     if not isinstance(argument, Column):
         message = f"T8: {part.function} needs a property or a variable"
@@ -156,14 +156,14 @@ def _aggregate(scope: Scope, part: AggregateCall) -> tuple[str, Summary, PropTyp
     return name, Summary(part.function, argument), PropType(declared.scalar, nullable=True)
 
 
-def _check_grouping(scope: Scope, body: Read) -> None:
+def _check_grouping(scope: BlockScope, body: Read) -> None:
     for item in body.returns:
         if not isinstance(item.value, AggregateCall | PropertyAccess | Variable):
             message = "T9: non-aggregate expressions in an aggregate query must be property accesses or variables"
             raise scope.error(region_of(item.value), message)
 
 
-def _place(scope: Scope, key: Ordering, items: tuple[TypedItem, ...], body: Read) -> int:
+def _place(scope: BlockScope, key: Ordering, items: tuple[TypedItem, ...], body: Read) -> int:
     """Which column of an aggregate's result a sort key names."""
     if isinstance(key.by, AliasReference):
         names = [item.name for item in items]
@@ -183,7 +183,7 @@ def _place(scope: Scope, key: Ordering, items: tuple[TypedItem, ...], body: Read
     raise request_error("unsupported ordering expression: an aggregate is ordered by its columns or their aliases")
 
 
-def _ranking(scope: Scope, key: Ordering, body: Read, items: tuple[TypedItem, ...]) -> Ranking | None:
+def _ranking(scope: BlockScope, key: Ordering, body: Read, items: tuple[TypedItem, ...]) -> Ranking | None:
     """The ranking that a first sort key asks for, also through an alias; the farthest first is no ranking."""
     part = key.by
     if isinstance(part, NearestCall | Bm25Call | RrfCall):
@@ -195,7 +195,7 @@ def _ranking(scope: Scope, key: Ordering, body: Read, items: tuple[TypedItem, ..
     return None
 
 
-def _check_ranked(scope: Scope, body: Read, by: Ranking) -> None:
+def _check_ranked(scope: BlockScope, body: Read, by: Ranking) -> None:
     region = region_of(body.order[0].by)
     if body.limit is None and isinstance(by, Nearest):
         raise scope.error(region, "T17: nearest ordering requires a limit clause")
@@ -207,7 +207,7 @@ def _check_ranked(scope: Scope, body: Read, by: Ranking) -> None:
         raise scope.error(aliases[0].name.region, message)
 
 
-def _sort_value(scope: Scope, part: Expr, body: Read, items: tuple[TypedItem, ...]) -> Expression:
+def _sort_value(scope: BlockScope, part: Expr, body: Read, items: tuple[TypedItem, ...]) -> Expression:
     if isinstance(part, PropertyAccess):
         column = _readable(scope, part)
         _check_sortable(f"{column.variable}.{column.name}", column.type)

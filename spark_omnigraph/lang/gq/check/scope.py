@@ -17,7 +17,7 @@ from spark_omnigraph.words import nearest
 
 
 @dataclass(slots=True)
-class Scope:
+class BlockScope:
     """Names of one block. A negation works on a copy: what it binds is not seen outside."""
 
     source: SourceText
@@ -27,9 +27,9 @@ class Scope:
     anonymous: list[str] = field(default_factory=list)
     """Names given to `$_` so far, shared by all blocks."""
 
-    def inner(self) -> Scope:
+    def inner(self) -> BlockScope:
         """The scope of a negation."""
-        return Scope(self.source, self.catalog, self.params, dict(self.bound), self.anonymous)
+        return BlockScope(self.source, self.catalog, self.params, dict(self.bound), self.anonymous)
 
     def error(self, region: Region, message: str) -> QueryTypeError:
         return type_error(self.source, region, message)
@@ -99,7 +99,7 @@ def now() -> Parameter:
     return Parameter(NOW, PropType(Scalar.DATETIME))
 
 
-def constant(scope: Scope, literal: Literal | ListLiteral) -> Constant:
+def constant(scope: BlockScope, literal: Literal | ListLiteral) -> Constant:
     """A literal as a value. A list has the type of its first item, `[]` is a list of strings."""
     if isinstance(literal, Literal):
         return Constant(_scalar(literal), literal.type)
@@ -119,7 +119,7 @@ def constant(scope: Scope, literal: Literal | ListLiteral) -> Constant:
     return Constant(values, PropType(scalar, is_list=True))
 
 
-def _float_item(scope: Scope, item: Literal | ListLiteral, value: Value) -> Value:
+def _float_item(scope: BlockScope, item: Literal | ListLiteral, value: Value) -> Value:
     if not isinstance(value, int):
         return value
     if int(float(value)) != value:

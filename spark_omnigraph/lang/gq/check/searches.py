@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import EdgeType, PropType, Scalar
-from spark_omnigraph.lang.gq.check.scope import Scope, constant
+from spark_omnigraph.lang.gq.check.scope import BlockScope, constant
 from spark_omnigraph.lang.gq.plan import (
     Bm25,
     Column,
@@ -32,7 +32,7 @@ DEFAULT_K = 60
 DEFAULT_EDITS = 2
 
 
-def text_match(scope: Scope, call: TextCall) -> TextMatch:
+def text_match(scope: BlockScope, call: TextCall) -> TextMatch:
     """T19 for search and fuzzy, T20 for match_text."""
     rule = "T20" if call.form is TextForm.MATCH_TEXT else "T19"
     column = _text_field(scope, call.field, rule, str(call.form))
@@ -45,7 +45,7 @@ def text_match(scope: Scope, call: TextCall) -> TextMatch:
     return TextMatch(call.form, column, query, edits)
 
 
-def ranking(scope: Scope, call: NearestCall | Bm25Call | RrfCall) -> Ranking:
+def ranking(scope: BlockScope, call: NearestCall | Bm25Call | RrfCall) -> Ranking:
     """A ranking of the result: nearest, bm25 or their fusion."""
     if isinstance(call, NearestCall):
         return _nearest(scope, call)
@@ -60,15 +60,15 @@ def ranking(scope: Scope, call: NearestCall | Bm25Call | RrfCall) -> Ranking:
     return Fuse(primary, secondary, k)
 
 
-def _arm(scope: Scope, call: NearestCall | Bm25Call) -> Nearest | Bm25:
+def _arm(scope: BlockScope, call: NearestCall | Bm25Call) -> Nearest | Bm25:
     return _nearest(scope, call) if isinstance(call, NearestCall) else _bm25(scope, call)
 
 
-def _bm25(scope: Scope, call: Bm25Call) -> Bm25:
+def _bm25(scope: BlockScope, call: Bm25Call) -> Bm25:
     return Bm25(_text_field(scope, call.field, "T20", "bm25"), _text_query(scope, call.query, "T20", "bm25"))
 
 
-def _nearest(scope: Scope, call: NearestCall) -> Nearest:
+def _nearest(scope: BlockScope, call: NearestCall) -> Nearest:
     name = call.target.variable.text
     entity = scope.bound.get(name)
     if entity is None:
@@ -84,7 +84,7 @@ def _nearest(scope: Scope, call: NearestCall) -> Nearest:
     return Nearest(Column(name, prop.name, prop.type), _vector_query(scope, call.query, prop.type))
 
 
-def _vector_query(scope: Scope, part: Expr, declared: PropType) -> Operand:
+def _vector_query(scope: BlockScope, part: Expr, declared: PropType) -> Operand:
     mismatch = f"T15: nearest vector dimension mismatch: property is Vector({declared.dimension}), query "
     if isinstance(part, ListLiteral):
         value = constant(scope, part)
@@ -105,7 +105,7 @@ def _vector_query(scope: Scope, part: Expr, declared: PropType) -> Operand:
     return found
 
 
-def _text_field(scope: Scope, part: Expr, rule: str, function: str) -> Column:
+def _text_field(scope: BlockScope, part: Expr, rule: str, function: str) -> Column:
     if not isinstance(part, PropertyAccess):
         message = f"{rule}: {function} field must be a property, got {_type_text(scope, part, _operand(scope, part))}"
         raise scope.error(region_of(part), message)
@@ -117,13 +117,13 @@ def _text_field(scope: Scope, part: Expr, rule: str, function: str) -> Column:
     return column
 
 
-def _refuse_edge(scope: Scope, access: PropertyAccess, function: str) -> None:
+def _refuse_edge(scope: BlockScope, access: PropertyAccess, function: str) -> None:
     if isinstance(scope.bound.get(access.variable.text), EdgeType):
         message = f"T23: {function}() works on nodes, and `${access.variable.text}` stands for an edge"
         raise scope.error(region_of(access), message)
 
 
-def _text_query(scope: Scope, part: Expr, rule: str, function: str) -> Operand:
+def _text_query(scope: BlockScope, part: Expr, rule: str, function: str) -> Operand:
     found = _operand(scope, part)
     if found is None or found.type.scalar is not Scalar.STRING or found.type.is_list:
         message = f"{rule}: {function} query must be String, got {_type_text(scope, part, found)}"
@@ -131,14 +131,14 @@ def _text_query(scope: Scope, part: Expr, rule: str, function: str) -> Operand:
     return found
 
 
-def _integer(scope: Scope, part: Expr, message: str) -> Operand:
+def _integer(scope: BlockScope, part: Expr, message: str) -> Operand:
     found = _operand(scope, part)
     if found is None or not found.type.scalar.is_integer or found.type.is_list:
         raise scope.error(region_of(part), f"{message}, got {_type_text(scope, part, found)}")
     return found
 
 
-def _operand(scope: Scope, part: Expr) -> Operand | None:
+def _operand(scope: BlockScope, part: Expr) -> Operand | None:
     """A literal or a declared parameter: a search asks one question for all rows."""
     if isinstance(part, Literal | ListLiteral):
         return constant(scope, part)
@@ -147,7 +147,7 @@ def _operand(scope: Scope, part: Expr) -> Operand | None:
     return None
 
 
-def _type_text(scope: Scope, part: Expr, found: Operand | None) -> str:
+def _type_text(scope: BlockScope, part: Expr, found: Operand | None) -> str:
     if found is not None:
         return found.type.display()
     if isinstance(part, PropertyAccess):

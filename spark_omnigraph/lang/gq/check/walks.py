@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_omnigraph.catalog.types import EdgeType, NodeType
-from spark_omnigraph.lang.gq.check.scope import Scope
+from spark_omnigraph.lang.gq.check.scope import BlockScope
 from spark_omnigraph.lang.gq.check.typed import TypedWalk
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.lang.gq.syntax.ast import ANONYMOUS, Traversal
@@ -11,7 +11,7 @@ from spark_omnigraph.lang.source import Name
 from spark_omnigraph.words import nearest
 
 
-def walk(scope: Scope, clause: Traversal) -> TypedWalk:
+def walk(scope: BlockScope, clause: Traversal) -> TypedWalk:
     """A checked traversal; it binds those of its variables that are not bound yet."""
     edge = scope.catalog.edge_by_word(clause.edge.text)
     if edge is None:
@@ -26,7 +26,7 @@ def walk(scope: Scope, clause: Traversal) -> TypedWalk:
     return TypedWalk(left, left_type.name, right, right_type.name, edge, direction, low, high, edge_variable)
 
 
-def _bounds(scope: Scope, clause: Traversal) -> tuple[int, int]:
+def _bounds(scope: BlockScope, clause: Traversal) -> tuple[int, int]:
     bounds = clause.bounds
     if bounds is None:
         return 1, 1
@@ -44,7 +44,7 @@ def _bounds(scope: Scope, clause: Traversal) -> tuple[int, int]:
     return bounds.min, bounds.max
 
 
-def _ends(scope: Scope, clause: Traversal, edge: EdgeType) -> tuple[Direction, NodeType, NodeType]:
+def _ends(scope: BlockScope, clause: Traversal, edge: EdgeType) -> tuple[Direction, NodeType, NodeType]:
     """Direction seen from the left, and the node types of both ends. What is bound decides, the left variable first."""
     source, target = scope.catalog.nodes[edge.from_type], scope.catalog.nodes[edge.to_type]
     if clause.undirected:
@@ -64,7 +64,7 @@ def _ends(scope: Scope, clause: Traversal, edge: EdgeType) -> tuple[Direction, N
     return (Direction.OUT, source, target) if outwards else (Direction.IN, target, source)
 
 
-def _is_source(scope: Scope, variable: Name, node: NodeType, edge: EdgeType) -> bool:
+def _is_source(scope: BlockScope, variable: Name, node: NodeType, edge: EdgeType) -> bool:
     if node.name == edge.from_type:
         return True
     if node.name == edge.to_type:
@@ -74,7 +74,7 @@ def _is_source(scope: Scope, variable: Name, node: NodeType, edge: EdgeType) -> 
     raise scope.error(variable.region, message)
 
 
-def _node(scope: Scope, variable: Name) -> NodeType | None:
+def _node(scope: BlockScope, variable: Name) -> NodeType | None:
     found = scope.bound.get(variable.text)
     if isinstance(found, EdgeType):
         message = f"T23: `${variable.text}` stands for an edge and cannot be the end of a traversal"
@@ -82,7 +82,7 @@ def _node(scope: Scope, variable: Name) -> NodeType | None:
     return found
 
 
-def _bind(scope: Scope, variable: Name, expected: NodeType, edge: EdgeType) -> str:
+def _bind(scope: BlockScope, variable: Name, expected: NodeType, edge: EdgeType) -> str:
     found = _node(scope, variable)
     if found is not None and found != expected:
         message = (
@@ -92,7 +92,7 @@ def _bind(scope: Scope, variable: Name, expected: NodeType, edge: EdgeType) -> s
     return scope.bind(variable, expected)
 
 
-def _edge_variable(scope: Scope, clause: Traversal, edge: EdgeType) -> str | None:
+def _edge_variable(scope: BlockScope, clause: Traversal, edge: EdgeType) -> str | None:
     variable = clause.edge_variable
     if variable is None or variable.text == ANONYMOUS:
         return None

@@ -176,7 +176,7 @@ class Traversal:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class FilterClause:
     """`left operator right`; `comparator` is HAS_ITEM for the word `contains`, whose meaning the type check decides."""
 
     left: Expr
@@ -199,7 +199,7 @@ class Negation:
     region: Region
 
 
-Clause = Binding | Traversal | Filter | TextClause | Negation
+Clause = Binding | Traversal | FilterClause | TextClause | Negation
 
 
 # -------------------------------------------------------------------------------------------------------------- queries
@@ -232,7 +232,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class WhereClause:
     """`property operator value` of an update or a delete."""
 
     property: Name
@@ -254,7 +254,7 @@ class Update:
 
     type_name: Name
     assignments: tuple[PropertyMatch, ...]
-    where: Where
+    where: WhereClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class Delete:
     """`delete Type where …`."""
 
     type_name: Name
-    where: Where
+    where: WhereClause
 
 
 Statement = Insert | Update | Delete

@@ -9,7 +9,7 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     Binding,
     Bounds,
     Clause,
-    Filter,
+    FilterClause,
     Negation,
     PropertyMatch,
     TextCall,
@@ -139,11 +139,11 @@ def _bounds(scanner: Scanner) -> Bounds | None:
     return Bounds(low, high, Region(start, scanner.pos))
 
 
-def _filter(scanner: Scanner) -> Filter | TextClause:
+def _filter(scanner: Scanner) -> FilterClause | TextClause:
     left = expression(scanner)
     found = comparator(scanner, words=True)
     if found is not None:
-        return Filter(left, found, expression(scanner))
+        return FilterClause(left, found, expression(scanner))
     if isinstance(left, TextCall):
         return TextClause(left)
     raise scanner.unexpected("a comparison: =, !=, <, <=, >, >=, contains or starts_with")

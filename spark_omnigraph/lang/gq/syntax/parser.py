@@ -25,7 +25,7 @@ from spark_omnigraph.lang.gq.syntax.ast import (
     Statement,
     Traversal,
     Update,
-    Where,
+    WhereClause,
 )
 from spark_omnigraph.lang.gq.syntax.clauses import comparator, parse_block, property_matches
 from spark_omnigraph.lang.gq.syntax.expressions import assigned, expression, integer, string, variable
@@ -235,7 +235,7 @@ def _type_name(scanner: Scanner, keyword: str) -> Name:
     return found
 
 
-def _where(scanner: Scanner) -> Where:
+def _where(scanner: Scanner) -> WhereClause:
     scanner.expect("where", "and a predicate")
     name = scanner.match(IDENTIFIER)
     if name is None:
@@ -243,4 +243,4 @@ def _where(scanner: Scanner) -> Where:
     found = comparator(scanner, words=False)
     if found is None:
         raise scanner.unexpected("a comparison: =, !=, <, <=, > or >=")
-    return Where(name, found, assigned(scanner))
+    return WhereClause(name, found, assigned(scanner))

@@ -94,7 +94,7 @@ def test_all_parts_of_a_read() -> None:
 
 def test_keywords_need_no_space() -> None:
     body = read("queryq(){match{$a:A{x:1}not{$a knows$b}$a.x>1}return{$a.x asy$a.z}order{y desc}limit5}")
-    assert [type(c).__name__ for c in body.match] == ["Binding", "Negation", "Filter"]
+    assert [type(c).__name__ for c in body.match] == ["Binding", "Negation", "FilterClause"]
     assert [(i.alias.text if i.alias else None) for i in body.returns] == ["y", None]
     assert body.limit == 5
 
@@ -156,7 +156,7 @@ def test_contains_between_variables_is_an_edge() -> None:
     found = clause("$a contains $b")
     assert isinstance(found, ast.Traversal)
     assert found.edge.text == "contains"
-    assert isinstance(clause("$a.tags contains $b"), ast.Filter)
+    assert isinstance(clause("$a.tags contains $b"), ast.FilterClause)
     assert isinstance(clause("$a starts_with $b"), ast.Traversal)
 
 
@@ -177,7 +177,7 @@ def test_comparisons(text: str, comparator: Comparator) -> None:
     # A word would belong to the name of the property.
     for space in (" ", "") if len(text) < 3 else (" ",):
         found = clause(f"$a.x{space}{text}{space}$b.y")
-        assert isinstance(found, ast.Filter)
+        assert isinstance(found, ast.FilterClause)
         assert found.comparator is comparator
         assert isinstance(found.left, ast.PropertyAccess)
         assert isinstance(found.right, ast.PropertyAccess)
@@ -185,8 +185,8 @@ def test_comparisons(text: str, comparator: Comparator) -> None:
 
 def test_a_filter_may_begin_with_anything() -> None:
     found = clauses('1 < $a.x "x" = $a.y $p = 1 now() > $a.z $a < $b.q x = 1 search($a.t, "x") = true')
-    assert [type(c).__name__ for c in found] == ["Filter"] * 7
-    assert [type(c.left).__name__ for c in found if isinstance(c, ast.Filter)] == [
+    assert [type(c).__name__ for c in found] == ["FilterClause"] * 7
+    assert [type(c.left).__name__ for c in found if isinstance(c, ast.FilterClause)] == [
         *("Literal", "Literal", "Variable", "NowCall", "Variable", "AliasReference", "TextCall"),
     ]
 

@@ -1,4 +1,4 @@
-"""Which files a job may write: none of the graph's own, and none that it reads."""
+"""Which files may be written: no folder, none of the graph's own, and none that the work reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ def why_not(path: str, graph: str, read: Iterable[str]) -> str | None:
     """Why a file may not be written, as the end of a sentence; None when it may. Links are followed."""
     if graph and is_inside(path, graph):
         return f"lies inside the graph {graph}, whose files are its own: name a file elsewhere"
-    return next((f"is read by this job ({name}): name another file" for name in read if _is_read(path, name)), None)
+    if path.endswith("/") or os.path.isdir(plain(path)):
+        return "is a folder: name a file in it"
+    return next(
+        (f"is read ({name}) and would be replaced: name another file" for name in read if _is_read(path, name)), None
+    )
 
 
 def _is_read(path: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""How the rows of one type are written in this input: what a look at a few of them tells the bulk reader."""
+"""How the rows of one type are written in this input: what a look at a few of them tells the column decoder."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class EndForm(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPlan:
-    """What the bulk reader asks for. `extra` says that records have members beside those that matter."""
+class RecordLayout:
+    """What the column decoder asks for. `extra` says that records have members beside those that matter."""
 
     readings: tuple[Reading, ...]
     ends: tuple[EndForm, EndForm]
@@ -35,8 +35,8 @@ class ReadPlan:
     extra: bool
 
 
-def plan_reading(catalog: Catalog, entity: EntityType, sample: Sequence[bytes]) -> ReadPlan:
-    """The plan that fits most of the sample. A wrong guess costs time, never a wrong value."""
+def guess_layout(catalog: Catalog, entity: EntityType, sample: Sequence[bytes]) -> RecordLayout:
+    """The layout that fits most of the sample. A wrong guess costs time, never a wrong value."""
     records = [record for record in map(_parse, sample) if record is not None]
     data = [d for d in (record.get("data") for record in records) if isinstance(d, Members)]
     readings = tuple(_reading(prop, [d.get(prop.name) for d in data]) for prop in entity.properties)
@@ -48,7 +48,7 @@ def plan_reading(catalog: Catalog, entity: EntityType, sample: Sequence[bytes]) 
             _end_form(catalog.nodes[entity.from_type], [record.get("from") for record in records]),
             _end_form(catalog.nodes[entity.to_type], [record.get("to") for record in records]),
         )
-    return ReadPlan(readings, ends, any("id" in d for d in data), any(record.keys() - wanted for record in records))
+    return RecordLayout(readings, ends, any("id" in d for d in data), any(record.keys() - wanted for record in records))
 
 
 def _parse(raw: bytes) -> Members | None:

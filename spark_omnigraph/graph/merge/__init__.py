@@ -1,0 +1,1 @@
+"""Merging branches: three-way, by row, checked against the merged graph, in one commit."""

@@ -1,0 +1,234 @@
+"""Merging one branch into another: what the source changed since the branches parted, in one commit with two parents.
+
+    plan_merge      both heads, merge bases, tables that differ                              reads only
+    candidates      ids that the source may have changed                                     driver
+    merge_slice     whole rows of candidates: taken, kept, or in conflict; taken ones staged executors
+    check_merged    the rules of the schema over what changes                                driver
+    commit          one staged commit a table, one publish                                   all or nothing
+
+Every difference is written onto the target's own line of a table: version numbers of different lines are not
+comparable, and a snapshot shows the greatest. Tables whose rows turn out equal are left out. A merge that lost a race
+is planned again, a bounded number of times: nobody has seen anything of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypedDict
+
+from spark_omnigraph.branch.conflicts import OnConflict
+from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
+from spark_omnigraph.errors import BadRequestError, MergeConflict, MergeConflictsError
+from spark_omnigraph.graph.load.bad_rows import check_report_path
+from spark_omnigraph.graph.merge.check import check_merged
+from spark_omnigraph.graph.merge.conflicts import write_conflicts
+from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
+from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, RowFacts
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.validate.probes import tables_read
+from spark_omnigraph.words import TextEnum, nearest
+from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.candidates import candidate, fork_first, target_of
+from spark_omnigraph.write.clock import Clock
+from spark_omnigraph.write.executor import Executor
+from spark_omnigraph.write.staged_files import StagedFiles, staged_files
+
+
+class MergeChoices(TypedDict, total=False):
+    """How a merge is to be done; see `Graph.merge_branch`."""
+
+    dry_run: bool
+    on_conflict: str
+    conflicts: str | os.PathLike[str] | None
+    executor: Executor | None
+
+
+class MergeOutcome(TextEnum):
+    """What a merge came to."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    """The target has every commit of the source: nothing was written."""
+    FAST_FORWARD = "fast_forward"
+    """The target had not moved since the branches parted. A commit is made all the same."""
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """What the caller asked for; None is main."""
+
+    source: Branch
+    target: Branch
+    actor: str | None = None
+    dry_run: bool = False
+    """Everything is found, decided and checked, nothing is written."""
+    on_conflict: OnConflict = OnConflict.FAIL
+    conflicts: str | None = None
+    """File (JSON lines) that gets every conflict with its rows, those that were decided included."""
+
+    def __post_init__(self) -> None:
+        """BadRequestError where rows would be discarded without a trace."""
+        if self.on_conflict is not OnConflict.FAIL and self.conflicts is None:
+            raise BadRequestError(
+                f"on_conflict '{self.on_conflict}' discards rows: name a file that gets them (conflicts, --conflicts)"
+            )
+
+
+def merge_request(store: GraphStore, source: str, into: str, actor: str | None, choices: MergeChoices) -> MergeRequest:
+    """A checked request. BadRequestError for what is no branch name, choice or file that could be written."""
+    unknown = choices.keys() - MergeChoices.__annotations__.keys()
+    if unknown:
+        name = min(unknown)
+        raise BadRequestError(f"a merge takes no '{name}'{nearest(name, MergeChoices.__annotations__)}")
+    path = choices.get("conflicts")
+    file = None if path is None else os.fspath(path)
+    check_report_path(file, (), store.root)
+    text = choices.get("on_conflict", OnConflict.FAIL)
+    if text not in tuple(OnConflict):
+        raise BadRequestError(f"on_conflict must be one of {', '.join(OnConflict)}, got '{text}'")
+    wanted = OnConflict(text)
+    return MergeRequest(parse_branch(source), parse_branch(into), actor, choices.get("dry_run", False), wanted, file)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What a merge did. `bases` are the commits where the branches parted; `commit` is None when none was made."""
+
+    outcome: MergeOutcome
+    source: str
+    target: str
+    source_commit: str
+    target_commit: str
+    bases: tuple[str, ...]
+    commit: str | None
+    manifest_version: int
+    tables: Mapping[str, MergedTable]
+    phases: Mapping[str, float]
+    actor: str | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+
+def merge_branch(store: GraphStore, request: MergeRequest, executor: Executor) -> MergeReport:
+    """Merges in one commit, or refuses and changes nothing.
+
+    Raises MergeConflictsError with every row on which the branches disagree, or else every rule that the merged graph
+    would break; BadRequestError, NotFoundError; ConflictError after bounded replanning.
+    """
+    clock = Clock()
+
+    def attempt() -> MergeReport:
+        with staged_files(store) as files:
+            return _attempt(store, request, executor, clock, files)
+
+    return in_attempts(store, request.target, attempt, lambda _: frozenset())
+
+
+def _attempt(
+    store: GraphStore, request: MergeRequest, executor: Executor, clock: Clock, files: StagedFiles
+) -> MergeReport:
+    with clock.phase("plan"):
+        plan = plan_merge(store, request.source, request.target)
+    if plan.is_contained:
+        return _report(request, plan, MergeOutcome.ALREADY_UP_TO_DATE, {}, plan.target.unchanged, clock)
+    with clock.phase("stage"):
+        deltas = _stage(store, request, plan, executor, files)
+    reach(CrashPoint.STAGED)
+    with clock.phase("check"):
+        _refuse_conflicts(store, request, plan, deltas)
+    reach(CrashPoint.CHECKED)
+    outcome = MergeOutcome.FAST_FORWARD if plan.is_fast_forward else MergeOutcome.MERGED
+    tables = {key: delta.counts for key, delta in deltas.items() if delta.counts != MergedTable()}
+    changed = {key: delta for key, delta in deltas.items() if delta.has_changes}
+    published = plan.target.unchanged
+    if not request.dry_run:
+        with clock.phase("commit"):
+            counts = {key: RowFacts(rows.appended, rows.updated, rows.deleted) for key, rows in sorted(tables.items())}
+            facts = CommitFacts("merge", None, counts, seconds=clock.total())
+            published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
+    return _report(request, plan, outcome, tables, published, clock)
+
+
+def _stage(
+    store: GraphStore, request: MergeRequest, plan: MergePlan, executor: Executor, files: StagedFiles
+) -> dict[str, TableDelta]:
+    """Decides on every candidate of every table and stages what the target takes; tables that may differ alone."""
+    target = plan.target.snapshot
+    deltas: dict[str, TableDelta] = {}
+    for key in plan.changed_tables():
+        sides = plan.sides(store, key, request.on_conflict)
+        found = candidates(sides)
+        if not found.num_rows:
+            continue
+        if not request.dry_run:
+            fork_first(store, target, [key])
+        line = target.entry(key).branch if request.dry_run else target.branch
+        into = target_of(store, target, key, line)
+        parts = []
+        for part in executor.map(partial(merge_slice, sides, into, store.storage_options), list(slices(found))):
+            files.add(part.files)
+            parts.append(part)
+        deltas[key] = TableDelta(into, tuple(parts))
+    return deltas
+
+
+def _refuse_conflicts(
+    store: GraphStore, request: MergeRequest, plan: MergePlan, deltas: Mapping[str, TableDelta]
+) -> None:
+    """MergeConflictsError for rows on which the branches disagree, unless it was said what becomes of them; where there
+    are none, for rules that break. All of both are in the file of conflicts.
+    """
+    rows = [(key, conflict) for key, delta in deltas.items() for conflict in delta.conflicts]
+    found = [MergeConflict(key, each.id, str(each.kind), each.message) for key, each in rows]
+    decided = request.on_conflict is not OnConflict.FAIL
+    if decided or not found:
+        target = plan.target.snapshot
+        targets = {key: target_of(store, target, key, entry.branch) for key, entry in target.entries.items()}
+        found = check_merged(plan.target.contract.catalog, deltas, targets, store.storage_options)
+    if request.conflicts is not None:
+        broken = found if decided or not rows else []
+        write_conflicts(request.conflicts, rows, broken, request.on_conflict, store.storage_options)
+    if found:
+        raise MergeConflictsError(found)
+
+
+def _candidate(
+    store: GraphStore, request: MergeRequest, plan: MergePlan, deltas: Mapping[str, TableDelta]
+) -> PreparedCommit:
+    target = plan.target
+    deletes = any(delta.counts.deleted for delta in deltas.values())
+    # What was compared must still stand, also where nothing is written: the source counts as merged from here on.
+    read = {*plan.changed_tables(), *tables_read(target.contract.catalog, deltas, deletes)}
+    changes = {key: delta.change for key, delta in deltas.items()}
+    prepared = candidate(store, target, WriterKind.BRANCH_MERGE, request.actor, changes, read)
+    return replace(prepared, merged=plan.source_commit, planned_on=target.snapshot.version)
+
+
+def _report(
+    request: MergeRequest,
+    plan: MergePlan,
+    outcome: MergeOutcome,
+    tables: Mapping[str, MergedTable],
+    published: Published,
+    clock: Clock,
+) -> MergeReport:
+    return MergeReport(
+        outcome,
+        display(request.source),
+        display(request.target),
+        plan.source_commit,
+        plan.target_commit,
+        tuple(commit.id for commit, _ in plan.bases),
+        published.commit_id,
+        published.manifest_version,
+        tables,
+        clock.seconds(),
+        request.actor,
+        published.warnings,
+    )

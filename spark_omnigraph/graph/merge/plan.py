@@ -1,0 +1,127 @@
+"""What a merge is planned on: both heads, where they parted, and which tables the two sides show differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spark_omnigraph.branch.conflicts import OnConflict
+from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
+from spark_omnigraph.graph.merge.rows import TableSides
+from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.manifest.ancestry import merge_bases, missing
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest.commit_log import read_commits
+from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.write.candidates import Base, capture
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """One attempt. `bases` are the commits where the branches parted and what they show, newest first; several after
+    the branches were merged into each other.
+    """
+
+    source: Base
+    target: Base
+    bases: tuple[tuple[Commit, Snapshot], ...]
+
+    @property
+    def source_commit(self) -> str:
+        return _commit(self.source)
+
+    @property
+    def target_commit(self) -> str:
+        return _commit(self.target)
+
+    @property
+    def is_contained(self) -> bool:
+        """Whether the target has every commit of the source."""
+        return any(commit.id == self.source.commit for commit, _ in self.bases)
+
+    @property
+    def is_fast_forward(self) -> bool:
+        """Whether the source has every commit of the target."""
+        return any(commit.id == self.target.commit for commit, _ in self.bases)
+
+    def changed_tables(self) -> list[str]:
+        """Tables that the source shows in another version than every base, in key order."""
+        keys = {entity.table_key for entity in self.target.contract.catalog.tables()}
+        return sorted(key for key in keys if all(not _same(self.source.snapshot, base, key) for _, base in self.bases))
+
+    def sides(self, store: GraphStore, table_key: str, on_conflict: OnConflict) -> TableSides:
+        """A type as every side shows it."""
+        entity = self.target.contract.catalog.require(table_key)
+        bases = tuple(_pinned(store, base, table_key) for _, base in self.bases)
+        source, target = (_pinned(store, head.snapshot, table_key) for head in (self.source, self.target))
+        return TableSides(entity, source, target, bases, on_conflict)
+
+
+def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
+    """Captures both branches and finds where they parted.
+
+    Raises BadRequestError for a branch and itself or for branches that have nothing in common, NotFoundError for a
+    missing one, ConflictError while a schema change runs.
+    """
+    if source == target:
+        raise BadRequestError(f"a merge needs distinct source and target branches, not '{display(source)}' twice")
+    if store.has_schema_lock():
+        raise ConflictError("a schema change is running, or died: branches cannot be merged until it is over")
+    commits: dict[str, Commit] = {}
+    one, other = (_captured(store, branch, commits) for branch in (source, target))
+    heads = (_commit(one), _commit(other))
+    _complete(store, commits, heads, {source, target})
+    bases = [(commit, _shown(store, commit)) for commit in merge_bases(commits, *heads)]
+    found = tuple((commit, snapshot) for commit, snapshot in bases if snapshot is not None)
+    if not found:
+        raise BadRequestError(f"branches '{display(source)}' and '{display(target)}' have no common ancestor")
+    return MergePlan(one, other, found)
+
+
+def _captured(store: GraphStore, branch: Branch, commits: dict[str, Commit]) -> Base:
+    """A branch as it is now; its commits join the others. The log comes first: it is never ahead of the manifest."""
+    store.require_branch(branch)
+    commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
+    return capture(store, branch)
+
+
+def _commit(base: Base) -> str:
+    if base.commit is None:
+        raise BadRequestError(f"branch '{display(base.snapshot.branch)}' has no commit")
+    return base.commit
+
+
+def _complete(store: GraphStore, commits: dict[str, Commit], heads: Iterable[str], read: set[Branch]) -> None:
+    """Reads logs of further branches until no commit behind the heads is missing: what was merged from a third branch
+    is told of there.
+    """
+    wanted = list(heads)
+    for branch in (None, *sorted(store.branch_names())):
+        if not missing(commits, wanted):
+            return
+        if branch not in read:
+            commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
+
+
+def _shown(store: GraphStore, commit: Commit) -> Snapshot | None:
+    """What a commit left, None when its branch is gone."""
+    try:
+        return store.snapshot(commit.branch, commit.manifest_version)
+    except NotFoundError:
+        return None
+
+
+def _same(one: Snapshot, other: Snapshot, table_key: str) -> bool:
+    return _place(one.entries.get(table_key)) == _place(other.entries.get(table_key))
+
+
+def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:
+    return None if entry is None else (entry.location, entry.branch, entry.version)
+
+
+def _pinned(store: GraphStore, snapshot: Snapshot, table_key: str) -> PinnedTable | None:
+    entry = snapshot.entries.get(table_key)
+    return None if entry is None or not entry.row_count else pin(store, entry)

@@ -1,0 +1,301 @@
+"""One table of a merge: which rows may differ, what becomes of each, and the files in which that is staged.
+
+Rows that both sides share with a base are never read. Ids and row ids come first (`candidates`); whole rows are read
+for candidates alone, a bounded chunk at a time, on tasks (`merge_slice`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.branch.conflicts import MESSAGES, ConflictKind, OnConflict, conflict_kind
+from spark_omnigraph.branch.merge import Bools, judge
+from spark_omnigraph.catalog.types import EntityType
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.equality import equal_rows
+from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.storage.tables.changes import moved_rows
+from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget, stage_rows
+from spark_omnigraph.storage.tables.stored_rows import StoredRows
+
+SLICE_ROWS = 1 << 18
+"""Candidates that one task decides."""
+CHUNK_BYTES = 32 << 20
+"""Bytes of whole rows of one side that are in memory at once, about; blobs count as they come."""
+_TEXT_BYTES = 64
+"""What a text, a list or a blob is taken to be long, for the size of chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSides:
+    """A type as the source, the target and every merge base show it, newest base first, and what becomes of rows on
+    which the two disagree. Picklable.
+    """
+
+    entity: EntityType
+    source: PinnedTable | None
+    target: PinnedTable | None
+    bases: tuple[PinnedTable | None, ...]
+    on_conflict: OnConflict = OnConflict.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class RowConflict:
+    """A row on which the branches disagree, and each side's row as a record that could be loaded (JSON), or None."""
+
+    id: str
+    kind: ConflictKind
+    base: str | None
+    source: str | None
+    target: str | None
+
+    @property
+    def message(self) -> str:
+        return MESSAGES[self.kind].format(self.id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedSlice:
+    """What one task made of its candidates: staged files, addresses (uint64[n]) of rows of the target to mask, the ids
+    (string[n]) of deleted rows, and the conflicts.
+    """
+
+    files: tuple[StagedFile, ...]
+    removed: npt.NDArray[np.uint64]
+    deleted: pa.Array
+    inserted: int
+    updated: int
+    conflicts: tuple[RowConflict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedTable:
+    """Rows of one table that the target takes over, and rows on which the branches disagreed."""
+
+    appended: int = 0
+    updated: int = 0
+    deleted: int = 0
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableDelta:
+    """What a merge does to one table of the target: what its tasks made, and where their files were staged."""
+
+    into: TableTarget
+    slices: tuple[MergedSlice, ...]
+
+    @property
+    def counts(self) -> MergedTable:
+        return MergedTable(
+            sum(part.inserted for part in self.slices),
+            sum(part.updated for part in self.slices),
+            sum(len(part.deleted) for part in self.slices),
+            sum(len(part.conflicts) for part in self.slices),
+        )
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the table of the target becomes another one."""
+        return any(part.files or len(part.removed) for part in self.slices)
+
+    @property
+    def conflicts(self) -> list[RowConflict]:
+        return [conflict for part in self.slices for conflict in part.conflicts]
+
+    @property
+    def files(self) -> tuple[StagedFile, ...]:
+        return tuple(file for part in self.slices for file in part.files)
+
+    @property
+    def deleted(self) -> pa.Array:
+        """Ids (string[n]) of deleted rows."""
+        return pa.concat_arrays([part.deleted for part in self.slices])
+
+    @property
+    def change(self) -> TableChange:
+        removed = np.sort(np.concatenate([part.removed for part in self.slices]))
+        return TableChange(self.files, removed if len(removed) else None)
+
+
+def candidates(sides: TableSides) -> pa.Table:
+    """Rows that the source may have changed, in id order: `id`; row ids `source` and `target`, null where there is no
+    such row; and for each base i `base{i}`, and whether the source's and the target's row may differ from it
+    (`source{i}`, `target{i}`).
+    """
+    moved = [moved_rows(base, sides.source) for base in sides.bases]
+    ids = pa.chunked_array([chunk for each in moved for chunk in each.column("id").chunks], pa.string()).unique().sort()
+    found = pa.table({"id": ids})
+    source = target = pa.nulls(len(ids), pa.uint64())
+    touched = np.zeros(len(ids), dtype=np.bool_)
+    for i, (base, by_source) in enumerate(zip(sides.bases, moved, strict=True)):
+        by_target = moved_rows(base, sides.target)
+        in_source, source_before, source_after = _places(ids, by_source)
+        in_target, target_before, target_after = _places(ids, by_target)
+        # A row that neither touched is the same row of the same file on all three.
+        source = _where(in_source, source_after, source)
+        target = _where(in_target, target_after, _where(touched | ~in_source, target, source_before))
+        touched |= in_target
+        before = _where(in_source, source_before, target_before)
+        found = found.append_column(f"base{i}", before)
+        found = found.append_column(f"source{i}", pa.array(in_source)).append_column(f"target{i}", pa.array(in_target))
+    return found.append_column("source", source).append_column("target", target)
+
+
+def _places(ids: pa.Array, moved: pa.Table) -> tuple[Bools, pa.Array, pa.Array]:
+    """For each id: whether the row moved, and its row ids before and after."""
+    at = pc.index_in(ids, value_set=moved.column("id").combine_chunks())
+    before, after = (moved.column(name).combine_chunks().take(at) for name in ("before", "after"))
+    return np.asarray(at.is_valid()), before, after
+
+
+def _where(condition: Bools, yes: pa.Array, no: pa.Array) -> pa.Array:
+    return pc.if_else(pa.array(condition), yes, no)
+
+
+def slices(found: pa.Table) -> Iterator[pa.Table]:
+    """Candidates in parts, one a task."""
+    for start in range(0, found.num_rows, SLICE_ROWS):
+        yield found.slice(start, SLICE_ROWS)
+
+
+def merge_slice(sides: TableSides, into: TableTarget, options: Mapping[str, str], part: pa.Table) -> MergedSlice:
+    """Decides on candidates and stages what the target takes over.
+
+    Runs on an executor. Nothing refers to the files yet.
+    """
+    task = _Slice(sides, into, options)
+    size = _chunk_rows(sides.entity)
+    for start in range(0, part.num_rows, size):
+        task.add(part.slice(start, size))
+    return task.result()
+
+
+def _chunk_rows(entity: EntityType) -> int:
+    width = 0
+    for field in physical_schema(entity):
+        kind = field.type
+        vector = pa.types.is_fixed_size_list(kind)
+        plain = pa.types.is_primitive(kind)
+        width += 4 * kind.list_size if vector else kind.bit_width // 8 + 1 if plain else _TEXT_BYTES
+    return max(256, min(1 << 16, CHUNK_BYTES // width))
+
+
+class _Slice:
+    def __init__(self, sides: TableSides, into: TableTarget, options: Mapping[str, str]) -> None:
+        self._into, self._options = into, options
+        self._entity, self._on_conflict = sides.entity, sides.on_conflict
+        self._schema = physical_schema(sides.entity)
+        names = self._schema.names
+        self._source, self._target, *self._bases = (
+            None if table is None else StoredRows.open(table, names)
+            for table in (sides.source, sides.target, *sides.bases)
+        )
+        self._files: list[StagedFile] = []
+        self._removed: list[npt.NDArray[np.uint64]] = [np.empty(0, dtype=np.uint64)]
+        self._deleted: list[pa.Array] = [pa.array([], pa.string())]
+        self._conflicts: list[RowConflict] = []
+        self._inserted = self._updated = 0
+
+    def result(self) -> MergedSlice:
+        return MergedSlice(
+            tuple(self._files),
+            np.concatenate(self._removed),
+            pa.concat_arrays(self._deleted),
+            self._inserted,
+            self._updated,
+            tuple(self._conflicts),
+        )
+
+    def add(self, chunk: pa.Table) -> None:
+        """Decides on the rows of one chunk."""
+        source, target = _Side(self._source, chunk.column("source")), _Side(self._target, chunk.column("target"))
+        source_changed = target_changed = np.ones(chunk.num_rows, dtype=np.bool_)
+        for i, rows in enumerate(self._bases):
+            base = _Side(rows, chunk.column(f"base{i}"))
+            source_changed = source_changed & _differ(base, source, np.asarray(chunk.column(f"source{i}")))
+            target_changed = target_changed & _differ(base, target, np.asarray(chunk.column(f"target{i}")))
+        # Of two sides one of which agrees with the only base, and the other not, nothing is compared again.
+        doubtful = source_changed & target_changed if len(self._bases) == 1 else source_changed == target_changed
+        equal = (source_changed == target_changed) & ~_differ(target, source, doubtful)
+        found = judge(source_changed, target_changed, equal)
+        self._disagree(np.flatnonzero(found.conflict), chunk, source, target)
+        take = found.take | found.conflict if self._on_conflict is OnConflict.SOURCE else found.take
+        self._take(take, chunk, source, target)
+
+    def _take(self, take: Bools, chunk: pa.Table, source: _Side, target: _Side) -> None:
+        deleted = np.flatnonzero(take & ~source.there)
+        updated = np.flatnonzero(take & source.there & target.there)
+        inserted = np.flatnonzero(take & source.there & ~target.there)
+        self._inserted, self._updated = self._inserted + len(inserted), self._updated + len(updated)
+        self._deleted.append(chunk.column("id").take(pa.array(deleted)).combine_chunks())
+        gone = np.concatenate([updated, deleted])
+        if len(gone) and self._target is not None:
+            addresses = self._target.addresses(target.row_ids.take(pa.array(gone)))
+            self._removed.append(np.asarray(addresses).astype(np.uint64))
+        written = pa.array(np.concatenate([updated, inserted]))
+        if len(written):
+            kept = np.asarray(target.row_ids.take(pa.array(updated)).cast(pa.uint64())).astype(np.uint64)
+            rows = pa.Table.from_arrays(source.rows(written).columns, schema=self._schema)
+            self._files.append(stage_rows(self._into, rows, kept, self._options))
+
+    def _disagree(self, rows: npt.NDArray[np.int64], chunk: pa.Table, source: _Side, target: _Side) -> None:
+        if not len(rows):
+            return
+        base = _Side(self._bases[0], chunk.column("base0"))
+        ids = chunk.column("id").take(pa.array(rows)).to_pylist()
+        sides = [side.records(self._entity, rows) for side in (base, source, target)]
+        for name, *of_row in zip(ids, *sides, strict=True):
+            kind = conflict_kind(*(each is not None for each in of_row))
+            self._conflicts.append(RowConflict(name, kind, *of_row))
+
+
+class _Side:
+    """The rows of one side for a chunk of candidates, read once, when asked for. `row_ids`: uint64[n], null: none."""
+
+    def __init__(self, stored: StoredRows | None, row_ids: pa.ChunkedArray) -> None:
+        self.row_ids = row_ids
+        self.there: Bools = np.asarray(row_ids.is_valid())
+        self._stored = stored
+
+    def rows(self, at: pa.Array) -> pa.Table:
+        """Whole rows by their places in the chunk; all must be there."""
+        return self._all.take(pa.array(self._place[np.asarray(at)]))
+
+    @cached_property
+    def _place(self) -> npt.NDArray[np.int64]:
+        """int64[n]: the place of each row among those that are there."""
+        return np.cumsum(self.there) - 1
+
+    @cached_property
+    def _all(self) -> pa.Table:
+        if self._stored is None:
+            raise InternalError("rows of a table that is not there were asked for")
+        return self._stored.take(self.row_ids.drop_null())
+
+    def records(self, entity: EntityType, at: npt.NDArray[np.int64]) -> list[str | None]:
+        """Rows as records that could be loaded, None where there is none."""
+        there = at[self.there[at]]
+        texts = record_text(entity, self.rows(pa.array(there)), None) if len(there) else []
+        found = dict(zip(there.tolist(), texts, strict=True))
+        return [found.get(place) for place in at.tolist()]
+
+
+def _differ(one: _Side, other: _Side, may: Bools) -> Bools:
+    """Whether two sides have different rows, looked at where they may; a row that only one has differs."""
+    differ: Bools = may & (one.there != other.there)
+    both = np.flatnonzero(may & one.there & other.there)
+    if len(both):
+        at = pa.array(both)
+        differ[both] = ~equal_rows(one.rows(at), other.rows(at))
+    return differ

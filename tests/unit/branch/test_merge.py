@@ -1,0 +1,193 @@
+"""The truth table of a merge, and what a merge of small graphs does that the shared cases do not ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, MergeConflictsError, NotFoundError
+from spark_omnigraph.branch.conflicts import ConflictKind, conflict_kind
+from spark_omnigraph.branch.merge import judge
+from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+
+SCHEMA = "node Room { name: String @key  size: I32? }\nedge Door: Room -> Room"
+NO_INDEX = LoadOptions(build_indexes=False)
+
+
+def room(name: str, size: int | None = None) -> str:
+    return json.dumps({"type": "Room", "data": {"name": name, "size": size}})
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    made = Graph.init(tmp_path / "g", SCHEMA)
+    made.load([room("hall", 1), room("attic", 2)], options=NO_INDEX)
+    made.create_branch("draft")
+    return made
+
+
+def put(graph: Graph, branch: str, *lines: str) -> str:
+    commit = graph.load(list(lines), "merge", branch=branch, options=NO_INDEX).commit
+    assert commit is not None
+    return commit
+
+
+def rooms(graph: Graph, branch: str = "main") -> dict[str, int | None]:
+    rows = (json.loads(line)["data"] for line in graph.export(["Room"], branch=branch))
+    return {row["name"]: row["size"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("source_changed", "target_changed", "equal", "take", "conflict"),
+    [
+        (True, False, False, True, False),
+        (False, True, False, False, False),
+        (True, True, False, False, True),
+        (False, False, False, False, True),
+        (True, True, True, False, False),
+        (False, False, True, False, False),
+        (True, False, True, False, False),
+    ],
+)
+def test_the_truth_table(source_changed: bool, target_changed: bool, equal: bool, take: bool, conflict: bool) -> None:
+    found = judge(*(np.array([each]) for each in (source_changed, target_changed, equal)))
+    assert (found.take.tolist(), found.conflict.tolist()) == ([take], [conflict])
+
+
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [
+        ((False, True, True), ConflictKind.DIVERGENT_INSERT),
+        ((True, True, True), ConflictKind.DIVERGENT_UPDATE),
+        ((True, True, False), ConflictKind.DELETE_VS_UPDATE),
+        ((True, False, True), ConflictKind.DELETE_VS_UPDATE),
+    ],
+)
+def test_the_class_of_a_conflict_is_by_where_the_row_is(where: tuple[bool, bool, bool], kind: ConflictKind) -> None:
+    assert conflict_kind(*where) is kind
+
+
+def test_a_report_says_what_was_taken(graph: Graph) -> None:
+    head = put(graph, "draft", room("hall", 9), room("cellar", 3))
+    graph.delete("node:Room", ["attic"], branch="draft")
+    put(graph, "main", room("porch", 4))
+    report = graph.merge_branch("draft", actor="ada")
+    assert (str(report.outcome), report.source, report.target) == ("merged", "draft", "main")
+    counts = report.tables["node:Room"]
+    assert (counts.appended, counts.updated, counts.deleted, counts.conflicts) == (1, 1, 1, 0)
+    assert rooms(graph) == {"hall": 9, "cellar": 3, "porch": 4}
+    newest = graph.commits()[0]
+    assert (newest.id, newest.actor, newest.merged_parent) == (report.commit, "ada", report.source_commit)
+    assert report.source_commit != head
+    assert newest.parent == report.target_commit
+    assert graph.branch_infos()[1].merged_into == ("main",)
+    merged = graph.delete_merged_branches()
+    assert [gone.branch for gone in merged.deleted] == ["draft"]
+
+
+def test_a_dry_run_finds_all_of_it_and_writes_nothing(graph: Graph, tmp_path: Path) -> None:
+    put(graph, "draft", room("hall", 9))
+    before = graph.snapshot()
+    report = graph.merge_branch("draft", dry_run=True)
+    assert (report.commit, report.tables["node:Room"].updated) == (None, 1)
+    put(graph, "main", room("hall", 8))
+    with pytest.raises(MergeConflictsError):
+        graph.merge_branch("draft", dry_run=True)
+    assert graph.snapshot().version == before.version + 1
+    data = list((Path(graph.uri) / "nodes").glob("*/data/*.lance"))
+    assert len(data) == 2, "what a dry run and a refused merge staged is gone"
+
+
+def test_conflicts_are_written_with_the_rows_of_all_sides(graph: Graph, tmp_path: Path) -> None:
+    put(graph, "draft", room("hall", 9), room("new", 1))
+    graph.delete("node:Room", ["attic"], branch="draft")
+    put(graph, "main", room("hall", 8), room("attic", 7), room("new", 2))
+    path = tmp_path / "conflicts.jsonl"
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft", conflicts=path)
+    told = [(c.row_id, c.kind) for c in caught.value.conflicts]
+    assert told == [("attic", "delete_vs_update"), ("hall", "divergent_update"), ("new", "divergent_insert")]
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(each["table"], each["id"], each["kind"]) for each in lines] == [("node:Room", *pair) for pair in told]
+    sides = [[each[name] and each[name]["data"]["size"] for name in ("base", "source", "target")] for each in lines]
+    assert sides == [[2, None, 7], [1, 9, 8], [None, 1, 2]]
+    assert {each["decided"] for each in lines} == {None}
+    assert rooms(graph) == {"hall": 8, "attic": 7, "new": 2}
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"),
+    [("source", {"hall": 9, "new": 1, "both": 5}), ("target", {"hall": 8, "attic": 7, "new": 2, "both": 5})],
+)
+def test_conflicts_may_be_decided_and_every_discarded_row_is_kept(
+    graph: Graph, tmp_path: Path, side: str, expected: dict[str, int]
+) -> None:
+    put(graph, "draft", room("hall", 9), room("new", 1), room("both", 5))
+    graph.delete("node:Room", ["attic"], branch="draft")
+    put(graph, "main", room("hall", 8), room("attic", 7), room("new", 2))
+    with pytest.raises(BadRequestError, match="discards rows: name a file"):
+        graph.merge_branch("draft", on_conflict=side)
+    path = tmp_path / "conflicts.jsonl"
+    report = graph.merge_branch("draft", on_conflict=side, conflicts=path)
+    assert report.tables["node:Room"].conflicts == 3
+    assert rooms(graph) == expected
+    assert [json.loads(line)["decided"] for line in path.read_text().splitlines()] == [side] * 3
+    assert str(graph.merge_branch("draft").outcome) == "already_up_to_date"
+
+
+def test_a_rule_that_breaks_after_conflicts_were_decided_is_a_conflict(graph: Graph, tmp_path: Path) -> None:
+    graph.delete("node:Room", ["attic"], branch="draft")
+    door = json.dumps({"edge": "Door", "from": "attic", "to": "hall", "data": {"id": "d"}})
+    put(graph, "main", door, room("attic", 7))
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft", on_conflict="source", conflicts=tmp_path / "c.jsonl")
+    assert [(c.table_key, c.row_id, c.kind, c.message) for c in caught.value.conflicts] == [
+        ("edge:Door", "d", "orphan_edge", "src 'attic' not found in Room")
+    ]
+    assert rooms(graph)["attic"] == 7
+
+
+def test_a_merge_plans_again_when_its_target_moves(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 9))
+    with stop_at(CrashPoint.CHECKED, lambda: put(graph, "main", room("attic", 5)) and None):
+        report = graph.merge_branch("draft")
+    assert rooms(graph) == {"hall": 9, "attic": 5}
+    assert report.target_commit == graph.commits()[1].id
+
+
+def test_a_conflict_that_comes_up_while_a_merge_runs_is_found(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 9))
+    move = stop_at(CrashPoint.CHECKED, lambda: put(graph, "main", room("hall", 5)) and None)
+    with move, pytest.raises(MergeConflictsError):
+        graph.merge_branch("draft")
+    assert rooms(graph)["hall"] == 5
+    assert [c.merged_parent for c in graph.commits()] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        ({"source": "draft", "into": "draft"}, BadRequestError, "distinct source and target"),
+        ({"source": "drat"}, NotFoundError, "did you mean 'draft'"),
+        ({"source": "draft", "into": "mian"}, NotFoundError, "did you mean 'main'"),
+        ({"source": "draft", "on_conflict": "mine"}, BadRequestError, "one of fail, source, target"),
+        ({"source": "draft", "on_conflicts": "x"}, BadRequestError, "takes no 'on_conflicts'.* 'on_conflict'"),
+    ],
+)
+def test_how_a_merge_is_refused(graph: Graph, call: dict[str, str], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        graph.merge_branch(**call)  # type: ignore[arg-type]  # what a caller may get wrong
+
+
+def test_the_source_may_not_be_deleted_under_a_write_of_its_own(graph: Graph) -> None:
+    graph.create_branch("inner", base="draft")
+    put(graph, "inner", room("hall", 3))
+    graph.merge_branch("inner", "draft")
+    with pytest.raises(ConflictError, match="descendant branch 'inner'"):
+        graph.delete_branch("draft")
+    graph.delete_branch("inner")
+    graph.merge_branch("draft")
+    assert rooms(graph)["hall"] == 3
