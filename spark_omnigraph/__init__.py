@@ -101,7 +101,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
     from spark_omnigraph.lang.pg import compile_schema as compile_schema
+    from spark_omnigraph.manifest.facts import CommitFacts as CommitFacts
+    from spark_omnigraph.manifest.facts import CommitOrigin as CommitOrigin
+    from spark_omnigraph.manifest.facts import RowFacts as RowFacts
     from spark_omnigraph.manifest.lineage import Commit as Commit
+    from spark_omnigraph.manifest.rows import Transaction as Transaction
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
     from spark_omnigraph.records.mode import LoadMode as LoadMode
@@ -113,6 +117,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.spark.api import register as register
     from spark_omnigraph.spark.executor import SparkExecutor as SparkExecutor
     from spark_omnigraph.spark.session import local_session as local_session
+    from spark_omnigraph.spark.writes import last_write as last_write
+    from spark_omnigraph.spark.writes import write_edges as write_edges
+    from spark_omnigraph.spark.writes import write_nodes as write_nodes
     from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit as RecoveryAudit
     from spark_omnigraph.write.executor import Executor as Executor
     from spark_omnigraph.write.executor import LocalExecutor as LocalExecutor
@@ -161,12 +168,15 @@ _HOMES = {
     "graph.read.pending": ("PendingWrite",),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
+    "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.lineage": ("Commit",),
+    "manifest.rows": ("Transaction",),
     "manifest.snapshot": ("Snapshot", "TableEntry"),
     "records.mode": ("LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),
+    "spark.writes": ("last_write", "write_edges", "write_nodes"),
     "storage.manifest.commit_log": ("RecoveryAudit",),
     "write.executor": ("Executor", "LocalExecutor"),
     "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),

@@ -13,14 +13,15 @@ from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
-from spark_omnigraph.errors import NotFoundError, UsageError
+from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
+from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
 _READ = ("input", "schema", "file", "config")
 """Options that name files which are read, and which no option that names a file to write may replace."""
-_WRITTEN = ("output", "bad_rows", "summary", "report", "conflicts")
+_WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class JobConfig:
     executor: str = "auto"
     dry_run: bool = False
     summary: str | None = None
+    metrics: str | None = None
+    meta: dict[str, str] = field(default_factory=dict)
     log_format: str = "text"
     log_level: str = "info"
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)
@@ -105,6 +108,12 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     past = [option.shown_name for option in PAST if option.key in found]
     if len(past) > 1:
         problems.append(f"give one of {', '.join(past)}, not {len(past)}")
+    meta = found.get("meta")
+    if isinstance(meta, dict):
+        try:
+            checked_metadata(meta)
+        except BadRequestError as error:
+            problems.append(f"--meta: {error.message}")
     if problems:
         missing = all(isinstance(problem, Missing) for problem in problems)
         raise NotFoundError(_listed(problems)) if missing else UsageError(_listed(problems))
@@ -117,7 +126,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
 
 def salvage(request: Request, arguments: Given) -> JobConfig:
     """What stands in the arguments about the report itself, for the summary of a job whose arguments are wrong."""
-    wanted = {"graph", "branch", "dry_run", "summary", "output", "log_format", "log_level", *_READ}
+    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "output", "log_format", "log_level", *_READ}
     options = [option for option in request.options if option.key in wanted and option.key in arguments]
     source = Source("", arguments)
     found = {option.key: value for option in options if (value := _value(option, [source], [])) is not None}
@@ -132,6 +141,8 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)
+        if key == "metrics" and path is not None and path.endswith(".parquet"):
+            path += "/run.parquet"  # a folder, to which each run adds a file
         reason = None if path is None else targets.why_not(path, config.graph, [name for name in read if name])
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"

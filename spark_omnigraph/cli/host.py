@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.spark.session import (
     active_or_local,
+    application_id,
     is_installed,
     is_local,
     is_submitted,
@@ -46,6 +47,11 @@ class Host:
         """Options for the object store: those of the Spark configuration, then those of the job."""
         from_spark = storage_options(self._spark) if self._spark is not None else {}
         return {**from_spark, **config.storage_options}
+
+    @property
+    def application_id(self) -> str | None:
+        """Of the Spark session of the job, if it has one."""
+        return None if self._spark is None else application_id(self._spark)
 
     def takes_spark(self, config: JobConfig, input_bytes: int) -> bool:
         """Whether a load of this size runs on Spark."""

@@ -106,16 +106,32 @@ STORAGE_OPTION = Option(
     env=True,
 )
 
-REPORTING = (CONFIG, SUMMARY, LOG_FORMAT, LOG_LEVEL)
+METRICS = Option(
+    "metrics",
+    "add a row of figures for this run: to a file of JSON lines, or to a folder of Parquet files when the name ends in "
+    ".parquet",
+    values.metrics,
+    "PATH",
+    env=True,
+)
+META = Option(
+    "meta",
+    "text of your own that is kept with the commit; may be repeated",
+    values.metadata,
+    "KEY=VALUE",
+    shape=Shape.PAIRS,
+)
+
+REPORTING = (CONFIG, SUMMARY, METRICS, LOG_FORMAT, LOG_LEVEL)
 TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at one branch."""
 TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
 TO_MERGE = (GRAPH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit on a branch that it names itself."""
-TO_CHANGE = (GRAPH, BRANCH, ACTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
-COMMON = (GRAPH, BRANCH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """All common options: those of a load, which may run on Spark."""
 OF_WHOLE = (GRAPH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at a graph with all its branches."""

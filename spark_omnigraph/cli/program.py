@@ -23,6 +23,8 @@ from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verb import Job, Verb
 from spark_omnigraph.errors import OmnigraphError, UsageError
+from spark_omnigraph.manifest.facts import CommitOrigin
+from spark_omnigraph.redaction import redact
 
 
 class Terminated(BaseException):
@@ -97,9 +99,12 @@ def _help_asked(words: Sequence[str], verbs: Mapping[str, Verb]) -> str | None:
 def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mapping[str, str]) -> JobEnding:
     config = report.config
     try:
+        meta = {key: redact(value, report.secrets) for key, value in config.meta.items()}
+        said = CommitOrigin(verb.name, report.run_id, metadata=meta)
         with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:
-            report.hide(host.storage_options(config))
-            outcome = verb.run(Job(config, host, log, emit))
+            report.storage_options = host.storage_options(config)
+            report.hide(report.storage_options)
+            outcome = verb.run(Job(config, host, log, emit, said))
             return JobEnding(REFUSED if outcome.refused else 0, outcome=outcome)
     except OmnigraphError as error:
         return JobEnding(error.exit_code, error=error)

@@ -182,7 +182,7 @@ _ALL = (
         "Finds tables that another program committed to past the manifest, and publishes what may be published.",
         "spark-omnigraph repair --graph graphs/films --confirm",
         _in("maintain", "repair"),
-        (o.CONFIRM, o.UNCHECKED),
+        (o.CONFIRM, o.UNCHECKED, o.META),
         o.TO_KEEP,
     ),
     Verb(

@@ -11,6 +11,7 @@ from pathlib import Path
 from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read import arguments
+from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.redaction import SECRET_NAME, has_credentials
 from spark_omnigraph.storage.uri import has_scheme, locate, nearest_path, plain
 
@@ -194,6 +195,31 @@ def switch(value: str) -> bool:
     if value.lower() not in known:
         raise ValueError(f"'{shortened(value)}' is neither true nor false")
     return known[value.lower()]
+
+
+def metrics(value: str) -> str:
+    """A file of JSON lines on this machine, or a folder of Parquet files, which may be an object store's."""
+    place = graph_uri(value)
+    is_folder = plain(place).rstrip("/").endswith(".parquet")
+    if not is_folder and plain(place).startswith("s3://"):
+        raise ValueError("nothing is added to an object: name a folder of Parquet files, s3://…/runs.parquet")
+    if not is_folder:
+        return new_file(place)
+    folder = output(f"{place.rstrip('/')}/run.parquet").rpartition("/")[0]
+    if Path(folder).is_file():
+        raise ValueError(f"'{value}' is a file, and each run adds one to a folder: name another")
+    return folder
+
+
+def metadata(value: str) -> tuple[str, str]:
+    """`KEY=VALUE` of the metadata of a commit."""
+    key, equals, text_ = value.partition("=")
+    if not equals:
+        raise ValueError("is not KEY=VALUE")
+    try:
+        return next(iter(checked_metadata({key.strip(): text_}).items()))
+    except BadRequestError as error:
+        raise ValueError(error.message) from None
 
 
 def storage_option(value: str) -> tuple[str, str]:

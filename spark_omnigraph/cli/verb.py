@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.host import Host
 from spark_omnigraph.cli.options import Option
+from spark_omnigraph.manifest.facts import CommitOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,13 @@ class Job:
     host: Host
     log: logging.Logger
     emit: Callable[[str], None]
+    said: CommitOrigin = field(default_factory=CommitOrigin)
+    """What is known of the run before it has a Spark session."""
+
+    @property
+    def origin(self) -> CommitOrigin:
+        """What commits of this run say of who makes them."""
+        return replace(self.said, app_id=self.host.application_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.manifest.snapshot import TableEntry
 from spark_omnigraph.redaction import as_shown
@@ -99,6 +100,8 @@ class PreparedCommit:
     """The head of the branch that this write merges: the second parent of its commit, also where no table changes."""
     planned_on: int | None = None
     """Version of the manifest on which a merge was planned; what it publishes is newer."""
+    facts: CommitFacts | None = None
+    """What the history will say of it."""
 
     @property
     def is_empty(self) -> bool:

@@ -229,7 +229,13 @@ def _publish_name(attempt: _Attempt) -> PublishedVersion:
 def _publication(prepared: PreparedCommit, updates: tuple[TableUpdate, ...], commit_id: str | None) -> Publication:
     identity = prepared.identity
     return Publication(
-        updates, prepared.expectations(), identity.operation_id, commit_id, identity.actor, prepared.transaction
+        updates,
+        prepared.expectations(),
+        identity.operation_id,
+        commit_id,
+        identity.actor,
+        prepared.transaction,
+        facts=prepared.facts,
     )
 
 

@@ -21,12 +21,14 @@ from spark_omnigraph.errors import (
     TransactionCommittedError,
 )
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts, encode_facts
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import (
     ManifestRow,
     PublishFacts,
     TableUpdate,
     Transaction,
+    facts_row,
     last_transaction,
     sentinel_facts,
     sentinel_row,
@@ -56,6 +58,8 @@ class Publication:
     transaction: Transaction | None = None
     rows: tuple[ManifestRow, ...] = ()
     """Tables that a schema change adds and drops."""
+    facts: CommitFacts | None = None
+    """Of the commit that it makes; without one they are not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
         if publication.transaction is not None:
             check_transaction(rows, publication.transaction)
             new_rows.append(transaction_row(publication.transaction, publication.operation_id, commit))
+        if publication.facts is not None and publication.commit_id is not None:
+            new_rows.append(facts_row(publication.commit_id, encode_facts(publication.facts)))
         try:
             landed = publish_rows(dataset, new_rows)
         except CommitFailed:

@@ -409,8 +409,9 @@ class _Recovery:
             schema = self._change.rows(snapshot)
             expectations |= dict(schema.expectations)
         operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
-        transaction = sidecar.transaction if kind is RecoveryKind.ROLLED_FORWARD else None
-        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, schema.rows)
+        forward = kind is RecoveryKind.ROLLED_FORWARD
+        transaction, facts = (sidecar.transaction, sidecar.facts) if forward else (None, None)
+        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, schema.rows, facts)
         found = publish(whole, publication)
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 

@@ -20,6 +20,7 @@ from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.branches import Branch, stored_branch
+from spark_omnigraph.manifest.facts import CommitFacts, decode_facts, encode_facts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -89,6 +90,7 @@ class Sidecar:
     schema_hash: str | None
     reads: Mapping[str, int] | None
     transaction: Transaction | None = None
+    facts: CommitFacts | None = None
     planned_on: int | None = None
     """Version of the manifest on which a merge was planned."""
 
@@ -255,6 +257,8 @@ class _SidecarBody(msgspec.Struct):
     x_schema_ir_hash: str | None = None
     x_read_expectations: dict[str, Count] | None = None
     x_transaction: _TransactionBody | None = None
+    x_facts: Any = None
+    """Damaged ones do not stand in the way of a recovery."""
     x_planned_on: Count | None = None
 
 
@@ -281,6 +285,7 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
         transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
+        facts=decode_facts(body.x_facts) if isinstance(body.x_facts, str) else None,
         planned_on=body.x_planned_on,
     )
 
@@ -352,4 +357,6 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
         body["x_planned_on"] = prepared.planned_on
     if prepared.transaction is not None:
         body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
+    if prepared.facts is not None:
+        body["x_facts"] = encode_facts(prepared.facts)
     return json.dumps(body, indent=2, ensure_ascii=False)

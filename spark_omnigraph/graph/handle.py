@@ -27,16 +27,17 @@ from spark_omnigraph.graph.read.history import (
     State,
     Where,
     check_where,
+    commit_history,
     get_commit,
-    list_commits,
     resolve,
     target_of,
 )
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import load_mode
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
@@ -91,6 +92,8 @@ class Graph:
     """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
     shown, and the graph cannot be opened for writing.
     """
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
+    """What commits of this handle say of who makes them."""
 
     @classmethod
     def init(
@@ -162,6 +165,10 @@ class Graph:
         target = ReadTarget(display(found.branch), version=found.version, mark=found.mark)
         return replace(self, writable=False, target=target)
 
+    def with_origin(self, origin: CommitOrigin) -> Graph:
+        """A handle whose commits say this of who makes them."""
+        return replace(self, origin=origin)
+
     def catalog(self) -> Catalog:
         """The accepted schema."""
         return read_contract(self.store).catalog
@@ -187,7 +194,7 @@ class Graph:
             )
         return resolve(self.store, self.target)
 
-    def load(
+    def load(  # noqa: PLR0913 - what the commit says of itself comes besides
         self,
         source: Source | Sequence[str | os.PathLike[str]],
         mode: str = "append",
@@ -195,23 +202,26 @@ class Graph:
         branch: str | None = None,
         base: str | None = None,
         actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
     ) -> LoadReport:
         """Loads JSON lines in one commit: paths, globs, folders, URIs, or an iterable of lines.
 
         `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
-        from. Raises BadRowsError, ConstraintError, ConflictError; then nothing has changed.
+        from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
+        ConflictError; then nothing has changed.
         """
+        origin = self.origin.with_metadata(metadata)
         self.refresh()
         inputs = verbs.list_inputs(source, self.store.storage_options)
-        load_mode = _load_mode(mode)
+        kind = load_mode(mode)
         chosen = options or LoadOptions()
         verbs.check_report_path(chosen.bad_rows, inputs.files, self.store.root)
         name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)
-        report = self._load(verbs.LoadRequest(inputs.files, name, load_mode, actor, chosen, base, created))
+        report = self._load(verbs.LoadRequest(inputs.files, name, kind, actor, chosen, base, created, origin=origin))
         return replace(report, warnings=inputs.warnings + report.warnings)
 
-    def ingest(
+    def ingest(  # noqa: PLR0913 - as many as `load` has
         self,
         source: Source | Sequence[str | os.PathLike[str]],
         branch: str | None = None,
@@ -219,13 +229,20 @@ class Graph:
         mode: str = "append",
         *,
         actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
-        return self.load(source, mode, branch=branch, base=base, actor=actor, options=options)
+        return self.load(source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options)
 
     def delete(
-        self, table: str, ids: Iterable[str], *, branch: str | None = None, actor: str | None = None
+        self,
+        table: str,
+        ids: Iterable[str],
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> DeleteReport:
         """Deletes rows of `node:T` or `edge:E` by id in one commit, with nodes the edges that touch them.
 
@@ -233,12 +250,13 @@ class Graph:
         count as an id), NotFoundError, ConflictError.
         """
         self._require_writable()
+        origin = self.origin.with_metadata(metadata)
         wanted = verbs.id_array(table, ids)
         self.refresh()
         line = parse_branch(branch or self.branch)
-        return verbs.delete_ids(self.store, verbs.DeleteRequest({table: wanted}, line, actor))
+        return verbs.delete_ids(self.store, verbs.DeleteRequest({table: wanted}, line, actor, origin=origin))
 
-    def mutate(
+    def mutate(  # noqa: PLR0913 - as many as `load` has
         self,
         text: str,
         name: str | None = None,
@@ -246,6 +264,7 @@ class Graph:
         *,
         actor: str | None = None,
         branch: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> MutationResult:
         """Runs one mutation of a `.gq` text in one commit: the one of that `name`, or the only one. A dry run checks
@@ -255,10 +274,11 @@ class Graph:
         ConflictError when somebody else won; then nothing has changed.
         """
         self._require_writable()
+        origin = self.origin.with_metadata(metadata)
         line = self._existing_branch(branch)
         request = verbs.prepare_mutation(read_contract(self.store), text, name, params)
         self.refresh()
-        result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run))
+        result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run, origin=origin))
         return after(self.store, line, result, "mutation")
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
@@ -305,14 +325,11 @@ class Graph:
         return describe_graph(self.store, self.catalog(), self.snapshot(**where), warnings)
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
-        """Commits that a branch sees, newest first; the newest `limit` of them, or those of one actor."""
-        found = list_commits(self.store, branch or self.branch)[::-1]
-        if actor is not None:
-            found = [c for c in found if c.actor == actor]
-        return found if limit is None else found[: max(limit, 0)]
+        """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""
+        return commit_history(self.store, branch or self.branch, limit, actor)
 
     def commit(self, commit_id: str) -> Commit:
-        """A commit by id. NotFoundError when no branch has it."""
+        """A commit by id with its facts. NotFoundError when no branch has it."""
         return get_commit(self.store, commit_id, parse_branch(self.branch))
 
     def diff(self, before: State, after: State | None = None, *, only: DiffFilter | None = None) -> Diff:
@@ -420,7 +437,7 @@ class Graph:
         """
         if confirm:
             self._require_writable()
-        return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force)
+        return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force, self.origin)
 
     def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> CleanupReport:
         """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
@@ -478,10 +495,3 @@ class Graph:
     def _require_writable(self) -> None:
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
-
-
-def _load_mode(text: str) -> LoadMode:
-    try:
-        return LoadMode(text)
-    except ValueError as error:
-        raise BadRequestError(f"mode must be one of {', '.join(LoadMode)}, got '{text}'") from error

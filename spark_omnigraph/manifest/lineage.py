@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_omnigraph.catalog.dates import moment
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One graph commit. `branch` None is main; `created_micros` counts microseconds since the epoch."""
+    """One graph commit. `branch` None is main; `created_micros` counts microseconds since the epoch. `facts` say what
+    it did, where its writer told and the history was asked for them.
+    """
 
     id: str
     branch: Branch
@@ -21,6 +24,7 @@ class Commit:
     merged_parent: str | None
     created_micros: int
     actor: str | None = None
+    facts: CommitFacts | None = field(default=None, compare=False)
 
     @property
     def created_at(self) -> datetime:

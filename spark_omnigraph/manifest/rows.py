@@ -17,7 +17,8 @@ from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
 SENTINEL_ID = "x:publish"
 """Object id of the row that every publish of ours updates, so that our publishes are totally ordered."""
 
-FACT_PREFIX = "x:txn:"
+TRANSACTION_PREFIX = "x:txn:"
+FACTS_PREFIX = "x:facts:"
 _NONE = TableKey()
 """What stands in rows that are of no table."""
 _MOST = 2**63 - 1
@@ -30,7 +31,8 @@ class RowKind:
     VERSION = "table_version"
     TOMBSTONE = "table_tombstone"
     SENTINEL = "x_publish"
-    FACT = "x_txn"
+    TRANSACTION = "x_txn"
+    FACTS = "x_facts"
 
 
 _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
@@ -38,7 +40,8 @@ _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """One row; `kind` is the column `object_type`. `base_objects` is always null and has no field here.
+    """One row; `kind` is the column `object_type`. `facts` of a commit stand alone in `base_objects`, a column that no
+    engine uses and that is not read with the others: rows of facts are written as such, and never come back here.
 
     `fault` says why a stored row is not acted on: then its location and branch are not here.
     """
@@ -52,6 +55,7 @@ class ManifestRow:
     table_branch: Branch = None
     row_count: int | None = None
     fault: str | None = None
+    facts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,20 @@ def checked(row: ManifestRow) -> ManifestRow:
 def transaction_row(transaction: Transaction, operation: str, commit: str | None) -> ManifestRow:
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
-    return ManifestRow(f"{FACT_PREFIX}{transaction.app_id}", RowKind.FACT, _NONE, metadata=_compact(metadata))
+    return ManifestRow(
+        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=_compact(metadata)
+    )
+
+
+def facts_row(commit: str, facts: str) -> ManifestRow:
+    """The row that keeps the facts of a commit, in the publish that makes it visible."""
+    return ManifestRow(f"{FACTS_PREFIX}{commit}", RowKind.FACTS, _NONE, facts=facts)
 
 
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
-    row = next((r for r in rows if r.object_id == f"{FACT_PREFIX}{app_id}"), None)
-    return None if row is None or row.metadata is None else _decoded(row.metadata, _FactBody, row).version
+    row = next((r for r in rows if r.object_id == f"{TRANSACTION_PREFIX}{app_id}"), None)
+    return None if row is None or row.metadata is None else _decoded(row.metadata, _NamedBody, row).version
 
 
 def table_row(table_key: TableKey, location: str) -> ManifestRow:
@@ -167,7 +178,7 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
     return PublishFacts(body.operation, body.commit, body.parent, body.actor, body.base)
 
 
-class _FactBody(msgspec.Struct):
+class _NamedBody(msgspec.Struct):
     version: Count
 
 

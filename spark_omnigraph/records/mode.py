@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.catalog.numbers import count_of
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.words import TextEnum
 
 
@@ -17,6 +18,14 @@ class LoadMode(TextEnum):
     """Replace the stored row as a whole."""
     OVERWRITE = "overwrite"
     """Replace all rows of every type that the input mentions."""
+
+
+def load_mode(text: str) -> LoadMode:
+    """A mode by its name. BadRequestError for any other."""
+    try:
+        return LoadMode(text)
+    except ValueError as error:
+        raise BadRequestError(f"mode must be one of {', '.join(LoadMode)}, got '{text}'") from error
 
 
 class OnDuplicate(TextEnum):

@@ -103,7 +103,7 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
             continue
         key = TableKey(row["table"])
         pin = {key.kind: key.type_name, "branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
-        _load(spark, uri, pin, storage_options).createOrReplaceTempView(views[row["table"]])
+        load_source(spark, uri, pin, storage_options).createOrReplaceTempView(views[row["table"]])
     return views
 
 
@@ -159,7 +159,7 @@ def _load_pinned(
         at = {"branch": options["branch"]} if "branch" in options else {}
         for row in _tables(spark, uri, at, storage_options)[:1]:
             pinned |= {"branch": row["branch"], "versionAsOf": str(row["manifest_version"])}
-    frame = _load(spark, uri, pinned, storage_options)
+    frame = load_source(spark, uri, pinned, storage_options)
     with typed_errors():
         _ = frame.schema
     return frame
@@ -174,19 +174,20 @@ def _tables(
     spark: SparkSession, uri: str, at: Mapping[str, str], storage_options: Mapping[str, str] | None
 ) -> list[Row]:
     """All types of a state, with its branch and manifest version; no table is opened for these columns."""
-    tables = _load(spark, uri, {"table": "tables", **at}, storage_options, TABLES_DDL)
+    tables = load_source(spark, uri, {"table": "tables", **at}, storage_options, TABLES_DDL)
     # All rows: Spark ends a Python worker that still has some, and the next task would wait for another.
     with typed_errors():
         return tables.collect()
 
 
-def _load(
+def load_source(
     spark: SparkSession,
     uri: str,
     options: Mapping[str, str],
     storage_options: Mapping[str, str] | None,
     schema: str | None = None,
 ) -> DataFrame:
+    """A frame of the data source with these options and the storage options of the session."""
     register(spark)
     storage = {**session_storage_options(spark), **(storage_options or {})}
     reader = spark.read.format(OmnigraphDataSource.name()).options(**options)

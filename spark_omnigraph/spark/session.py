@@ -100,6 +100,11 @@ def storage_options(spark: SparkSession) -> dict[str, str]:
     }
 
 
+def application_id(spark: SparkSession) -> str | None:
+    """Id of the Spark application behind a session; over Spark Connect, of the server."""
+    return spark.conf.get("spark.app.id", None)
+
+
 def _session_class() -> type[SparkSession]:
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - optional and slow, see the module's docstring

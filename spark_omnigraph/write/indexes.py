@@ -28,6 +28,7 @@ from spark_omnigraph.storage.tables.index import (
     build,
     coverage,
     has_values,
+    is_behind,
     is_due,
     unlisted,
 )
@@ -119,9 +120,10 @@ def ensure_indices(
     attempts: int = 1,
     most_segments: int = MOST_SEGMENTS,
 ) -> BuiltIndexes:
-    """Builds missing indexes of these tables (all by default) that the branch owns, in one write; with `extend`, also
-    the parts that existing ones lack, and anew those that cannot be extended or have too many segments: of another
-    engine, version or setting, or with lost files. One that cannot be built leaves a warning and the others alone.
+    """Builds missing indexes of these tables (all by default) that the branch owns in one write, and extends those that
+    many small writes have left behind; with `extend`, all that existing ones lack, and anew those that cannot be
+    extended or have too many segments: of another engine, version or setting, or with lost files. One that cannot be
+    built leaves a warning and the others alone.
 
     None are built when other writes got in the way, which the next call makes up for.
     """
@@ -150,8 +152,11 @@ def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> l
             continue
         dataset = store.open_table(entry)
         indexes, wants = coverage(dataset), wanted_indexes(entity)
-        kept = replace(upkeep, files=store.index_files(entry, dataset)) if upkeep is not None else None
-        tasks += [_Task(entry, want, kept) for want in wants if is_due(want, indexes, kept)]
+        behind = {want for want in wants if upkeep is None and is_behind(want, indexes, entry.row_count)}
+        asked = upkeep if upkeep is not None else Upkeep() if behind else None
+        kept = replace(asked, files=store.index_files(entry, dataset)) if asked is not None else None
+        all_due = kept if upkeep is not None else None
+        tasks += [_Task(entry, want, kept) for want in wants if want in behind or is_due(want, indexes, all_due)]
     return tasks
 
 

@@ -14,10 +14,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph import Graph
+from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.ending import ACTOR as RECOVERY
 from spark_omnigraph.commit.lease import SKEW
 from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST
+from spark_omnigraph.storage.manifest.table import read_facts
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, Writer, assert_whole, person, run, state
 
 PAGE = Path(__file__).parents[2] / "docs" / "recovery-matrix.md"
@@ -186,6 +189,10 @@ def check_after_crash(
         [graph.commits(branch=writer.lines[0])[0].id] if merged else []
     )
     assert len({c.id for c in commits}) == len({c.manifest_version for c in commits}) == len(commits)
+    told = read_facts(graph.store.manifest(parse_branch(writer.branch)))
+    untold = [c for c in commits if c.facts is None]
+    assert told.keys() == {c.id for c in commits} - {c.id for c in untold}, "no facts without their commit"
+    assert all(c.parent is None or (c.actor == RECOVERY and not row.finished) for c in untold), "no commit without its"
     graph.load([person("later", 1)], "merge", branch=writer.branch)
     assert state(graph, writer.branch) == expected | {"Person:later=1"}
     assert_whole(graph)

@@ -18,6 +18,7 @@ from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, TableWrite, WriterKind
 from spark_omnigraph.commit.protocol import commit
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
@@ -29,6 +30,10 @@ from tests.support.object_store import BUCKET
 pytestmark = pytest.mark.timeout(900)
 
 OPTIONS = LoadOptions(build_indexes=False)
+FACTS = CommitFacts(
+    "load", "append", {"node:Person": RowFacts(1)}, origin=CommitOrigin("job", metadata={"n": "x" * 900})
+)
+"""Large ones: they may cost bytes, and no request."""
 INDEX_EVERY = 100
 """Commits after which the indexes are brought up to date."""
 
@@ -57,7 +62,7 @@ def commits(graph: Graph, numbers: range) -> None:
         change = TableChange((stage_rows(target, rows, None, {}),))
         writes = (TableWrite(entry, None, change),)
         identity = Identity(new_ulid(), new_ulid(), None, WriterKind.LOAD)
-        commit(store, PreparedCommit(identity, None, schema_hash, writes))
+        commit(store, PreparedCommit(identity, None, schema_hash, writes, facts=FACTS))
 
 
 def measure(uri: str, proxy: Proxy, options: dict[str, str], depth: int) -> Cost:

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from spark_omnigraph.cli.config import JobConfig, replaced_files
 from spark_omnigraph.cli.output.log import is_terminal, log_bad_rows, logging_to, standard_error, told
+from spark_omnigraph.cli.output.metrics import add_metrics
 from spark_omnigraph.cli.output.streams import silence, write_to
 from spark_omnigraph.cli.output.summary import JobEnding, as_line, as_sentence, error_body, summary_of, write_summary
 from spark_omnigraph.cli.verb import Verb
@@ -25,6 +26,7 @@ class JobReport:
         self.run_id = uuid.uuid4().hex
         self.config = JobConfig(verb="")
         self.secrets: list[str] = []
+        self.storage_options: Mapping[str, str] = {}
         self._started = time.monotonic()
         self._has_rows = False
         self.hide(environ)
@@ -45,6 +47,7 @@ class JobReport:
             seconds = time.monotonic() - self._started
             ending = self._write_summary(ending, seconds, log)
             ending = self._flush_rows(ending, log)
+            ending = self._add_metrics(ending, seconds, log)
         summary = summary_of(self.config, self.run_id, seconds, ending)
         self._say_last(summary)
         return ending.exit_code
@@ -71,6 +74,17 @@ class JobReport:
             write_summary(self.config.summary, line)
         except OmnigraphError as error:
             log.error("--summary: %s", error.message)
+            return JobEnding(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
+        return ending
+
+    def _add_metrics(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
+        if self.config.metrics is None or "metrics" in replaced_files(self.config):
+            return ending
+        try:
+            summary = summary_of(self.config, self.run_id, seconds, ending)
+            add_metrics(self.config.metrics, summary, self.secrets, self.storage_options)
+        except OmnigraphError as error:
+            log.error("--metrics: %s", error.message)
             return JobEnding(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
         return ending
 

@@ -22,7 +22,7 @@ def ingest(job: Job) -> VerbOutcome:
     graph = Graph.open(config.graph, storage_options=storage)
     executor = job.host.executor(config, inputs.size)
     with Progress(job.log) as progress:
-        report = graph.ingest(
+        report = graph.with_origin(job.origin).ingest(
             list(config.input),
             config.branch,
             config.base,

@@ -54,7 +54,7 @@ def repair(job: Job) -> VerbOutcome:
     confirm = config.confirm and not config.dry_run
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode="rw" if confirm else "r", branch=config.branch, storage_options=storage)
-    report = graph.repair(confirm=confirm, force=config.force)
+    report = graph.with_origin(job.origin).repair(confirm=confirm, force=config.force)
     _say_drift(job, report)
     if report.drifts and not confirm:
         job.log.info("dry run: nothing was published")

@@ -18,6 +18,7 @@ def mutate(job: Job) -> VerbOutcome:
     config = job.config
     text = query_text(config)
     graph = Graph.open(config.graph, branch=config.branch, storage_options=job.host.storage_options(config))
+    graph = graph.with_origin(job.origin)
     result = graph.mutate(text, config.name or None, config.params, actor=config.actor, dry_run=config.dry_run)
     _say(job, result)
     return VerbOutcome(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import astuple
 
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
@@ -13,6 +14,7 @@ from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.describe import TypeDescription
 from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.lineage import Commit
 
 
@@ -29,10 +31,12 @@ def describe(job: Job) -> VerbOutcome:
 
 def commits(job: Job) -> VerbOutcome:
     """History of a branch, newest first."""
-    found = [_commit(each) for each in _open(job).commits(limit=job.config.limit, actor=job.config.filter)]
+    found = _open(job).commits(limit=job.config.limit, actor=job.config.filter)
     shown = ("created_at", "commit", "branch", "manifest_version", "actor")
-    say_table(job.log, shown, [[commit[column] for column in shown] for commit in found])
-    return VerbOutcome(result=found)
+    figures = ("operation", "mode", "inserted", "updated", "deleted", "bad", "job")
+    rows = [[*(_commit(each)[column] for column in shown), *_figures(each.facts)] for each in found]
+    say_table(job.log, (*shown, *figures), rows)
+    return VerbOutcome(result=[_commit(each) for each in found])
 
 
 def diff(job: Job) -> VerbOutcome:
@@ -71,7 +75,7 @@ def _write_lines(job: Job, lines: Iterable[str]) -> int:
     return count
 
 
-def _commit(commit: Commit) -> dict[str, str | int | None]:
+def _commit(commit: Commit) -> dict[str, object]:
     return {
         "commit": commit.id,
         "id": commit.id,  # its name before there was one for all
@@ -81,7 +85,14 @@ def _commit(commit: Commit) -> dict[str, str | int | None]:
         "merged_parent": commit.merged_parent,
         "created_at": moment_text(commit.created_at),
         "actor": commit.actor,
+        "facts": None if commit.facts is None else commit.facts.to_dict(),
     }
+
+
+def _figures(facts: CommitFacts | None) -> tuple[object, ...]:
+    if facts is None:
+        return (None,) * 7
+    return facts.operation, facts.mode, *astuple(facts.totals()), facts.origin.job
 
 
 def _row(table_key: str, found: TypeDescription) -> tuple[object, ...]:

@@ -15,12 +15,14 @@ from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.legible import legible, shown_bytes
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, capture, fork_first
+from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
 Ids = Mapping[str, pa.Array]
@@ -35,6 +37,7 @@ class DeleteRequest:
     branch: Branch = None
     actor: str | None = None
     transaction: Transaction | None = None
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,11 @@ def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:
     """
     request = replace(request, ids={key: _texts(key, ids) for key, ids in request.ids.items()})
     store.require_branch(request.branch, "; create it first")
+    clock = Clock()
 
     def attempt() -> DeleteReport:
         with staged_files(store) as files:
-            return _attempt(store, request, files)
+            return _attempt(store, request, clock, files)
 
     # Which rows are meant does not depend on what others did.
     return in_attempts(store, request.branch, attempt, lambda _: request.ids.keys())
@@ -112,7 +116,7 @@ def _plain_texts(key: str, ids: pa.Array, first: int) -> pa.Array:
     return texts
 
 
-def _attempt(store: GraphStore, request: DeleteRequest, files: StagedFiles) -> DeleteReport:
+def _attempt(store: GraphStore, request: DeleteRequest, clock: Clock, files: StagedFiles) -> DeleteReport:
     base = capture(store, request.branch, request.transaction)
     snapshot, catalog = base.snapshot, base.contract.catalog
     deletion = Deletion(store, catalog, snapshot)
@@ -125,7 +129,9 @@ def _attempt(store: GraphStore, request: DeleteRequest, files: StagedFiles) -> D
     reach(CrashPoint.CHECKED)
     fork_first(store, snapshot, changes)
     prepared = candidate(store, base, WriterKind.MUTATION, request.actor, changes, deletion.looked_at)
-    prepared = replace(prepared, transaction=request.transaction)
+    counts = {key: RowFacts(deleted=change.masked) for key, change in sorted(changes.items())}
+    facts = CommitFacts("delete", None, counts, None, clock.total(), request.origin, request.transaction)
+    prepared = replace(prepared, transaction=request.transaction, facts=facts)
     published = base.unchanged if prepared.is_empty else files.commit(prepared)
     return DeleteReport(
         branch=display(request.branch),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -127,7 +127,7 @@ def delete_frame(store: GraphStore, parts: Iterable[FrameIds], request: DeleteRe
     for key in keys:
         catalog.require(key)
     ids: Ids = {key: pa.array([one for part in told for one in part.ids.get(key, ())], pa.string()) for key in keys}
-    return delete_ids(store, DeleteRequest(ids, request.branch, request.actor, request.transaction))
+    return delete_ids(store, replace(request, ids=ids))
 
 
 def _counted(rows: int) -> str:

@@ -131,7 +131,7 @@ def finish_frame_load(
                 raise ConflictError("a table moved after rows with blobs were staged for it; write the frame again")
             receipts = StagedAgain(current.context, numbered).renew()
             files.add(file for receipt in receipts for file in receipt.files)
-        return check_and_finish(store, request, _staged(current, receipts), Clock(), files)
+        return check_and_finish(store, request, _staged(current, receipts), Clock(plan.started), files)
 
     def again(_: str) -> frozenset[str] | None:
         return None if request.mode is LoadMode.OVERWRITE or _with_blobs(plan, staged) else staged

@@ -11,6 +11,7 @@ merge always, overwrite only while nothing that it replaces has moved.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -27,13 +28,14 @@ from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, wri
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut
+from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
@@ -61,6 +63,7 @@ class LoadRequest:
     """The name of the write: refused when it was committed before."""
     stages: tuple[str, ...] = ()
     """Of a frame: under which its rows are staged."""
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class LoadPlan:
     ranges: tuple[InputRange, ...] = ()
     named: frozenset[str] = frozenset()
     """Tables that the caller named, whether the input has records of them or not."""
+    started: float = field(default_factory=time.time)
+    """When the write began: that of a frame is planned in one process and checked in another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ def check_and_finish(
     with clock.phase("check"):
         checked = check_load(request, staged, files)
     reach(CrashPoint.CHECKED)
-    prepared = prepare(store, request, checked)
+    prepared = replace(prepare(store, request, checked), facts=_facts(request, checked, clock))
     if request.options.dry_run or prepared.is_empty:
         return _report(request, checked, staged.plan.base.unchanged, clock)
     with clock.phase("commit"):
@@ -303,6 +308,18 @@ def _report(request: LoadRequest, checked: CheckedLoad, published: Published, cl
         bad_rows=checked.bad_rows,
         phases=clock.seconds(),
         warnings=published.warnings,
+    )
+
+
+def _facts(request: LoadRequest, checked: CheckedLoad, clock: Clock) -> CommitFacts:
+    return CommitFacts(
+        "load",
+        str(request.mode),
+        {key: RowFacts(c.inserted, c.updated, c.deleted, c.bad) for key, c in _counts(request, checked).items()},
+        seconds=clock.total(),
+        origin=request.origin,
+        transaction=request.transaction,
+        input_digest=input_digest(request.files),
     )
 
 

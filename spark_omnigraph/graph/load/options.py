@@ -147,6 +147,17 @@ class LoadReport:
         """Accepted records per edge type, types without records left out."""
         return self._loaded("edge:")
 
+    @property
+    def left_out(self) -> str | None:
+        """A line about the bad rows that were left out; None when there were none."""
+        bad = self.bad_rows
+        if not bad.total:
+            return None
+        rules = ", ".join(f"{count} {rule}" for rule, count in bad.per_rule.items())
+        where = f"; they are in {bad.report}" if bad.report else ""
+        rows = "1 bad row was" if bad.total == 1 else f"{bad.total:,} bad rows were"
+        return f"{rows} left out of {f'commit {self.commit}' if self.commit else 'a load'} ({rules}){where}"
+
     def ingest_result(self) -> dict[str, object]:
         """The reference engine's ingest result."""
         loaded = [{"table_key": k, "rows_loaded": c.valid} for k, c in sorted(self.tables.items()) if c.valid]

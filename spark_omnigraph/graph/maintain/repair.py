@@ -21,6 +21,7 @@ from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -32,6 +33,7 @@ from spark_omnigraph.storage.manifest.commit_log import append_commit
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.transactions import operations
 from spark_omnigraph.words import TextEnum
+from spark_omnigraph.write.clock import Clock
 
 ACTOR = "omnigraph:repair"
 FORCED_ACTOR = "omnigraph:repair:force"
@@ -95,7 +97,13 @@ class RepairReport:
     warnings: tuple[str, ...] = ()
 
 
-def repair(store: GraphStore, branch: Branch = None, confirm: bool = False, force: bool = False) -> RepairReport:
+def repair(
+    store: GraphStore,
+    branch: Branch = None,
+    confirm: bool = False,
+    force: bool = False,
+    origin: CommitOrigin | None = None,
+) -> RepairReport:
     """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
@@ -105,13 +113,13 @@ def repair(store: GraphStore, branch: Branch = None, confirm: bool = False, forc
     if confirm:
         with staging(store):
             refuse_remade(store)
-            return _repair(whole, force)
+            return _repair(whole, force, origin or CommitOrigin())
     snapshot, drifts = find_drift(store, branch)
     return RepairReport(drifts, manifest_version=snapshot.version)
 
 
-def _repair(whole: WholeBranch, force: bool) -> RepairReport:
-    store, branch = whole.store, whole.branch
+def _repair(whole: WholeBranch, force: bool, origin: CommitOrigin) -> RepairReport:
+    store, branch, clock = whole.store, whole.branch, Clock()
     snapshot, drifts = find_drift(store, branch)
     own = [d.table_key for d in drifts if d.verdict is Verdict.OWN_STEPS]
     realigned = tuple(key for key in own if realign(store, branch, key))
@@ -119,19 +127,20 @@ def _repair(whole: WholeBranch, force: bool) -> RepairReport:
     chosen = tuple(d for d in drifts if d.verdict in publishable)
     if not chosen:
         return RepairReport(drifts, realigned, manifest_version=store.snapshot(branch).version)
-    report = _publish(whole, snapshot, drifts, chosen)
+    facts = CommitFacts("repair", seconds=clock.total(), origin=origin)
+    report = _publish(whole, snapshot, drifts, chosen, facts)
     return replace(report, repaired=tuple(sorted((*realigned, *report.repaired))))
 
 
 def _publish(
-    whole: WholeBranch, snapshot: Snapshot, drifts: tuple[Drift, ...], chosen: tuple[Drift, ...]
+    whole: WholeBranch, snapshot: Snapshot, drifts: tuple[Drift, ...], chosen: tuple[Drift, ...], facts: CommitFacts
 ) -> RepairReport:
     unproven = any(d.verdict is not Verdict.VERIFIED for d in chosen)
     actor = FORCED_ACTOR if unproven else ACTOR
     commit_id = new_ulid()
     expectations: dict[str, int] = {d.table_key: d.published for d in chosen}
     updates = tuple(_update(whole.store, snapshot.entries[d.table_key], d) for d in chosen)
-    landed = publish(whole, Publication(updates, expectations, new_ulid(), commit_id, actor))
+    landed = publish(whole, Publication(updates, expectations, new_ulid(), commit_id, actor, facts=facts))
     row = Commit(
         commit_id, snapshot.branch, landed.manifest_version, landed.parent, None, time.time_ns() // 1000, actor
     )

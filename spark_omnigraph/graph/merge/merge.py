@@ -30,6 +30,7 @@ from spark_omnigraph.graph.merge.conflicts import write_conflicts
 from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.words import TextEnum, nearest
@@ -148,7 +149,9 @@ def _attempt(
     published = plan.target.unchanged
     if not request.dry_run:
         with clock.phase("commit"):
-            published = files.commit(_candidate(store, request, plan, changed))
+            counts = {key: RowFacts(rows.appended, rows.updated, rows.deleted) for key, rows in sorted(tables.items())}
+            facts = CommitFacts("merge", None, counts, seconds=clock.total())
+            published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
     return _report(request, plan, outcome, tables, published, clock)
 
 

@@ -12,7 +12,7 @@ were decided by what they read, so for them the loss is the caller's to see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from spark_omnigraph.commit.contract import Contract
@@ -26,6 +26,7 @@ from spark_omnigraph.lang.gq.check.mutation import TypedInsert, TypedMutation, T
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
@@ -45,6 +46,7 @@ class MutationRequest:
     actor: str | None = None
     dry_run: bool = False
     """Everything is checked and counted, nothing is written."""
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
     @property
     def only_inserts(self) -> bool:
@@ -120,8 +122,11 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
         changed |= {key: changed_rows(change) for key, change in changes.items()}
         # It relies on every table that a statement or a check looked at.
         read = statements.looked_at | tables_read(base.contract.catalog, pending, False)
+        counts = {key: RowFacts(each.inserted, each.updated, each.deleted) for key, each in sorted(changed.items())}
+        facts = CommitFacts("mutation", None, counts, seconds=clock.total(), origin=request.origin)
+        prepared = candidate(store, base, WriterKind.MUTATION, request.actor, changes, read)
         with clock.phase("commit"):
-            published = files.commit(candidate(store, base, WriterKind.MUTATION, request.actor, changes, read))
+            published = files.commit(replace(prepared, facts=facts))
     return MutationResult(
         query=request.name,
         branch=display(request.branch),

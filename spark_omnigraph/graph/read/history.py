@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypedDict
 
@@ -14,17 +14,23 @@ from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.read.arguments import time_micros
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.facts import decode_facts
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import find_commit, read_commits
+from spark_omnigraph.storage.manifest.table import read_facts
 from spark_omnigraph.words import is_text, nearest
 
 _COMMIT = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 _VERSION_BITS = 63
 """Of a manifest version: more bits stand for none."""
+
+
+_FEW = 100
+"""Commits whose facts are looked for by their ids; of more, all facts are read."""
 
 
 class Where(TypedDict, total=False):
@@ -104,7 +110,7 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
     """The snapshot that a target names. NotFoundError when there is none."""
     branch = parse_branch(target.branch)
     if target.snapshot is not None:
-        commit = get_commit(store, target.snapshot, branch)
+        commit, _ = _find_commit(store, target.snapshot, branch)
         return store.snapshot(commit.branch, commit.manifest_version)
     if target.as_of is not None:
         commit = _commit_at(store, branch, target.as_of)
@@ -119,14 +125,36 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
 
 
 def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
-    """Commits that a branch sees, oldest first, as what follows their line needs them; `Graph.commits` turns them."""
+    """Commits that a branch sees, oldest first and without facts: as what follows their line needs them."""
     name = parse_branch(branch)
     store.manifest(name)
     return in_order(read_commits(store.location, name))
 
 
+def commit_history(
+    store: GraphStore, branch: str | None = None, limit: int | None = None, actor: str | None = None
+) -> list[Commit]:
+    """Commits that a branch sees with their facts, newest first: the one order in which they are shown. At most `limit`
+    of them, or of those of one actor.
+
+    Facts stand in the manifest of the branch, which takes over those of the branch that it comes from.
+    """
+    name = parse_branch(branch)
+    manifest = store.manifest(name)
+    commits = [c for c in reversed(in_order(read_commits(store.location, name))) if actor in (None, c.actor)]
+    shown = commits if limit is None else commits[: max(limit, 0)]
+    facts = read_facts(manifest, [c.id for c in shown] if len(shown) <= _FEW else None)
+    return [replace(commit, facts=decode_facts(facts.get(commit.id))) for commit in shown]
+
+
 def get_commit(store: GraphStore, commit_id: str, branch: Branch = None) -> Commit:
-    """A commit by id, looked for on this branch first, then on every other."""
+    """A commit by id with its facts, looked for on this branch first, then on every other."""
+    found, line = _find_commit(store, commit_id, branch)
+    return replace(found, facts=decode_facts(read_facts(store.manifest(line), [found.id]).get(found.id)))
+
+
+def _find_commit(store: GraphStore, commit_id: str, branch: Branch) -> tuple[Commit, Branch]:
+    """A commit without facts, and the branch on which it was found."""
     if not is_text(commit_id):
         raise BadRequestError(f"the id of a commit is a text, not {as_shown(commit_id)}")
     store.manifest(branch)
@@ -134,7 +162,7 @@ def get_commit(store: GraphStore, commit_id: str, branch: Branch = None) -> Comm
     for name in (branch, *others):
         found = find_commit(store.location, name, commit_id)
         if found is not None:
-            return found
+            return found, name
     newest = in_order(read_commits(store.location, branch))[-1:]
     example = f"; the newest of '{display(branch)}' is {newest[0].id}" if newest else ""
     raise NotFoundError(f"commit '{commit_id}' not found on any branch of '{store.root}'{example}")

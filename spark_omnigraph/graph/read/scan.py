@@ -11,8 +11,9 @@ from spark_omnigraph.branch.info import branch_infos
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
-from spark_omnigraph.graph.read.history import list_commits
+from spark_omnigraph.graph.read.history import commit_history
 from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.facts import CommitFacts, encode_facts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_recoveries
@@ -28,8 +29,26 @@ COMMITS = pa.schema(
         pa.field("merged_parent", pa.string()),
         pa.field("actor", pa.string()),
         pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+        pa.field("operation", pa.string()),
+        pa.field("mode", pa.string()),
+        pa.field("inserted", pa.int64()),
+        pa.field("updated", pa.int64()),
+        pa.field("deleted", pa.int64()),
+        pa.field("bad", pa.int64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("job", pa.string()),
+        pa.field("run_id", pa.string()),
+        pa.field("app_id", pa.string()),
+        pa.field("txn_app_id", pa.string()),
+        pa.field("txn_version", pa.int64()),
+        pa.field("input_digest", pa.string()),
+        pa.field("metadata", pa.map_(pa.string(), pa.string())),
+        pa.field("facts", pa.string()),
     ]
 )
+"""The columns from `operation` on are facts, null where a commit has none; `facts` is all of them, counts of each table
+too, as JSON.
+"""
 BRANCHES = pa.schema(
     [
         pa.field("branch", pa.string(), nullable=False),
@@ -105,12 +124,27 @@ def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
 
 
 def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
-    """Commits that a branch sees, newest first."""
+    """Commits that a branch sees with their facts, newest first."""
     rows = [
-        (c.id, display(c.branch), c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros)
-        for c in reversed(list_commits(store, branch))
+        (
+            *(c.id, display(c.branch), c.manifest_version, c.parent, c.merged_parent, c.actor, c.created_micros),
+            *_fact_columns(c.facts),
+        )
+        for c in commit_history(store, branch)
     ]
     return _table(rows, COMMITS)
+
+
+def _fact_columns(facts: CommitFacts | None) -> tuple[object, ...]:
+    if facts is None:
+        return (None,) * int(len(COMMITS) - COMMITS.get_field_index("operation"))
+    origin, name = facts.origin, facts.transaction
+    return (
+        *(facts.operation, facts.mode, *astuple(facts.totals()), facts.seconds),
+        *(origin.job, origin.run_id, origin.app_id),
+        *((None, None) if name is None else (name.app_id, name.version)),
+        *(facts.input_digest, list(origin.metadata.items()), encode_facts(facts)),
+    )
 
 
 def branches_table(store: GraphStore) -> pa.Table:

@@ -48,7 +48,7 @@ class _Deleter(Portable):
     def delete(self, messages: Messages, transaction: Transaction | None) -> None:
         """Deletes the ids of all tasks in one commit."""
         asked, parts = self.write_options.request, [message.part for message in messages if isinstance(message, Ids)]
-        request = DeleteRequest({}, asked.branch, asked.actor, transaction)
+        request = DeleteRequest({}, asked.branch, asked.actor, transaction, asked.origin)
         log_outcome(lambda: delete_frame(self.write_options.open(), parts, request))
 
 
@@ -78,10 +78,15 @@ def check_delete(options: WriteOptions, schema: StructType) -> None:
 
 
 def log_outcome(write: Callable[[], LoadReport | DeleteReport]) -> None:
-    """Commits where nobody sees a report: logs what it warns of, or that the write was committed before."""
+    """Commits where nobody sees a report: logs what it warns of and what was left out, or that the write was committed
+    before. Lines reach the standard error of the driver, or of the server of Spark Connect.
+    """
     try:
-        warnings = write().warnings
+        report = write()
     except TransactionCommittedError as again:
-        warnings = (again.message,)
-    for warning in warnings:
-        _LOG.warning(warning)
+        _LOG.warning(again.message)
+        return
+    left_out = report.left_out if isinstance(report, LoadReport) else None
+    for line in (*report.warnings, left_out):
+        if line is not None:
+            _LOG.warning(line)

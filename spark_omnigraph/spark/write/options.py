@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyspark import TaskContext
@@ -13,6 +13,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.load.frame import frame_request
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.manifest.facts import CommitOrigin, user_metadata
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit, schemes_of
 from spark_omnigraph.spark.read.options import (
@@ -41,6 +42,11 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "storage knows but `file`",
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
     "`index`; default `true`",
+    "userMetadata": "texts of your own, kept with the commit: a JSON object, or one text, which gets the name "
+    "`userMetadata`; 1,024 bytes at most",
+    "job": "name of the job, kept with the commit",
+    "runId": "name of this run, kept with the commit",
+    "applicationId": "id of the Spark application, kept with the commit; `write_nodes` and `write_edges` know it",
     "txnAppId": "name of the application whose writes are numbered; of a stream by default the id of its query",
     "txnVersion": "number of this write, rising; a number that was committed before is not written again",
 }
@@ -120,6 +126,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         asked, way = ("outputMode('complete')", "foreachBatch") if stream else ("mode('overwrite')", "mode('append')")
         raise BadRequestError(f"{asked} and loadMode '{DELETE if deletes else mode}' contradict each other; use {way}")
     request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
+    request = replace(request, origin=_origin(text))
     return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id, deletes)
 
 
@@ -127,6 +134,11 @@ def _check_delete_options(text: Mapping[str, str]) -> None:
     for name in ("maxBadRows", "badRowsPath", "onDuplicate", "blobSchemes", "index"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
+
+
+def _origin(text: Mapping[str, str]) -> CommitOrigin:
+    metadata = _parsed("userMetadata", text["userMetadata"], user_metadata) if "userMetadata" in text else {}
+    return CommitOrigin(text.get("job"), text.get("runId"), text.get("applicationId"), metadata)
 
 
 def _transaction(app_id: str | None, version: str | None) -> Transaction | None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import pairwise
 from typing import BinaryIO, cast
 
@@ -199,6 +201,16 @@ def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
     if file_stamp(os.stat(file.name)) != file.stamp:
         raise IoError(f"storage: input {file.name} changed while it was loaded; run the load again")
     return cast(BinaryIO, open(file.name, "rb", buffering=0))
+
+
+def input_digest(files: Sequence[InputFile]) -> str | None:
+    """Which input it was, without reading it: a hash of name, size and stamp of each file in order, the stamp being the
+    time of the last change or the object's e-tag; of lines given in memory a hash of the lines. None without input.
+    """
+    if not files:
+        return None
+    known = [[f.name, f.size, f.stamp if f.content is None else sha256(f.content).hexdigest()] for f in files]
+    return f"sha256:{sha256(json.dumps(known).encode()).hexdigest()}"
 
 
 def file_stamp(facts: os.stat_result) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset
 from lance.fragment import LanceFragment
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.manifest.branches import stored_branch
-from spark_omnigraph.manifest.rows import ManifestRow, checked
+from spark_omnigraph.manifest.rows import FACTS_PREFIX, ManifestRow, RowKind, checked
+from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.tables.commits import PRIMARY_KEY, create_dataset, merge_manifest_rows, stamp_manifest
@@ -31,7 +33,8 @@ SCHEMA = pa.schema(
         pa.field("row_count", pa.uint64()),
     ]
 )
-_COLUMNS = [name for name in SCHEMA.names if name != "base_objects"]
+_FACTS = "base_objects"
+_COLUMNS = [name for name in SCHEMA.names if name != _FACTS]
 
 
 def create_manifest(location: Location, rows: Sequence[ManifestRow]) -> LanceDataset:
@@ -41,18 +44,30 @@ def create_manifest(location: Location, rows: Sequence[ManifestRow]) -> LanceDat
 
 
 def read_rows(dataset: LanceDataset) -> list[ManifestRow]:
-    """All rows of an opened manifest version."""
+    """All rows of an opened manifest version, those with facts of commits left out."""
     return _rows(dataset, None)
 
 
 def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> list[ManifestRow]:
     with reading(f"read {dataset.uri}"):
         table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
+    table = table.filter(pc.not_equal(table.column("object_type"), RowKind.FACTS))
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
     return [
         checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, stored_branch(branch), rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
+
+
+def read_facts(dataset: LanceDataset, commits: Iterable[str] | None = None) -> dict[str, str]:
+    """Facts of all commits of an opened manifest, or of those with these ids, by the id of the commit."""
+    condition = is_text_of("object_type", [RowKind.FACTS])
+    if commits is not None:
+        condition += f" AND {is_text_of('object_id', [FACTS_PREFIX + commit for commit in commits])}"
+    with reading(f"read {dataset.uri}"):
+        table = dataset.scanner(columns=["object_id", _FACTS], filter=condition).to_table()
+    rows = zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True)
+    return {name.removeprefix(FACTS_PREFIX): texts[0] for name, texts in rows if texts and texts[0] is not None}
 
 
 def content_mark(dataset: LanceDataset) -> str:
@@ -119,7 +134,7 @@ def to_arrow(rows: Iterable[ManifestRow]) -> pa.Table:
         "object_type": [r.kind for r in listed],
         "location": [r.location for r in listed],
         "metadata": [r.metadata for r in listed],
-        "base_objects": [None] * len(listed),
+        _FACTS: [None if r.facts is None else [r.facts] for r in listed],
         "table_key": [r.table_key for r in listed],
         "table_version": [r.table_version for r in listed],
         "table_branch": [r.table_branch for r in listed],

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 MOST_SEGMENTS = 8
 """Segments of one index from which it is built anew as one: every search asks each of them."""
+FALLEN_BEHIND = 64
+"""Files that an index of ids does not cover from which a write extends it: until then each look-up opens them all."""
+CAUGHT_UP_ROWS = 1_000_000
+"""Rows that a write indexes on the side; more are left to the verbs `index` and `optimize`."""
 
 
 TEXT_SETTINGS: Mapping[str, object] = {
@@ -173,6 +177,17 @@ def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], upkeep: Upkeep |
     if met is None or upkeep is None:
         return met is None
     return bool(met.uncovered) or len(met.segments) > upkeep.most_segments or not want.is_sound(met, upkeep.files)
+
+
+def is_behind(want: WantedIndex, indexes: Sequence[IndexCoverage], rows: int) -> bool:
+    """Whether an index that finds rows by value leaves out so many files that look-ups of small writes have become
+    slow, and of so few rows that a write may make up for it. One of many rows that would be built anew waits.
+    """
+    met = want.best(indexes, None) if want.kind == "BTREE" else None
+    if met is None or len(met.uncovered) < FALLEN_BEHIND:
+        return False
+    grows = len(met.segments) < MOST_SEGMENTS
+    return (rows - met.rows if grows else rows) <= CAUGHT_UP_ROWS
 
 
 def build(dataset: LanceDataset, want: WantedIndex, upkeep: Upkeep | None) -> IndexBuild:

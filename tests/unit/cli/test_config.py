@@ -170,11 +170,13 @@ def test_common_options_are_those_that_jobs_share() -> None:
         "graph",
         "branch",
         "actor",
+        "meta",
         "executor",
         "dry_run",
         "storage_options",
         "config",
         "summary",
+        "metrics",
         "log_format",
         "log_level",
     ]

@@ -20,10 +20,14 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TypeDescription
 from spark_omnigraph.manifest.branches import BranchName
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.records.mode import OnDuplicate, UnknownFields
 
-OLD = Commit("c1", None, 4, None, None, 1_700_000_000_000_000, "etl")
+FACTS = CommitFacts(
+    "load", "append", {"node:Film": RowFacts(3, 0, 0, 1)}, origin=CommitOrigin("ingest", metadata={"t": "7"})
+)
+OLD = Commit("c1", None, 4, None, None, 1_700_000_000_000_000, "etl", FACTS)
 NEW = Commit("c2", BranchName("dev"), 5, "c1", None, 1_700_000_001_000_000)
 REPORT = LoadReport(
     mode="merge",
@@ -50,6 +54,11 @@ class FakeGraph:
 
     calls: ClassVar[Calls] = []
     ingest_result: LoadReport | Exception = REPORT
+    origin: ClassVar[CommitOrigin] = CommitOrigin()
+
+    def with_origin(self, origin: CommitOrigin) -> FakeGraph:
+        FakeGraph.origin = origin
+        return self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         answers = {
@@ -107,6 +116,7 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
         "ingest", "--graph", "g", "--input", source, "--mode", "merge", "--branch", "dev", "--from", "base",
         "--actor", "etl", "--max-bad-rows", "5%", "--bad-rows", "bad.jsonl", "--on-duplicate", "error",
         "--unknown-fields", "ignore", "--no-index", "--dry-run", "--storage-option", "aws_region=x",
+        "--meta", "ticket=OPS-7", "--meta", "note=a=b",
     ])  # laid out as a table  # fmt: skip
     assert code == 0
     assert calls[0] == ("open", ("g",), {"storage_options": {"aws_region": "x"}})
@@ -118,6 +128,8 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
     assert (options.build_indexes, options.dry_run) == (False, True)
     assert options.progress is not None
     assert options.executor is None
+    body, _, _ = summary(capsys)
+    assert FakeGraph.origin == CommitOrigin("ingest", body["run_id"], None, {"ticket": "OPS-7", "note": "a=b"})
 
 
 def test_ingest_reports_what_was_done(calls: Calls, source: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,11 +233,14 @@ def test_commits_are_shown_newest_first(calls: Calls, capsys: pytest.CaptureFixt
     assert body["result"] == [
         {
             "commit": "c2", "id": "c2", "branch": "dev", "manifest_version": 5, "parent": "c1", "merged_parent": None,
-            "created_at": "2023-11-14T22:13:21.000Z", "actor": None,
+            "created_at": "2023-11-14T22:13:21.000Z", "actor": None, "facts": None,
         },
         {
             "commit": "c1", "id": "c1", "branch": "main", "manifest_version": 4, "parent": None, "merged_parent": None,
-            "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl",
+            "created_at": "2023-11-14T22:13:20.000Z", "actor": "etl", "facts": {
+                "operation": "load", "mode": "append", "job": "ingest", "metadata": {"t": "7"},
+                "tables": {"node:Film": {"inserted": 3, "updated": 0, "deleted": 0, "bad": 1}},
+            },
         },
     ]  # laid out as a table  # fmt: skip
     assert err.splitlines()[1].split() == ["2023-11-14T22:13:21.000Z", "c2", "dev", "5"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import lance
 import pytest
 
-from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph import BadRowsError, Graph, LoadOptions
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.read.describe import StoredIndex
 from spark_omnigraph.storage.tables import index as storage_index
+from spark_omnigraph.storage.tables.index import FALLEN_BEHIND, IndexCoverage, IndexSegment, WantedIndex, is_behind
 from spark_omnigraph.write.indexes import IndexProgress, IndexStatus, ensure_indices
 
 SCHEMA = """
@@ -150,3 +152,40 @@ def test_describe_tells_the_coverage(graph: Graph) -> None:
     assert table is not None
     assert table.indexes["size_idx"] == StoredIndex(("size",), "BTree", 10, 11)
     assert table.indexes_pending == {"v": IndexProgress.DEFERRED}
+
+
+def test_a_load_extends_indexes_of_ids_that_small_loads_left_behind(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_index, "FALLEN_BEHIND", 3)
+    for number in range(10, 13):
+        graph.load([doc(number)])
+    assert [by_column(graph)[name].rows for name in ("id", "title")] == [11, 11]
+    graph.load([doc(13)])
+    found = by_column(graph)
+    assert (found["id"].rows, found["id"].progress, found["title"].rows) == (14, IndexProgress.COMPLETE, 11)
+    before = opened(graph).version
+    graph.load([doc(14)])
+    assert (by_column(graph)["id"].rows, opened(graph).version) == (14, before + 1)
+    with pytest.raises(BadRowsError, match="'d12' exists"):
+        graph.load([doc(12)])
+
+
+@pytest.mark.parametrize(
+    ("segments", "covered", "total", "behind"),
+    [
+        (1, 10, 74, True),
+        (1, 10, 1_000_010, True),
+        (1, 10, 1_000_011, False),
+        (8, 10, 74, True),
+        (8, 10, 1_000_001, False),
+    ],
+)
+def test_what_a_write_makes_up_for_is_bounded(segments: int, covered: int, total: int, behind: bool) -> None:
+    parts = tuple(IndexSegment(f"u{number}", frozenset({number}), 1, 1) for number in range(segments))
+    missed = tuple(range(100, 100 + FALLEN_BEHIND))
+    found = IndexCoverage("id_idx", ("id",), "BTree", covered, parts, missed)
+    assert is_behind(WantedIndex("id", "BTREE"), [found], total) is behind
+    assert not is_behind(WantedIndex("id", "BTREE"), [replace(found, uncovered=missed[1:])], total)
+    assert not is_behind(WantedIndex("title", "INVERTED"), [replace(found, columns=("title",), kind="Inverted")], total)
+    assert not is_behind(WantedIndex("src", "BTREE"), [found], total)

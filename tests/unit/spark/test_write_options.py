@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.spark.write.options import parse_write_options
@@ -37,9 +38,22 @@ def test_a_write_may_have_a_name_and_a_number() -> None:
     assert options.request.transaction == Transaction("nightly", 7)
 
 
+def test_a_write_may_say_who_makes_it_and_why() -> None:
+    given = {"userMetadata": '{"ticket": "OPS-7"}', "job": "nightly", "runId": "r1", "applicationId": "app-1"}
+    options = parse_write_options({**BASE, **given}, overwrite=False)
+    assert options.request.origin == CommitOrigin("nightly", "r1", "app-1", {"ticket": "OPS-7"})
+    named = parse_write_options({**BASE, "usermetadata": "release 5"}, overwrite=True, stream=True)
+    assert named.request.origin == CommitOrigin(metadata={"userMetadata": "release 5"})
+    deleting = parse_write_options({**BASE, **given, "loadMode": "delete"}, overwrite=False)
+    assert deleting.request.origin == options.request.origin
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"userMetadata": '{"a b": "x"}'}, "'a b' is no name of metadata"),
+        ({"userMetadata": "x" * 2_000}, "and at most 1,024 are kept"),
+        ({"runId": "r" * 200}, "run_id is a text of at most 128 characters"),
         ({"index": "later"}, "option 'index' is 'later' (it takes one of true, false"),
         ({"loadMode": "merg"}, "option 'loadMode' is 'merg'; did you mean 'merge'?"),
         ({"edge": "Knows"}, "options 'node' and 'edge' contradict each other"),

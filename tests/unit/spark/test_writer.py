@@ -13,9 +13,10 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph import CommitOrigin, Graph, LoadOptions, RowFacts
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.spark.errors import CodedError
 from spark_omnigraph.spark.write import deleter, writer
 from spark_omnigraph.spark.write.options import parse_write_options
@@ -300,3 +301,42 @@ def test_a_deletion_that_comes_again_leaves_rows_that_came_later(graph: Graph) -
             graph.load(['{"type": "Mail", "data": {"address": "a", "size": 5}}'], "merge")
             assert sizes(graph) == {"a": 5, "b": 0}
     assert sizes(graph) == {"b": 0}
+
+
+def test_a_write_that_left_bad_rows_out_says_so_in_one_line(
+    graph: Graph, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    rows, report = mails("a", "c", "d"), str(tmp_path / "bad.jsonl")
+    write = planned(graph, rows, node="Mail", maxBadRows="1", job="nightly", userMetadata="release 5", runId="r1")
+    write.commit([attempt(write, rows)])
+    newest = graph.commits()[0]
+    assert [r.getMessage() for r in caplog.records] == [
+        f"1 bad row was left out of commit {newest.id} (1 key_conflict)"
+    ]
+    assert newest.facts is not None
+    assert newest.facts.tables == {"node:Mail": RowFacts(inserted=2, bad=1)}
+    assert newest.facts.origin == CommitOrigin("nightly", "r1", metadata={"userMetadata": "release 5"})
+    caplog.clear()
+    write = planned(graph, rows, node="Mail", maxBadRows="100%", badRowsPath=report)
+    write.commit([attempt(write, rows)])
+    assert [r.getMessage() for r in caplog.records] == [
+        f"3 bad rows were left out of a load (3 key_conflict); they are in {report}"
+    ]
+
+
+def test_a_batch_of_a_stream_has_facts_under_the_name_of_its_query(graph: Graph) -> None:
+    rows = mails("c", "d")
+    given = {"path": graph.uri, "node": "Mail", "userMetadata": '{"k": "v"}'}
+    write = plan_stream_write(given, from_arrow_schema(rows.schema), overwrite=False)
+    write.commit([write.write(iter(rows.to_batches()))], 7)
+    facts = graph.commits()[0].facts
+    assert facts is not None
+    assert (facts.transaction, facts.tables) == (Transaction(QUERY, 7), {"node:Mail": RowFacts(inserted=2)})
+    assert facts.origin == CommitOrigin(metadata={"k": "v"})
+    gone = pa.table({"id": ["c"]})
+    delete = plan_stream_write({**given, "loadMode": "delete"}, from_arrow_schema(gone.schema), overwrite=False)
+    delete.commit([delete.write(iter(gone.to_batches()))], 8)
+    facts = graph.commits()[0].facts
+    assert facts is not None
+    assert (facts.operation, facts.transaction) == ("delete", Transaction(QUERY, 8))
+    assert (facts.tables, facts.origin) == ({"node:Mail": RowFacts(deleted=1)}, CommitOrigin(metadata={"k": "v"}))
