@@ -127,7 +127,7 @@ TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at one branch."""
 TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
-TO_MERGE = (GRAPH, ACTOR, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_MERGE = (GRAPH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit on a branch that it names itself."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""

@@ -376,7 +376,7 @@ class Graph:
         self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[MergeChoices]
     ) -> MergeReport:
         """Merges what `source` changed since the branches parted, by row, in one commit with two parents. `source` does
-        not change. Choices: `dry_run` only finds and checks; `executor` does the work.
+        not change. Choices: `dry_run` only finds and checks; `metadata` are texts of yours; `executor` does the work.
 
         A row that both changed differently is a conflict. All of them are in the MergeConflictsError and, with their
         rows, in the file `conflicts` (JSON lines); nothing has changed then. With `on_conflict` "source" or "target"
@@ -384,6 +384,7 @@ class Graph:
         """
         self._require_writable()
         request = verbs.merge_request(self.store, source, into, actor, choices)
+        request = replace(request, origin=self.origin.with_metadata(choices.get("metadata")))
         self.refresh()
         report = verbs.merge_branch(self.store, request, choices.get("executor") or LocalExecutor(1))
         return after(self.store, request.target, report, "merge")

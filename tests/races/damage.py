@@ -10,11 +10,12 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from spark_omnigraph import Graph, LoadOptions, OmnigraphError, StorageError
 from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
 from spark_omnigraph.storage.layout import INDICES, MANIFEST, RECOVERY, branch_path, manifest_file
@@ -120,7 +121,9 @@ class Breaker:
             b for b in map(stored_branch, BRANCHES) if path.startswith(f"{branch_path(MANIFEST, b)}/_versions/")
         )
         newest = int(store.manifest(branch).version)
-        below = read_rows(store.manifest(branch, newest - 1)) if newest > 1 else []
+        below: list[ManifestRow] = []
+        with suppress(StorageError):  # below the first version of a branch is none of its own
+            below = read_rows(store.manifest(branch, newest - 1)) if newest > 1 else []
         return branch, [row for row in read_rows(store.manifest(branch)) if row not in below]
 
     def _is_replaced(self, branch: Branch, rows: list[ManifestRow]) -> bool:

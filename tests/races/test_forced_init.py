@@ -12,6 +12,7 @@ from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint
 from tests.races.remaking import MAKING_POINTS, WRITER_POINTS, WRITERS, Run, codes, line, make, run
 from tests.races.test_cleanup_races import read_everything
+from tests.support.graph_files import recovery_files
 
 NEW = {"w1", "w2", "w3"}
 REFUSED = {"conflict", "writer_busy", "not_found", "storage", "expected_version_mismatch"}
@@ -31,7 +32,7 @@ def check(root: Path, found: Run) -> None:
     graph.cleanup(timedelta(0), confirm=True)
     assert codes(root) == rows | {"later"}
     assert read_everything(root) > 3
-    assert [name for name in graph.store.objects.list("__recovery") if not name.startswith("x_probe")] == []
+    assert [name for name in recovery_files(root) if not name.startswith("x_probe")] == []
 
 
 FRAME_POINTS = [point for point in WRITER_POINTS if point is not CrashPoint.STAGED]

@@ -50,7 +50,7 @@ def merge_branch(job: Job) -> VerbOutcome:
     config = job.config
     graph = _open(job, "rw")
     try:
-        report = graph.merge_branch(
+        report = graph.with_origin(job.origin).merge_branch(
             config.source,
             config.into,
             actor=config.actor,

@@ -30,7 +30,7 @@ from spark_omnigraph.graph.merge.conflicts import write_conflicts
 from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.facts import CommitFacts, RowFacts
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.words import TextEnum, nearest
@@ -47,6 +47,7 @@ class MergeChoices(TypedDict, total=False):
     dry_run: bool
     on_conflict: str
     conflicts: str | os.PathLike[str] | None
+    metadata: Mapping[str, str]
     executor: Executor | None
 
 
@@ -72,6 +73,7 @@ class MergeRequest:
     on_conflict: OnConflict = OnConflict.FAIL
     conflicts: str | None = None
     """File (JSON lines) that gets every conflict with its rows, those that were decided included."""
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
 
     def __post_init__(self) -> None:
         """BadRequestError where rows would be discarded without a trace."""
@@ -150,7 +152,7 @@ def _attempt(
     if not request.dry_run:
         with clock.phase("commit"):
             counts = {key: RowFacts(rows.appended, rows.updated, rows.deleted) for key, rows in sorted(tables.items())}
-            facts = CommitFacts("merge", None, counts, seconds=clock.total())
+            facts = CommitFacts("merge", None, counts, None, clock.total(), request.origin)
             published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
     return _report(request, plan, outcome, tables, published, clock)
 

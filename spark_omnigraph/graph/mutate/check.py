@@ -42,7 +42,8 @@ def check_pending(store: GraphStore, snapshot: Snapshot, statements: Statements)
     _refuse(said for rows in pending.values() for said in _of_rows(rows, catalog))
     targets = {key: target_of(store, snapshot, key, entry.branch) for key, entry in snapshot.entries.items()}
     _refuse(_unborn(store, targets, statements))
-    tables = {key: PendingTable(rows, targets[key]) for key, rows in pending.items()}
+    own = {key: target_of(store, snapshot, key, snapshot.entry(key).branch) for key in pending}
+    tables = {key: PendingTable(rows, own[key]) for key, rows in pending.items()}
     # Rows replace stored ones by id, which is what a merge does.
     checker = WriteChecker(catalog, LoadMode.MERGE, OnDuplicate.LAST, tables, targets, store.storage_options)
     found = checker.run(frozenset(pending)).findings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_a_report_says_what_was_taken(graph: Graph) -> None:
     head = put(graph, "draft", room("hall", 9), room("cellar", 3))
     graph.delete("node:Room", ["attic"], branch="draft")
     put(graph, "main", room("porch", 4))
-    report = graph.merge_branch("draft", actor="ada")
+    report = graph.merge_branch("draft", actor="ada", metadata={"ticket": "OPS-7"})
     assert (str(report.outcome), report.source, report.target) == ("merged", "draft", "main")
     counts = report.tables["node:Room"]
     assert (counts.appended, counts.updated, counts.deleted, counts.conflicts) == (1, 1, 1, 0)
@@ -87,6 +88,10 @@ def test_a_report_says_what_was_taken(graph: Graph) -> None:
     assert (newest.id, newest.actor, newest.merged_parent) == (report.commit, "ada", report.source_commit)
     assert report.source_commit != head
     assert newest.parent == report.target_commit
+    facts = newest.facts
+    assert facts is not None
+    assert (facts.operation, facts.origin.metadata) == ("merge", {"ticket": "OPS-7"})
+    assert astuple(facts.totals()) == (1, 1, 1, 0)
     assert graph.branch_infos()[1].merged_into == ("main",)
     merged = graph.delete_merged_branches()
     assert [gone.branch for gone in merged.deleted] == ["draft"]
