@@ -337,7 +337,7 @@ class MergeConflict:
 
 
 class MergeConflictsError(ConflictError):
-    """Two branches changed the same rows differently; nothing was merged."""
+    """Two branches changed the same rows differently, or would break a rule together; nothing was merged."""
 
     kind = "merge_conflicts"
     way_out = "change one of the two branches where they disagree, then merge again"

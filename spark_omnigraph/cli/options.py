@@ -6,7 +6,7 @@ The key is a field of `JobConfig`, a key of the configuration file, the name of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from spark_omnigraph.branch.conflicts import OnConflict
@@ -77,6 +77,10 @@ EXECUTOR = Option(
     default="auto",
     env=True,
 )
+MERGE_EXECUTOR = replace(
+    EXECUTOR,
+    help="where rows are compared: in this process, or on Spark; auto takes Spark when the master is a cluster",
+)
 DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
 SUMMARY = Option("summary", "also write the JSON summary to this file", values.new_file, "PATH", env=True)
 LOG_FORMAT = Option(
@@ -127,7 +131,7 @@ TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at one branch."""
 TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
-TO_MERGE = (GRAPH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit on a branch that it names itself."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
@@ -299,7 +303,7 @@ QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", 
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")
 FOLDER = Option("folder", "where the graph is made; unset: omnigraph-demo in this folder", values.local_path, "PATH")
-QUERY_FILE = Option("file", "text with the query (.gq)", values.existing_file, "FILE", argument_too=True)
+QUERY_FILE = Option("file", "text with the query (.gq)", values.query_file, "FILE", argument_too=True)
 QUERY_TEXT = Option("text", "the query itself instead of a file", flag="-e")
 FORMAT = Option(
     "format",

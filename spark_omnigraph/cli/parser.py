@@ -20,8 +20,8 @@ _ARGUMENT = "argument "
 """Before the key of an option whose value stands without its flag."""
 EXIT_CODES = (
     "exit codes: 0 done, 1 failed, 2 usage, 3 refused (bad rows, constraint, schema),\n"
-    "            4 conflict (run again), 5 recovery required, 6 not found (graph, branch, type, version, file),\n"
-    "            130 interrupted, 143 terminated"
+    "            4 conflict (run again, unless two branches disagree), 5 recovery required,\n"
+    "            6 not found (graph, branch, type, version, file), 130 interrupted, 143 terminated"
 )
 LAST_LINE = (
     "The last line of standard output is a JSON summary (at a terminal a sentence); messages go to standard error."
@@ -209,4 +209,5 @@ def _instead(verb: Verb, flag: str, flags: Sequence[str], verbs: Mapping[str, Ve
     having = [other.name for other in verbs.values() if any(o.flag_name == flag for o in other.all_options)]
     if having:
         return f": {verb.name} does not take it, {', '.join(having)} {'do' if len(having) > 1 else 'does'}"
-    return nearest(flag, flags) or f"; {PROGRAM} {HELP} {verb.name} lists those of {verb.name}"
+    near = nearest(flag.removeprefix("--"), [each.removeprefix("--") for each in flags if each.startswith("--")])
+    return near.replace("mean '", "mean '--") or f"; {PROGRAM} {HELP} {verb.name} lists those of {verb.name}"

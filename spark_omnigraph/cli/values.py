@@ -73,6 +73,13 @@ def existing_file(value: str) -> str:
     return path
 
 
+def query_file(value: str) -> str:
+    """A file of queries. A query in place of its name is answered with the option for that."""
+    if "{" in value and not os.path.exists(value):
+        raise ValueError("that is a query and not the name of a file; a query itself is given with -e")
+    return existing_file(value)
+
+
 def new_file(value: str) -> str:
     """A file on this machine that can be written, as far as can be seen before the work that fills it."""
     path = Path(local_path(value))

@@ -9,5 +9,5 @@
 
 A new kind of writer is one plan: a function for one attempt, and the rule by which `in_attempts` makes another. Under
 `staged_files` an attempt calls `capture`, `fork_first`, stages files or finds rows to mask, checks them, and hands what
-`candidate` makes of its changes to `files.commit`. Its report goes through `after`.
+`candidate` makes of its changes, with its facts, to `files.commit`. Its report goes through `after`.
 """

@@ -268,6 +268,18 @@ def test_documents_name_modules_that_exist() -> None:
     assert gone == []
 
 
+def test_the_pictures_name_what_the_source_has(trees: dict[Path, ast.Module]) -> None:
+    """In pictures of ARCHITECTURE.md a step is a function or a class, and what it makes is a class."""
+    pictures = re.findall(r"^```\n(.*?)^```$", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.M | re.S)
+    made = {name for picture in pictures for name in re.findall(r"\b[A-Z][a-z]+[A-Z]\w+", picture)}
+    steps = {name for picture in pictures for name in re.findall(r"\b[a-z]+_[a-z_]+\b(?!/)", picture)}
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    defined = {n.name for n in nodes if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    modules = {path.stem for path in SOURCES} | {path.name for path in PACKAGE.iterdir()}
+    assert len(made) > 10
+    assert made | steps <= defined | modules | {"__recovery", "x_stage"}
+
+
 def test_no_file_has_marks_of_an_unfinished_merge() -> None:
     """Also where no program reads it: documents, configuration, data of tests."""
     mark = re.compile(rb"^(?:<{7}|={7}$|>{7})", re.MULTILINE)

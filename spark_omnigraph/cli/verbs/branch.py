@@ -62,6 +62,10 @@ def merge_branch(job: Job) -> VerbOutcome:
     except MergeConflictsError as error:
         for kind, count in Counter(each.kind for each in error.conflicts).items():
             job.log.error("%s of %s", counted(count, "conflict"), kind)
+        if config.conflicts is None:
+            job.log.info("--conflicts PATH writes all of them to a file, with the rows of all sides")
+        else:
+            job.log.info("all of them are in %s", config.conflicts)
         raise
     _say_merged(job, report)
     deleted, kept = _delete_source(job, graph, report)

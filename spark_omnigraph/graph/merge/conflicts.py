@@ -28,8 +28,8 @@ def write_conflicts(
     with whole_path(path, options) as part, open(part, "w", encoding="utf-8") as file:
         for table, row in rows:
             head = {"table": table, "id": row.id, "kind": str(row.kind), "message": row.message, "decided": decided}
-            sides = ",".join(f'"{name}":{record or "null"}' for name, record in _sides(row))
-            file.write(f"{json.dumps(head, ensure_ascii=False)[:-1]},{sides}}}\n")
+            sides = ", ".join(f'"{name}": {record or "null"}' for name, record in _sides(row))
+            file.write(f"{json.dumps(head, ensure_ascii=False)[:-1]}, {sides}}}\n")
         for each in broken:
             line = {"table": each.table_key, "id": each.row_id, "kind": each.kind, "message": each.message}
             nothing = dict.fromkeys(("decided", "base", "source", "target"))

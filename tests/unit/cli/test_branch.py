@@ -101,6 +101,9 @@ def test_conflicts_of_a_merge_are_counted_and_written(
     assert body["error"] is not None
     assert "1 conflict of divergent_insert" in err
     assert json.loads(path.read_text())["id"] == "attic"
+    assert f"all of them are in {path}" in err
+    _, _, err = run(capsys, "branch", "merge", "draft", "--graph", graph.uri)
+    assert "--conflicts PATH writes all of them to a file" in err
     code, body, _ = run(capsys, "branch", "merge", "draft", "--on-conflict", "source", "--graph", graph.uri)
     assert code == 3
     assert "name a file" in str(body["error"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -65,6 +66,19 @@ def test_unknown_arguments_are_all_named_with_the_nearest_option() -> None:
     assert len(mistakes) == 2
     assert mistakes[0] == "unknown option --grph; did you mean '--graph'?"
     assert mistakes[1] == "unknown option --lmit; spark-omnigraph help describe lists those of describe"
+
+
+def test_two_dashes_make_no_option_alike() -> None:
+    assert split("mutate", "--graph", "g", "--query", "q.gq")[1] == [
+        "unknown option --query; spark-omnigraph help mutate lists those of mutate"
+    ]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_help_of_a_verb_names_options_that_it_has(name: str) -> None:
+    options = VERBS[name].all_options
+    named = {flag for option in options for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", option.help)}
+    assert named <= {option.flag_name for option in options}
 
 
 def test_a_stray_word_is_a_mistake() -> None:

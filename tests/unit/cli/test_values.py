@@ -94,6 +94,15 @@ def test_a_new_file_is_refused_before_the_work(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("size", [1, 400])
+def test_a_query_in_place_of_its_file_is_told_where_it_goes(size: int) -> None:
+    text = f'query m() {{ insert A {{ name: "{"x" * size}" }} }}'
+    with pytest.raises(ValueError, match="a query itself is given with -e"):
+        values.query_file(text)
+    with pytest.raises(values.MissingFileError, match="there is no file 'changes.gq'"):
+        values.query_file("changes.gq")
+
+
 def test_a_local_path_may_be_a_file_uri(tmp_path: Path) -> None:
     (tmp_path / "a b.pg").touch()
     assert values.existing_file(f"file://{tmp_path}/a%20b.pg") == f"{tmp_path}/a b.pg"
