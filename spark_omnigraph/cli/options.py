@@ -62,8 +62,8 @@ BRANCH = Option("branch", "branch to read or write", metavar="NAME", default="ma
 ACTOR = Option("actor", "who writes, recorded with the commit", metavar="ID", env=True)
 CONFIG = Option(
     "config",
-    "YAML file with options as keys (bad_rows for --bad-rows), for one verb or with a section for each; arguments win "
-    "over the file, the file over the environment",
+    "YAML file with options as keys (log_level for --log-level), for one verb or with a section for each; arguments "
+    "win over the file, the file over the environment",
     values.local_path,
     "FILE",
     env=True,
@@ -78,8 +78,7 @@ EXECUTOR = Option(
     env=True,
 )
 MERGE_EXECUTOR = replace(
-    EXECUTOR,
-    help="where rows are compared: in this process, or on Spark; auto takes Spark when the master is a cluster",
+    EXECUTOR, help="where rows are compared: this process, or Spark; auto takes Spark when the master is a cluster"
 )
 DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
 SUMMARY = Option("summary", "also write the JSON summary to this file", values.new_file, "PATH", env=True)

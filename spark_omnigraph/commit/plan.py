@@ -19,7 +19,7 @@ from spark_omnigraph.words import TextEnum, is_text
 
 
 class WriterKind(TextEnum):
-    """Kinds of writes, by the names that sidecars record (storage format 6.1). We make all but schema changes, and recover all."""
+    """Kinds of writes, by the names that sidecars record (storage format 6.1). Schema changes are only recovered."""
 
     LOAD = "Load"
     MUTATION = "Mutation"

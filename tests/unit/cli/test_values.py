@@ -99,7 +99,7 @@ def test_a_query_in_place_of_its_file_is_told_where_it_goes(size: int) -> None:
     text = f'query m() {{ insert A {{ name: "{"x" * size}" }} }}'
     with pytest.raises(ValueError, match="a query itself is given with -e"):
         values.query_file(text)
-    with pytest.raises(values.MissingFileError, match="there is no file 'changes.gq'"):
+    with pytest.raises(values.MissingFileError, match=r"there is no file 'changes\.gq'"):
         values.query_file("changes.gq")
 
 
