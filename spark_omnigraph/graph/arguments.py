@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import FunctionType
@@ -30,6 +31,10 @@ def _is_names(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and all(map(_is(str), value))
 
 
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
 def _is_executor(value: object) -> bool:
     return callable(getattr(value, "map", None)) and hasattr(value, "parallelism")
 
@@ -39,6 +44,7 @@ SWITCH: Kind = (_is(bool), "True or False")
 WHOLE: Kind = (_is_whole, "a whole number")
 NAMES: Kind = (_is_names, "a list of names such as ['…']")
 EXECUTOR: Kind = (_is_executor, "an executor, such as LocalExecutor(4) or SparkExecutor(spark)")
+PATH: Kind = (_is_path, "a path")
 CALLABLE: Kind = (callable, "a function")
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("branch", "base", "actor", "table", "mode"), TEXT),
@@ -61,8 +67,8 @@ def require(name: str, value: object, kind: Kind) -> None:
 
 
 def checked(**kinds: Kind) -> Callable[[type[C]], type[C]]:
-    """A decorator of a class: public methods check arguments of these names, and of the common ones. What may be left
-    out may be None.
+    """A decorator of a class: public methods check arguments of these names, and of the common ones, also among those
+    that come as `**`. What may be left out may be None.
     """
     known = {**_KINDS, **kinds}
 
@@ -79,7 +85,8 @@ def checked(**kinds: Kind) -> Callable[[type[C]], type[C]]:
 
 def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P, R]:
     parameters = inspect.signature(function)
-    optional = {name for name, each in parameters.parameters.items() if each.default is None}
+    needed = {name for name, each in parameters.parameters.items() if each.default is not None}
+    rest = next((name for name, each in parameters.parameters.items() if each.kind is each.VAR_KEYWORD), "")
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -87,8 +94,8 @@ def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P
             given = parameters.bind(*args, **kwargs).arguments
         except TypeError:
             return function(*args, **kwargs)  # which says it with its name
-        for name, value in given.items():
-            if name in known and not (value is None and name in optional):
+        for name, value in (*given.items(), *given.get(rest, {}).items()):
+            if name in known and (value is not None or name in needed):
                 require(name, value, known[name])
         return function(*args, **kwargs)
 

@@ -18,7 +18,7 @@ from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph import verbs
-from spark_omnigraph.graph.arguments import NAMES, checked, instance_of
+from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
@@ -66,7 +66,7 @@ SMALL_INPUT = 48 << 20
 """Bytes up to which starting worker processes costs more than they save."""
 
 
-@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES)
+@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).

@@ -48,7 +48,9 @@ class LineNumbers:
         return f"{self._files[range_index]}:{self.line(range_index, line)}"
 
 
-def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str | None = None) -> None:
+def check_report_path(
+    path: str | None, inputs: Iterable[InputFile], root: str | None = None, what: str = "bad-row report"
+) -> None:
     """BadRequestError when a report could not be written, or would replace an input of the load or a file of the graph
     of that root.
     """
@@ -56,7 +58,7 @@ def check_report_path(path: str | None, inputs: Iterable[InputFile], root: str |
         return
     reason = why_not(path, root or "", (file.name for file in inputs))
     if reason is not None:
-        raise BadRequestError(f"the bad-row report '{path}' {reason}")
+        raise BadRequestError(f"the {what} '{path}' {reason}")
     if has_scheme(plain(path)):
         locate(plain(path))  # refuses a scheme that cannot be written to
 

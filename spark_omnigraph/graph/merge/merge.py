@@ -24,6 +24,7 @@ from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.errors import BadRequestError, MergeConflict, MergeConflictsError
+from spark_omnigraph.graph.arguments import TEXT, require
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.merge.check import check_merged
 from spark_omnigraph.graph.merge.conflicts import write_conflicts
@@ -85,13 +86,14 @@ class MergeRequest:
 
 def merge_request(store: GraphStore, source: str, into: str, actor: str | None, choices: MergeChoices) -> MergeRequest:
     """A checked request. BadRequestError for what is no branch name, choice or file that could be written."""
+    require("source", source, TEXT)
     unknown = choices.keys() - MergeChoices.__annotations__.keys()
     if unknown:
         name = min(unknown)
         raise BadRequestError(f"a merge takes no '{name}'{nearest(name, MergeChoices.__annotations__)}")
     path = choices.get("conflicts")
     file = None if path is None else os.fspath(path)
-    check_report_path(file, (), store.root)
+    check_report_path(file, (), store.root, "file of conflicts")
     text = choices.get("on_conflict", OnConflict.FAIL)
     if text not in tuple(OnConflict):
         raise BadRequestError(f"on_conflict must be one of {', '.join(OnConflict)}, got '{text}'")

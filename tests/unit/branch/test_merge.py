@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,26 @@ def graph(tmp_path: Path) -> Graph:
     made.load([room("hall", 1), room("attic", 2)], options=NO_INDEX)
     made.create_branch("draft")
     return made
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"dry_run": "no"}, "dry_run is True or False, not"),
+        ({"executor": "spark"}, "executor is an executor, such as"),
+        ({"conflicts": 3}, "conflicts is a path, not 3"),
+        ({"source": None}, "source is a text, not None"),
+        ({"on_conflct": "source"}, "did you mean 'on_conflict'"),
+    ],
+)
+def test_a_choice_of_another_kind_is_refused_by_name(graph: Graph, choices: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadRequestError, match=said):
+        graph.merge_branch(**{"source": "draft", **choices})
+
+
+def test_conflicts_are_not_written_into_the_graph(graph: Graph) -> None:
+    with pytest.raises(BadRequestError, match=r"the file of conflicts .* lies inside the graph"):
+        graph.merge_branch("draft", conflicts=f"{graph.uri}/conflicts.jsonl")
 
 
 def put(graph: Graph, branch: str, *lines: str) -> str:
