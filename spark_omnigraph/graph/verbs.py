@@ -6,72 +6,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spark_omnigraph.graph.changes.diff import diff
-    from spark_omnigraph.graph.create import create_graph
-    from spark_omnigraph.graph.delete.by_id import DeleteRequest, delete_ids, id_array
-    from spark_omnigraph.graph.load.bad_rows import check_report_path
-    from spark_omnigraph.graph.load.load import LoadRequest, load
-    from spark_omnigraph.graph.maintain.cleanup import cleanup
-    from spark_omnigraph.graph.maintain.optimize import optimize
-    from spark_omnigraph.graph.maintain.repair import repair
-    from spark_omnigraph.graph.merge.merge import merge_branch, merge_request
-    from spark_omnigraph.graph.mutate.mutate import mutate, prepare_mutation
-    from spark_omnigraph.graph.read.query import bound_plan, explain_query, prepare, run_query
-    from spark_omnigraph.storage.input.found import list_inputs
+    from spark_omnigraph.graph.changes.diff import diff as diff
+    from spark_omnigraph.graph.create import create_graph as create_graph
+    from spark_omnigraph.graph.delete.by_id import DeleteRequest as DeleteRequest
+    from spark_omnigraph.graph.delete.by_id import delete_ids as delete_ids
+    from spark_omnigraph.graph.delete.by_id import id_array as id_array
+    from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
+    from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
+    from spark_omnigraph.graph.load.load import load as load
+    from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
+    from spark_omnigraph.graph.maintain.optimize import optimize as optimize
+    from spark_omnigraph.graph.maintain.repair import repair as repair
+    from spark_omnigraph.graph.merge.merge import merge_branch as merge_branch
+    from spark_omnigraph.graph.merge.merge import merge_request as merge_request
+    from spark_omnigraph.graph.mutate.mutate import mutate as mutate
+    from spark_omnigraph.graph.mutate.mutate import prepare_mutation as prepare_mutation
+    from spark_omnigraph.graph.read.query import bound_plan as bound_plan
+    from spark_omnigraph.graph.read.query import explain_query as explain_query
+    from spark_omnigraph.graph.read.query import prepare as prepare
+    from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
-    "storage.input.found": ("list_inputs",),
     "graph.changes.diff": ("diff",),
     "graph.create": ("create_graph",),
-    "graph.delete.by_id": (
-        "DeleteRequest",
-        "delete_ids",
-        "id_array",
-    ),
+    "graph.delete.by_id": ("DeleteRequest", "delete_ids", "id_array"),
     "graph.load.bad_rows": ("check_report_path",),
-    "graph.load.load": (
-        "LoadRequest",
-        "load",
-    ),
+    "graph.load.load": ("LoadRequest", "load"),
     "graph.maintain.cleanup": ("cleanup",),
     "graph.maintain.optimize": ("optimize",),
     "graph.maintain.repair": ("repair",),
     "graph.merge.merge": ("merge_branch", "merge_request"),
-    "graph.mutate.mutate": (
-        "mutate",
-        "prepare_mutation",
-    ),
-    "graph.read.query": (
-        "bound_plan",
-        "explain_query",
-        "prepare",
-        "run_query",
-    ),
+    "graph.mutate.mutate": ("mutate", "prepare_mutation"),
+    "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "storage.input.found": ("list_inputs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "DeleteRequest",
-    "LoadRequest",
-    "bound_plan",
-    "check_report_path",
-    "cleanup",
-    "create_graph",
-    "delete_ids",
-    "diff",
-    "explain_query",
-    "id_array",
-    "list_inputs",
-    "load",
-    "merge_branch",
-    "merge_request",
-    "mutate",
-    "optimize",
-    "prepare",
-    "prepare_mutation",
-    "repair",
-    "run_query",
-]
 
 
 def __getattr__(name: str) -> object:
