@@ -164,4 +164,4 @@ def _leaves(base: type[OmnigraphError]) -> Iterator[type[OmnigraphError]]:
         yield from _leaves(child)
 
 
-_CLASSES = {c.kind: c for c in _leaves(OmnigraphError)}
+_CLASSES = {c.kind: c for c in _leaves(OmnigraphError) if "kind" in vars(c)}

@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.commit.protocol import _SteppedBackError
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,
@@ -64,6 +65,10 @@ def test_lines_are_joined() -> None:
 
 def test_a_kind_of_a_newer_release_is_still_ours() -> None:
     assert type(translate(PySparkException("OMNIGRAPH_NEW_THING: text"))) is InternalError
+
+
+def test_what_has_no_kind_of_its_own_comes_back_as_the_class_whose_kind_it_is() -> None:
+    assert type(translate(PySparkException(_raised(_SteppedBackError("busy"))))) is WriterBusyError
 
 
 def test_other_exceptions_are_left_alone() -> None:
