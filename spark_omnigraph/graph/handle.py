@@ -37,7 +37,7 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.mode import load_mode
+from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
@@ -214,7 +214,7 @@ class Graph:
         origin = self.origin.with_metadata(metadata)
         self.refresh()
         inputs = verbs.list_inputs(source, self.store.storage_options)
-        kind = load_mode(mode)
+        kind = choice("mode", mode, LoadMode)
         chosen = options or LoadOptions()
         verbs.check_report_path(chosen.bad_rows, inputs.files, self.store.root)
         name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)

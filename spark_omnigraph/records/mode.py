@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import TextEnum
+
+Choice = TypeVar("Choice", bound=TextEnum)
 
 
 class LoadMode(TextEnum):
@@ -18,14 +22,6 @@ class LoadMode(TextEnum):
     """Replace the stored row as a whole."""
     OVERWRITE = "overwrite"
     """Replace all rows of every type that the input mentions."""
-
-
-def load_mode(text: str) -> LoadMode:
-    """A mode by its name. BadRequestError for any other."""
-    try:
-        return LoadMode(text)
-    except ValueError as error:
-        raise BadRequestError(f"mode must be one of {', '.join(LoadMode)}, got '{text}'") from error
 
 
 class OnDuplicate(TextEnum):
@@ -40,6 +36,14 @@ class UnknownFields(TextEnum):
 
     REFUSE = "refuse"
     IGNORE = "ignore"
+
+
+def choice(name: str, value: object, choices: type[Choice]) -> Choice:
+    """The member that an argument names. BadRequestError for a value that names none."""
+    try:
+        return choices(value)
+    except ValueError as error:
+        raise BadRequestError(f"{name} must be one of {', '.join(choices)}, got {as_shown(value)}") from error
 
 
 BLOB_SCHEMES = ("abfss", "az", "cos", "file", "goosefs", "gs", "hf", "oss", "s3", "tos")

@@ -10,7 +10,7 @@ from fractions import Fraction
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
-from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields, choice
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.write.executor import Executor
 
@@ -48,8 +48,8 @@ class LoadOptions:
                 require(name, getattr(self, name), kind)
         if self.bad_rows is not None:
             object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
-        object.__setattr__(self, "on_duplicate", _member(OnDuplicate, self.on_duplicate, "on_duplicate"))
-        object.__setattr__(self, "unknown_fields", _member(UnknownFields, self.unknown_fields, "unknown_fields"))
+        object.__setattr__(self, "on_duplicate", choice("on_duplicate", self.on_duplicate, OnDuplicate))
+        object.__setattr__(self, "unknown_fields", choice("unknown_fields", self.unknown_fields, UnknownFields))
         object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
         if unknown is not None:
@@ -98,14 +98,6 @@ def _names(value: object) -> tuple[object, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise BadRequestError(f"blob_schemes is a list such as ['s3', 'gs'], not {as_shown(value)}")
     return tuple(value)
-
-
-def _member(kind: type[OnDuplicate] | type[UnknownFields], value: object, name: str) -> object:
-    try:
-        return kind(value)
-    except ValueError as error:
-        known = ", ".join(kind)
-        raise BadRequestError(f"{name} must be one of {known}, got '{value}'") from error
 
 
 @dataclass(frozen=True, slots=True)

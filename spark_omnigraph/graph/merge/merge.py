@@ -32,6 +32,7 @@ from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
+from spark_omnigraph.records.mode import choice
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.words import TextEnum, nearest
@@ -94,10 +95,7 @@ def merge_request(store: GraphStore, source: str, into: str, actor: str | None, 
     path = choices.get("conflicts")
     file = None if path is None else os.fspath(path)
     check_report_path(file, (), store.root, "file of conflicts")
-    text = choices.get("on_conflict", OnConflict.FAIL)
-    if text not in tuple(OnConflict):
-        raise BadRequestError(f"on_conflict must be one of {', '.join(OnConflict)}, got '{text}'")
-    wanted = OnConflict(text)
+    wanted = choice("on_conflict", choices.get("on_conflict", OnConflict.FAIL), OnConflict)
     return MergeRequest(parse_branch(source), parse_branch(into), actor, choices.get("dry_run", False), wanted, file)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from typing import TypeVar
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read.arguments import json_object
 from spark_omnigraph.predicates.where import Term, parse_where
-from spark_omnigraph.words import nearest
+from spark_omnigraph.words import TextEnum, nearest
+
+_Word = TypeVar("_Word", bound=TextEnum)
 
 STORAGE_PREFIX = "storage."
 """Options below this prefix reach the object store, without it: `storage.aws_region`."""
@@ -49,7 +51,7 @@ INSTEAD = {"location": _CATALOG, "owner": _CATALOG, "readchangefeed": _FEED, "re
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 
-class MetaTable(str, Enum):
+class MetaTable(TextEnum):
     """Values of the option `table`: what a graph knows about itself."""
 
     COMMITS = "commits"
@@ -89,7 +91,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     """Checks names, values and combinations. Keys are case-insensitive, as Spark hands them over."""
     named, storage = split_storage(given)
     text = canonical(named, READ_OPTIONS)
-    meta = _choice("table", text["table"], MetaTable) if "table" in text else None
+    meta = word_of("table", text["table"], MetaTable) if "table" in text else None
     _check_combination(text)
     from_now = text.get("startingVersion", "").strip().lower() == "latest"
     return ReadOptions(
@@ -237,11 +239,12 @@ def whole_number(name: str, text: str | None, least: int) -> int | None:
     return number
 
 
-def _choice(name: str, text: str, choices: type[MetaTable]) -> MetaTable:
+def word_of(name: str, text: str, choices: type[_Word], also: tuple[str, ...] = ()) -> _Word:
+    """The member that an option names, in whatever case; `also` are words that others take care of."""
     try:
         return choices(text.strip().lower())
     except ValueError:
-        known = [c.value for c in choices]
+        known = [*map(str, choices), *also]
         raise BadRequestError(
             f"option '{name}' is '{text}'{nearest(text, known)} (it takes one of {', '.join(known)})"
         ) from None

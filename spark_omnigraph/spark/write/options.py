@@ -24,9 +24,10 @@ from spark_omnigraph.spark.read.options import (
     split_storage,
     type_key,
     whole_number,
+    word_of,
 )
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.words import TextEnum, nearest
+from spark_omnigraph.words import TextEnum
 
 WRITE_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `save(uri)` and `start(uri)` set",
@@ -110,9 +111,9 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
     options = LoadOptions(
         max_bad_rows=_parsed("maxBadRows", text.get("maxBadRows", "0"), bad_row_limit),
         bad_rows=text.get("badRowsPath"),
-        on_duplicate=OnDuplicate(_one_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate)),
+        on_duplicate=word_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate),
         blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
-        build_indexes=_one_of("index", text.get("index", "true"), _Flag) == _Flag.TRUE,
+        build_indexes=word_of("index", text.get("index", "true"), _Flag) is _Flag.TRUE,
     )
     app_id = text.get("txnAppId")
     transaction = None if stream else _transaction(app_id, text.get("txnVersion"))
@@ -152,20 +153,12 @@ def _transaction(app_id: str | None, version: str | None) -> Transaction | None:
 def _mode(text: str | None, overwrite: bool) -> LoadMode:
     if text is None:
         return LoadMode.OVERWRITE if overwrite else LoadMode.APPEND
-    return LoadMode(_one_of("loadMode", text, LoadMode))
+    return word_of("loadMode", text, LoadMode, (DELETE,))
 
 
 class _Flag(TextEnum):
     TRUE = "true"
     FALSE = "false"
-
-
-def _one_of(name: str, text: str, choices: type[LoadMode] | type[OnDuplicate] | type[_Flag]) -> str:
-    word, known = text.strip().lower(), [str(choice) for choice in choices]
-    shown = [*known, DELETE] if choices is LoadMode else known
-    if word not in known:
-        raise BadRequestError(f"option '{name}' is '{text}'{nearest(text, shown)} (it takes one of {', '.join(shown)})")
-    return word
 
 
 def _parsed(name: str, text: str, parse: Callable[[str], _T]) -> _T:
