@@ -109,7 +109,7 @@ def _block(catalog: Catalog, clauses: Iterable[TypedClause], start: Operator | N
     bound = set(outer)
     if start is not None:
         rows = _walk_all(pattern, start, bound)
-    for variable in _starts(catalog, pattern, bound):
+    for variable in _starts(catalog, pattern):
         if variable in bound:
             continue
         bound.add(variable)
@@ -150,7 +150,7 @@ def _variables(predicate: Predicate) -> set[str]:
     return {side.variable for side in (predicate.left, predicate.right) if isinstance(side, Column)}
 
 
-def _starts(catalog: Catalog, pattern: _Pattern, bound: set[str]) -> list[str]:
+def _starts(catalog: Catalog, pattern: _Pattern) -> list[str]:
     """Variables in the order in which they may be scanned: the first binding of each part, unless another is found by
     its key. Then the part is walked the other way, which gives the same rows only for single hops.
     """

@@ -43,7 +43,7 @@ def binding_predicates(scope: BlockScope, binding: Binding, variable: str) -> tu
             raise scope.error(match.name.region, message)
         column = Column(variable, prop.name, prop.type)
         if prop.type.is_vector:
-            raise scope.error(region_of(match.value), _vector_equality(prop.name, prop.type, match.value, scope.params))
+            raise scope.error(region_of(match.value), _vector_equality(prop.name, prop.type, match.value))
         value = _match_value(scope, match, prop.type)
         comparator = Comparator.HAS_ITEM if prop.type.is_list else Comparator.EQUAL
         found.append(Comparison(comparator, column, value))
@@ -150,7 +150,7 @@ def _not_assignable(given: PropType, declared: PropType, name: str) -> str:
     return f"T7: cannot assign/compare {given.display()} with {declared.display()} for property `{name}`"
 
 
-def _vector_equality(name: str, declared: PropType, value: Assigned, params: object) -> str:
+def _vector_equality(name: str, declared: PropType, value: Assigned) -> str:
     if isinstance(value, ListLiteral) and len(value.items) != declared.dimension:
         count = len(value.items)
         return f"T3: property `{name}` has type {declared.display()} but got vector literal with {count} elements"
