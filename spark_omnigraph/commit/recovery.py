@@ -5,7 +5,7 @@
 A writer that only seems gone cannot land, publish or undo anything afterwards: its datasets are behind a fence before
 anything is decided, and the manifest no longer shows the versions that it expects. A recovery that dies is recovered in
 the same way, from the same sidecar; one that only seems dead finds the sidecar gone, or its publish refused, and
-settles what it moved. Sidecars of other engines are treated alike; where they carry no expectations of
+realigns what it moved. Sidecars of other engines are treated alike; where they carry no expectations of
 ours, the versions alone decide, as the storage format says (section 6).
 """
 

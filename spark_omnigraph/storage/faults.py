@@ -10,7 +10,7 @@ from enum import Enum
 
 from lance.commit import CommitConflictError
 
-from spark_omnigraph.errors import StorageError
+from spark_omnigraph.errors import BadRequestError, StorageError
 
 
 class Outcome(Enum):
@@ -31,6 +31,8 @@ class CommitFailed(Exception):  # noqa: N818 - an outcome that the protocol hand
 
 
 _LANCE_SOURCE = re.compile(r",?\s*/\S+\.rs:\d+:\d+")
+_LAYERS = re.compile("Invalid user input: |(?:External|Query Execution|Execution|Schema) error: ")
+_PREDICATE_FAILED = "Error applying filter expression"
 _INTERRUPT = re.compile(r"(?:[\w ]+: )*KeyboardInterrupt:?\s*")
 _LOST_INDEX = re.compile(
     r"(?i)(?:not found|no such file).*/_indices/|/_indices/.*(?:not found|no such file)", re.DOTALL
@@ -44,38 +46,42 @@ def committing(what: str) -> Iterator[None]:
     try:
         yield
     except CommitConflictError as error:
-        raise CommitFailed(Outcome.LOST, f"{what}: {_first_line(error)}") from error
+        raise CommitFailed(Outcome.LOST, f"{what}: {reason(error)}") from error
     except (OSError, ValueError, RuntimeError) as error:
         refuse_interrupt(error)
         text = str(error)
         lost = any(t in text for t in _LOST_TEXTS)
-        raise CommitFailed(Outcome.LOST if lost else Outcome.UNKNOWN, f"{what}: {_first_line(error)}") from error
+        raise CommitFailed(Outcome.LOST if lost else Outcome.UNKNOWN, f"{what}: {reason(error)}") from error
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turns failures of reads, staging and small objects into StorageError."""
+    """Turns failures of reads, staging and small objects into StorageError. A predicate that fails on a stored value is
+    its writer's to mend: BadRequestError.
+    """
     try:
         yield
     except (OSError, ValueError, RuntimeError, EOFError, OverflowError, zlib.error) as error:
         refuse_interrupt(error)
-        raise StorageError(f"storage: {what}: {_first_line(error)}{way_out(error)}") from error
+        if _PREDICATE_FAILED in str(error):
+            raise BadRequestError(f"filter fails on a stored value: {reason(error)}") from error
+        raise StorageError(f"storage: {what}: {reason(error)}{_way_out(error)}") from error
 
 
 def refuse_interrupt(error: BaseException) -> None:
     """Lance and Arrow carry an interrupt as the text of an error of theirs; here it becomes one again."""
-    if _INTERRUPT.fullmatch(_first_line(error)) is not None:
+    if _INTERRUPT.fullmatch(reason(error)) is not None:
         raise KeyboardInterrupt from error
 
 
-def way_out(error: BaseException) -> str:
+def _way_out(error: BaseException) -> str:
     """What to say besides Lance's own words where they do not tell how to go on."""
     if _LOST_INDEX.search(str(error)) is not None:
         return ". A file of an index is gone, the rows are not: the verb index (ensure_indices) builds the index anew"
     return ""
 
 
-def _first_line(error: BaseException) -> str:
-    """What is said first, without the places in Lance's own source."""
+def reason(error: BaseException) -> str:
+    """What is said first, without the places in Lance's own source and the names of its layers."""
     text = _LANCE_SOURCE.sub("", str(error).strip())
-    return text.splitlines()[0] if text else type(error).__name__
+    return _LAYERS.sub("", text.splitlines()[0]) if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Which blobs are null.
+"""Blobs of stored rows: which are null, and what they hold.
 
 Lance 14 stores nulls of a blob column as nulls. Lance 7, the reference engine's, stores each as an empty blob at the
 start of a file, where a real empty blob may lie too. Its files show that they have nulls: a page of the column has two
@@ -8,7 +8,8 @@ layers, the blobs and what describes them, and one of them is nullable. Pages of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import pyarrow as pa
 from lance import LanceDataset
@@ -24,6 +25,15 @@ _LAYERS = re.compile(r"\blayers: \[([^\]]*)\]")
 _NULLABLE = "Nullable"
 
 Descriptor = Mapping[str, object]
+Rows = tuple[Sequence[int], Sequence[int]]
+"""Ids of rows, and their physical addresses."""
+
+
+class Blob(TypedDict):
+    """A blob as it is written: its bytes, or a reference."""
+
+    data: bytes | None
+    uri: str | None
 
 
 def is_blob(column: pa.Field) -> bool:
@@ -31,8 +41,8 @@ def is_blob(column: pa.Field) -> bool:
     return getattr(column.type, "extension_name", None) == _EXTENSION
 
 
-class BlobNulls:
-    """Answers for one opened table; looks into a data file only where it has a blob that may be a null."""
+class StoredBlobs:
+    """Blobs of one opened table; looks into a data file for nulls only where it has a blob that may be one."""
 
     def __init__(self, dataset: LanceDataset) -> None:
         self._dataset = dataset
@@ -49,6 +59,26 @@ class BlobNulls:
         if place not in self._hiding:
             self._hiding[place] = hides_nulls(self._dataset, *place)
         return self._hiding[place]
+
+    def take(self, column: str, described: Sequence[Descriptor | None], rows: Rows) -> list[Blob | None]:
+        """The blobs of rows as they could be written again. A reference is copied and never followed."""
+        found: list[Blob | None] = [None] * len(described)
+        inline: dict[int, int] = {}
+        for i, (each, row, address) in enumerate(zip(described, *rows, strict=True)):
+            if each is None or self.is_null(column, each, address):
+                continue
+            if each["kind"] == EXTERNAL:
+                found[i] = Blob(data=None, uri=str(each["blob_uri"]))
+            else:
+                inline[i] = row
+        if inline:
+            with reading(f"read blobs of column '{column}' of {self._dataset.uri}"):
+                blobs = self._dataset.take_blobs(column, ids=list(inline.values()))
+                for i, blob in zip(inline, blobs, strict=True):
+                    if blob is not None:
+                        with blob as opened:
+                            found[i] = Blob(data=opened.read(), uri=None)
+        return found
 
 
 def column_with_hidden_nulls(dataset: LanceDataset) -> str | None:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 
 from spark_omnigraph.records.equality import equal_rows
-from spark_omnigraph.storage.tables.blobs import BlobNulls
-from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, open_pinned, reading, replace_blobs
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.tables.blobs import StoredBlobs
+from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, open_pinned, replace_blobs
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 TAKE_ROWS = 8192
@@ -87,7 +88,7 @@ def moved_rows(before: PinnedTable | None, after: PinnedTable | None) -> pa.Tabl
 def read_rows(table: PinnedTable, rows: pa.Array, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Rows by row id, in that order; blob columns arrive as their bytes."""
     dataset = open_pinned(table)
-    nulls = BlobNulls(dataset)
+    nulls = StoredBlobs(dataset)
     for start in range(0, len(rows), TAKE_ROWS):
         wanted = rows.slice(start, TAKE_ROWS).to_pylist()
         with reading(f"read changed rows of {table.uri}"):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError, StorageError
+from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.redaction import excerpt
-from spark_omnigraph.storage.faults import refuse_interrupt, way_out
-from spark_omnigraph.storage.tables.blobs import EXTERNAL, BlobNulls, Descriptor, is_blob
+from spark_omnigraph.storage.faults import reading, reason
+from spark_omnigraph.storage.tables.blobs import EXTERNAL, Descriptor, StoredBlobs, is_blob
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -75,7 +73,7 @@ def check_filter(table: PinnedTable, where: str) -> None:
     try:
         dataset.scanner(columns=dataset.schema.names[:1], filter=where).explain_plan()
     except (ValueError, OSError, RuntimeError) as error:
-        raise BadRequestError(f"filter is not valid: {_reason(error)}") from error
+        raise BadRequestError(f"filter is not valid: {reason(error)}") from error
 
 
 def count_rows(table: PinnedTable, where: str | None) -> int:
@@ -104,13 +102,13 @@ def read_batches(scan: TableScan) -> Iterator[pa.RecordBatch]:
             blob_handling="blobs_descriptions" if blobs else None,
         )
         batches = scanner.to_reader()
-    nulls = BlobNulls(dataset)
+    nulls = StoredBlobs(dataset)
     while (batch := _next(batches, scan.table.uri)) is not None:
         yield from replace_blobs(dataset, batch, scan.columns, nulls)
 
 
 def replace_blobs(
-    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], nulls: BlobNulls
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], nulls: StoredBlobs
 ) -> Iterator[pa.RecordBatch]:
     """The columns of a batch with blobs as their bytes instead of descriptors; with any, it needs row addresses."""
     blobs = [name for name in columns if is_blob(dataset.schema.field(name))]
@@ -161,7 +159,7 @@ def _size(fragment: lance.LanceFragment) -> FragmentSize:
 
 
 def _with_blobs(
-    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], blobs: list[str], nulls: BlobNulls
+    dataset: LanceDataset, batch: pa.RecordBatch, columns: tuple[str, ...], blobs: list[str], nulls: StoredBlobs
 ) -> Iterator[pa.RecordBatch]:
     """Replaces descriptors by bytes, in runs of rows whose blobs fit a bounded amount of memory together."""
     addresses = batch.column(_ADDRESS)
@@ -217,34 +215,3 @@ def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
         total += size
     if start < len(sizes):
         yield start, len(sizes)
-
-
-_PREDICATE_FAILED = "Error applying filter expression"
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Failures become ours: a predicate that fails on a stored value is the caller's, the rest is the storage's."""
-    try:
-        yield
-    except OmnigraphError:
-        raise
-    except (OSError, ValueError, RuntimeError) as error:
-        refuse_interrupt(error)
-        if _PREDICATE_FAILED in str(error):
-            raise BadRequestError(f"filter fails on a stored value: {_reason(error)}") from error
-        raise StorageError(f"storage: {what}: {_reason(error)}{way_out(error)}") from error
-
-
-_SOURCE_POSITION = re.compile(r", /\S+\.rs:\d+:\d+")
-_NOISE = ("Invalid user input: ", "External error: ", "Query Execution error: ", "Execution error: ", "Schema error: ")
-
-
-def _reason(error: BaseException) -> str:
-    """First line of Lance's text without its prefixes and source positions."""
-    lines = str(error).strip().splitlines()
-    text = lines[0] if lines else type(error).__name__
-    text = _SOURCE_POSITION.sub("", text)
-    for noise in _NOISE:
-        text = text.replace(noise, "")
-    return text

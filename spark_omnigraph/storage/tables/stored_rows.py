@@ -1,7 +1,4 @@
-"""Stored rows by row id, in the layout in which they could be written again: blobs as their bytes or their reference.
-
-A reference is copied and never followed.
-"""
+"""Stored rows by row id, as they could be written again: blobs as their bytes or their reference."""
 
 from __future__ import annotations
 
@@ -12,8 +9,9 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.records.arrow_schema import BLOB
-from spark_omnigraph.storage.tables.blobs import EXTERNAL, BlobNulls, Descriptor, is_blob
-from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned, reading
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 
 _ADDRESS = "_rowaddr"
 
@@ -24,12 +22,12 @@ class StoredRows:
 
     dataset: LanceDataset
     columns: tuple[str, ...]
-    nulls: BlobNulls
+    blobs: StoredBlobs
 
     @classmethod
     def open(cls, table: PinnedTable, columns: Sequence[str]) -> StoredRows:
         dataset = open_pinned(table)
-        return cls(dataset, tuple(columns), BlobNulls(dataset))
+        return cls(dataset, tuple(columns), StoredBlobs(dataset))
 
     def take(self, row_ids: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Rows by row id (uint64), in that order, all in memory."""
@@ -49,22 +47,4 @@ class StoredRows:
         column = rows.column(name)
         if not is_blob(self.dataset.schema.field(name)):
             return column
-        described: list[Descriptor | None] = column.to_pylist()
-        values: list[dict[str, object] | None] = [None] * len(described)
-        inline: list[int] = []
-        for i, (each, place) in enumerate(zip(described, places, strict=True)):
-            if each is None or self.nulls.is_null(name, each, place):
-                continue
-            if each["kind"] == EXTERNAL:
-                values[i] = {"data": None, "uri": each["blob_uri"]}
-            else:
-                inline.append(i)
-        if inline:
-            with reading(f"read blobs of column '{name}' of {self.dataset.uri}"):
-                for i, blob in zip(
-                    inline, self.dataset.take_blobs(name, ids=[row_ids[i] for i in inline]), strict=True
-                ):
-                    if blob is not None:
-                        with blob as opened:
-                            values[i] = {"data": opened.read(), "uri": None}
-        return pa.array(values, BLOB)
+        return pa.array(self.blobs.take(name, column.to_pylist(), (row_ids, places)), BLOB)
