@@ -9,7 +9,6 @@ import pytest
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import committing, reading
-from spark_omnigraph.storage.tables import scan
 
 Guard = Callable[[str], AbstractContextManager[None]]
 
@@ -17,7 +16,7 @@ Guard = Callable[[str], AbstractContextManager[None]]
 INTERRUPTS = ["External error: KeyboardInterrupt: ", "KeyboardInterrupt", "A: B c: KeyboardInterrupt: \nat x"]
 
 
-@pytest.mark.parametrize("guard", [reading, committing, scan.reading])
+@pytest.mark.parametrize("guard", [reading, committing])
 @pytest.mark.parametrize("text", INTERRUPTS)
 def test_an_interrupt_stays_one(guard: Guard, text: str) -> None:
     with pytest.raises(KeyboardInterrupt), guard("read x"):
@@ -29,13 +28,12 @@ def test_a_text_about_interrupts_is_none() -> None:
         raise ValueError("no such column: KeyboardInterrupt 5")
 
 
-@pytest.mark.parametrize("guard", [reading, scan.reading])
-def test_a_lost_index_file_names_the_way_out(guard: Guard) -> None:
+def test_a_lost_index_file_names_the_way_out() -> None:
     lost = "LanceError(IO): Not found: /g/nodes/x/_indices/173c3533/page_lookup.lance"
     says = r"page_lookup\.lance\. A file of an index is gone.*the verb index"
-    with pytest.raises(StorageError, match=says), guard("scan x"):
+    with pytest.raises(StorageError, match=says), reading("scan x"):
         raise OSError(lost)
-    with pytest.raises(StorageError, match=r"y\.lance$"), guard("scan x"):
+    with pytest.raises(StorageError, match=r"y\.lance$"), reading("scan x"):
         raise OSError("Not found: /g/nodes/x/data/y.lance")
 
 
