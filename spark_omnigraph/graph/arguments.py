@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from types import FunctionType
 from typing import ParamSpec, TypeVar
@@ -28,7 +28,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_names(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and all(map(_is(str), value))
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes)) and all(map(_is(str), value))
 
 
 def _is_path(value: object) -> bool:

@@ -50,6 +50,7 @@ WRONG: list[tuple[Callable[[Any], object], str]] = [
     (lambda g: g.repair(confirm="no"), "confirm is True or False, not 'no'"),
     (lambda g: g.cleanup(confirm=1), "confirm is True or False, not 1"),
     (lambda g: graphs.init(g.uri, "", force="false"), "force is True or False, not 'false'"),
+    (lambda g: list(g.export(types=iter(["P"]))), "types is a list of names such as ['…'], not "),
     (lambda g: list(g.export(types=5)), "types is a list of names such as ['…'], not 5"),
     (
         lambda g: g.count("node:P", version=10**5000),
