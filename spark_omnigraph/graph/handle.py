@@ -33,7 +33,7 @@ from spark_omnigraph.graph.read.history import (
     target_of,
 )
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
-from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.branches import MAIN, Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -148,7 +148,7 @@ class Graph:
 
     @property
     def branch(self) -> str:
-        return self.target.branch or "main"
+        return self.target.branch or MAIN
 
     def at(
         self,

@@ -9,6 +9,7 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col
 
+from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.facts import checked_metadata, decode_facts
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.spark.api import load_source, register
@@ -121,7 +122,7 @@ def _newest(
 def _commit(row: Row) -> Commit:
     return Commit(
         id=row["commit"],
-        branch=None if row["branch"] == "main" else row["branch"],
+        branch=stored_branch(row["branch"]),
         manifest_version=row["manifest_version"],
         parent=row["parent"],
         merged_parent=row["merged_parent"],

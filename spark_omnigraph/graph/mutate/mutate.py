@@ -122,11 +122,9 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
         changed |= {key: changed_rows(change) for key, change in changes.items()}
         # It relies on every table that a statement or a check looked at.
         read = statements.looked_at | tables_read(base.contract.catalog, pending, False)
-        counts = {key: RowFacts(each.inserted, each.updated, each.deleted) for key, each in sorted(changed.items())}
-        facts = CommitFacts("mutation", None, counts, seconds=clock.total(), origin=request.origin)
         prepared = candidate(store, base, WriterKind.MUTATION, request.actor, changes, read)
         with clock.phase("commit"):
-            published = files.commit(replace(prepared, facts=facts))
+            published = files.commit(replace(prepared, facts=_facts(request, changed, clock)))
     return MutationResult(
         query=request.name,
         branch=display(request.branch),
@@ -140,3 +138,8 @@ def _attempt(store: GraphStore, request: MutationRequest, clock: Clock, files: S
         phases=clock.seconds(),
         warnings=published.warnings,
     )
+
+
+def _facts(request: MutationRequest, changed: Mapping[str, ChangedRows], clock: Clock) -> CommitFacts:
+    counts = {key: RowFacts(each.inserted, each.updated, each.deleted) for key, each in sorted(changed.items())}
+    return CommitFacts("mutation", None, counts, seconds=clock.total(), origin=request.origin)

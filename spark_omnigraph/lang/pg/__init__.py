@@ -55,7 +55,7 @@ def refuse_patterns(source: str, why: Callable[[str], str | None]) -> None:
 def compile_stored_schema(source: str) -> Catalog:
     """The catalog of a schema that a graph has already, `_schema.pg`, whichever engine accepted it.
 
-    The rules of the format hold; those that this package asks of new schemas alone (`house`) do not.
+    The rules of the format hold; those that this package asks of new schemas alone (`acceptance`) do not.
     """
     text = SourceText(source)
     schema = expand(text, parse(text))
