@@ -93,6 +93,11 @@ class Reading:
         return column, None
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, copied only when it has several."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def floats_of(column: pa.Array) -> npt.NDArray[np.float64]:
     """Values of a float column; what stands in null rows does not matter."""
     return np.frombuffer(column.buffers()[1] or b"", dtype=np.float64)[column.offset : column.offset + len(column)]

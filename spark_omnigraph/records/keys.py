@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.catalog.dates import parse_date, parse_datetime
 from spark_omnigraph.catalog.numbers import float_value, integral
 from spark_omnigraph.catalog.types import NodeType, Scalar
+from spark_omnigraph.records.columns import one_array
 from spark_omnigraph.records.json_numbers import float_text, whole_number
 
 STORED_DATE = re.compile(r"-?\d+", re.ASCII)
@@ -25,7 +26,7 @@ _FLOATS = (Scalar.F32, Scalar.F64)
 
 def key_ids(entity: NodeType, table: pa.Table) -> pa.Array:
     """Ids of the rows of a keyed node table; null where a key column is null or holds no finite number."""
-    texts = [_column_text(_plain(table.column(name)), scalar) for name, scalar in key_columns(entity)]
+    texts = [_column_text(one_array(table.column(name)), scalar) for name, scalar in key_columns(entity)]
     return texts[0] if len(texts) == 1 else composite_ids(texts)
 
 
@@ -109,10 +110,6 @@ def _text_of_text(value: str, scalar: Scalar) -> str:
         return value
     stored = parse_date(value) if scalar is Scalar.DATE else parse_datetime(value)
     return value if stored is None else str(stored)
-
-
-def _plain(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _column_text(column: pa.Array, scalar: Scalar) -> pa.Array:

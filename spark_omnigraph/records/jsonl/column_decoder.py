@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.columns import Bools
+from spark_omnigraph.records.columns import Bools, one_array
 from spark_omnigraph.records.jsonl.endpoints import end_ids
 from spark_omnigraph.records.jsonl.parse import ParsedTexts, TextParser
 from spark_omnigraph.records.keys import key_ids
@@ -80,14 +80,18 @@ class ColumnDecoder:
 
     def _columns(self, parsed: ParsedTexts) -> tuple[dict[str, pa.Array], Bools]:
         """Columns by name, `id` as records give it, and the doubtful rows."""
-        data, columns, doubtful = _whole(parsed.members.column("data")), {}, np.zeros(len(parsed.members), dtype=bool)
+        data, columns, doubtful = (
+            one_array(parsed.members.column("data")),
+            {},
+            np.zeros(len(parsed.members), dtype=bool),
+        )
         values = dict(zip((field.name for field in data.type), data.flatten()))
         if parsed.layout.has_ids:
             columns["id"] = values["id"]
         if isinstance(self._entity, EdgeType):
             ends = (("from", "src", self._entity.from_type), ("to", "dst", self._entity.to_type))
             for (member, name, node), form in zip(ends, parsed.layout.ends):
-                ids, unsure = end_ids(_whole(parsed.members.column(member)), self._catalog.nodes[node], form)
+                ids, unsure = end_ids(one_array(parsed.members.column(member)), self._catalog.nodes[node], form)
                 columns[name] = ids
                 doubtful |= unsure
         for name in self._parser.guarded:
@@ -123,7 +127,3 @@ def _completed_ids(given: pa.Array | None, count: int) -> tuple[pa.Array, bool]:
     if not given.null_count:
         return given, True
     return pc.replace_with_mask(given, given.is_null(), new_ulids(given.null_count)), True
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
