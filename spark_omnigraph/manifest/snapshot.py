@@ -46,6 +46,11 @@ class Snapshot:
         entry = self.entries.get(table_key)
         return entry.version if entry is not None else 0
 
+    def place(self, table_key: str) -> tuple[str, Branch, int] | None:
+        """Dataset, line and version of a table, None when it has none: what is at one place has the same rows."""
+        entry = self.entries.get(table_key)
+        return None if entry is None else (entry.location, entry.branch, entry.version)
+
 
 def no_table(table_key: TableKey) -> NotFoundError:
     """What to raise where a type of the schema is to be written that the manifest knows no table of."""

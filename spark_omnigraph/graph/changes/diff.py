@@ -12,9 +12,9 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import instance_of, require
-from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.graph.read.scan import pinned_rows
 from spark_omnigraph.manifest.branches import Branch
-from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names
@@ -161,11 +161,11 @@ def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after:
     """Tables whose pins differ between two snapshots, in key order; some may turn out to have the same rows."""
     found = []
     for entity in sorted(catalog.tables(), key=lambda e: e.table_key):
-        old, new = before.entries.get(entity.table_key), after.entries.get(entity.table_key)
-        if _place(old) == _place(new):
+        if before.place(entity.table_key) == after.place(entity.table_key):
             continue
+        old, new = before.entries.get(entity.table_key), after.entries.get(entity.table_key)
         same_line = old is not None and new is not None and old.branch == new.branch and old.version < new.version
-        pins = [None if e is None or not e.row_count else pin(store, e) for e in (old, new)]
+        pins = [pinned_rows(store, state, entity.table_key) for state in (before, after)]
         if pins != [None, None]:
             found.append(_with_stored_columns(TableDiff(entity, pins[0], pins[1], same_line)))
     return found
@@ -200,10 +200,6 @@ def _listed(table: TableDiff, wanted: DiffFilter, version: int) -> Iterator[RowC
         for batch in read_rows(source, ids, columns):
             for row in batch.to_pylist():
                 yield RowChange(table.entity.table_key, row["id"], op, version, row.get("src"), row.get("dst"))
-
-
-def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:
-    return None if entry is None else (entry.location, entry.branch, entry.version)
 
 
 def _with_stored_columns(table: TableDiff) -> TableDiff:

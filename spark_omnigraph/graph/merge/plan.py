@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.merge.rows import TableSides
-from spark_omnigraph.graph.read.scan import pin
+from spark_omnigraph.graph.read.scan import pinned_rows
 from spark_omnigraph.manifest.ancestry import merge_bases, missing
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_commits
-from spark_omnigraph.storage.tables.scan import PinnedTable
 from spark_omnigraph.write.candidates import Base, capture
 
 
@@ -55,8 +54,8 @@ class MergePlan:
     def sides(self, store: GraphStore, table_key: str, on_conflict: OnConflict) -> TableSides:
         """A type as every side shows it."""
         entity = self.target.contract.catalog.require(table_key)
-        bases = tuple(_pinned(store, base, table_key) for _, base in self.bases)
-        source, target = (_pinned(store, head.snapshot, table_key) for head in (self.source, self.target))
+        bases = tuple(pinned_rows(store, base, table_key) for _, base in self.bases)
+        source, target = (pinned_rows(store, head.snapshot, table_key) for head in (self.source, self.target))
         return TableSides(entity, source, target, bases, on_conflict)
 
 
@@ -115,13 +114,4 @@ def _shown(store: GraphStore, commit: Commit) -> Snapshot | None:
 
 
 def _same(one: Snapshot, other: Snapshot, table_key: str) -> bool:
-    return _place(one.entries.get(table_key)) == _place(other.entries.get(table_key))
-
-
-def _place(entry: TableEntry | None) -> tuple[str, str | None, int] | None:
-    return None if entry is None else (entry.location, entry.branch, entry.version)
-
-
-def _pinned(store: GraphStore, snapshot: Snapshot, table_key: str) -> PinnedTable | None:
-    entry = snapshot.entries.get(table_key)
-    return None if entry is None or not entry.row_count else pin(store, entry)
+    return one.place(table_key) == other.place(table_key)

@@ -123,6 +123,12 @@ def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
     return PinnedTable(store.table_uri(entry.location, entry.branch), entry.version, store.storage_options)
 
 
+def pinned_rows(store: GraphStore, snapshot: Snapshot, table_key: str) -> PinnedTable | None:
+    """The table of a type, None where a snapshot has no row of it."""
+    entry = snapshot.entries.get(table_key)
+    return None if entry is None or not entry.row_count else pin(store, entry)
+
+
 def commits_table(store: GraphStore, branch: str | None) -> pa.Table:
     """Commits that a branch sees with their facts, newest first."""
     rows = [
