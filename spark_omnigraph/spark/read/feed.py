@@ -62,11 +62,14 @@ class FeedPlan:
         each = -(-len(tasks) // max(MOST_TASKS, available_cores()))
         return [FeedPartition(tuple(tasks[start : start + each])) for start in range(0, len(tasks), each or 1)]
 
-    def read(self, task: FeedTask) -> Iterator[pa.RecordBatch]:
-        """Batches of the frame."""
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches of the frame. Spark turns an empty list of partitions into one partition without a value."""
+        read_task = read_envelopes if self.options.table_key is None else read_typed
         target = arrow_target(self.frame)
-        for batch in read_envelopes(task) if self.options.table_key is None else read_typed(task):
-            yield to_frame(batch.select(self.frame.names), target)
+        with coded():
+            for task in partition.tasks if isinstance(partition, FeedPartition) else ():
+                for batch in read_task(task):
+                    yield to_frame(batch.select(self.frame.names), target)
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,4 @@ class FeedReader(Portable, DataSourceReader):
             return self.plan.partitions(*self.plan.versions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark turns an empty list of partitions into one partition without a value.
-        if isinstance(partition, FeedPartition):
-            with coded():
-                for task in partition.tasks:
-                    yield from self.plan.read(task)
+        return self.plan.read(partition)

@@ -14,7 +14,7 @@ from spark_omnigraph.graph.changes.feed import check_start
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
-from spark_omnigraph.spark.read.feed import FeedPartition, FeedPlan
+from spark_omnigraph.spark.read.feed import FeedPlan
 
 VERSION = "version"
 """Key of a stream's offset: the manifest version up to which changes were read."""
@@ -60,10 +60,7 @@ class FeedStream(Portable, DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self.plan.partitions(start[VERSION] + 1, end[VERSION])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, FeedPartition):
-            with coded():
-                for task in partition.tasks:
-                    yield from self.plan.read(task)
+        return self.plan.read(partition)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to release: versions belong to the graph."""

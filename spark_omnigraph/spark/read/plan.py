@@ -31,6 +31,7 @@ from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_rea
 from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_columns, spark_type
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter
+from spark_omnigraph.storage.tables.staged import packed
 
 COUNT_FRAME = StructType([StructField("type", StringType(), False), StructField("count", LongType(), False)])
 
@@ -141,16 +142,8 @@ def _count(table_key: TableKey, found: TypeAt, where: str | None) -> ReadPlan:
 
 def _known_counts(counts: Mapping[str, int]) -> ReadPlan:
     rows = pa.table({"type": list(counts), "count": pa.array(counts.values(), pa.int64())})
-    return ReadPlan(COUNT_FRAME, "a count", _packed(rows))
+    return ReadPlan(COUNT_FRAME, "a count", packed(rows))
 
 
 def _known(rows: pa.Table, owner: str) -> ReadPlan:
-    return ReadPlan(from_arrow_schema(rows.schema), owner, _packed(rows))
-
-
-def _packed(rows: pa.Table) -> bytes:
-    """Rows as compressed Arrow IPC, small enough to travel inside the plan."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue())
+    return ReadPlan(from_arrow_schema(rows.schema), owner, packed(rows))

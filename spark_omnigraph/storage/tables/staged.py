@@ -84,11 +84,12 @@ def stage_rows(
     if row_ids is not None and len(row_ids):
         kept = RowIdSequence(pa.array(row_ids, pa.uint64())).to_inline_metadata()
         fragment = dataclasses.replace(fragment, row_id_meta=kept)
-    beside = _packed(rows.select(list(target.beside))) if target.beside else None
+    beside = packed(rows.select(list(target.beside))) if target.beside else None
     return StagedFile.of(target.uri, fragment, beside)
 
 
-def _packed(rows: pa.Table) -> bytes:
+def packed(rows: pa.Table) -> bytes:
+    """Rows as compressed Arrow IPC, small enough to travel."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(rows)
