@@ -16,7 +16,7 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
-from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
@@ -33,6 +33,7 @@ from spark_omnigraph.graph.read.history import (
     target_of,
 )
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
+from spark_omnigraph.graph.read.scan import row_count
 from spark_omnigraph.manifest.branches import MAIN, Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
     from spark_omnigraph.graph.delete.by_id import DeleteReport
-    from spark_omnigraph.graph.load.load import LoadRequest
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport
     from spark_omnigraph.graph.maintain.repair import RepairReport
@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.storage.input.found import Source
 
 _LOG = logging.getLogger(__name__)
-SMALL_INPUT = 48 << 20
-"""Bytes up to which starting worker processes costs more than they save."""
 
 
 @checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH)
@@ -218,8 +216,10 @@ class Graph:
         chosen = options or LoadOptions()
         verbs.check_report_path(chosen.bad_rows, inputs.files, self.store.root)
         name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)
-        report = self._load(verbs.LoadRequest(inputs.files, name, kind, actor, chosen, base, created, origin=origin))
-        return replace(report, warnings=inputs.warnings + report.warnings)
+        request = verbs.LoadRequest(inputs.files, name, kind, actor, chosen, base, created, origin=origin)
+        report = verbs.load(self.store, request)
+        done = after(self.store, name, report, "load") if chosen.build_indexes else report
+        return replace(done, warnings=inputs.warnings + done.warnings)
 
     def ingest(  # noqa: PLR0913 - as many as `load` has
         self,
@@ -283,12 +283,7 @@ class Graph:
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
-        snapshot = self.snapshot(**where)
-        entry = snapshot.entries.get(table)
-        if entry is None:
-            self.catalog().require(table)
-            raise NotFoundError(f"'{table}' does not exist at manifest version {snapshot.version}")
-        return entry.row_count
+        return row_count(self.store, self.snapshot(**where), table)
 
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
         """One row by id as a dictionary (values as in `export`), or None."""
@@ -480,13 +475,6 @@ class Graph:
         branch = where.get("branch")
         line = self.branch if branch is None else branch
         return resolve(self.store, ReadTarget(line, where.get("version"), where.get("snapshot"), where.get("as_of")))
-
-    def _load(self, request: LoadRequest) -> LoadReport:
-        options = request.options
-        size = sum(file.size for file in request.files)
-        executor = options.executor or LocalExecutor(1 if size <= SMALL_INPUT else None)
-        report = verbs.load(self.store, request, executor)
-        return after(self.store, request.branch, report, "load") if options.build_indexes else report
 
     def _existing_branch(self, branch: str | None) -> Branch:
         name = parse_branch(branch if branch is not None else self.branch)

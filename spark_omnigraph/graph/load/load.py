@@ -42,10 +42,13 @@ from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
 from spark_omnigraph.write.checker import CheckResult, WriteChecker
 from spark_omnigraph.write.clock import Clock
-from spark_omnigraph.write.executor import Executor
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 from spark_omnigraph.write.staged_table import Rows, StagedTable, gather
+
+SMALL_INPUT = 48 << 20
+"""Bytes up to which starting worker processes costs more than they save."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +112,13 @@ class CheckedLoad:
     superseded: Mapping[str, int]
 
 
-def load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadReport:
+def load(store: GraphStore, request: LoadRequest) -> LoadReport:
     """Loads all records in one commit, or refuses and changes nothing.
 
     Raises BadRowsError (every bad row was looked for), ConstraintError, or ConflictError after bounded replanning.
     """
+    size = sum(file.size for file in request.files)
+    executor = request.options.executor or LocalExecutor(1 if size <= SMALL_INPUT else None)
     clock = Clock()
     mentioned: set[str] = set()
 

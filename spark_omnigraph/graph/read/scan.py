@@ -111,11 +111,23 @@ def type_at(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_key: 
     entity = catalog.require(table_key)
     entry = snapshot.entries.get(table_key)
     if entry is None:
-        raise NotFoundError(f"{entity.table_key.spelled} does not exist at manifest version {snapshot.version}")
+        raise _not_shown(entity, snapshot)
     table = pin(store, entry)
     stored = set(column_names(table))
     properties = tuple(p for p in entity.properties if p.name in stored)
     return TypeAt(replace(entity, properties=properties), table, entry.row_count)
+
+
+def row_count(store: GraphStore, snapshot: Snapshot, table_key: str) -> int:
+    """Stored rows of a type, from the manifest alone. NotFoundError as `type_at`."""
+    entry = snapshot.entries.get(table_key)
+    if entry is None:
+        raise _not_shown(read_catalog(store).require(table_key), snapshot)
+    return entry.row_count
+
+
+def _not_shown(entity: EntityType, snapshot: Snapshot) -> NotFoundError:
+    return NotFoundError(f"{entity.table_key.spelled} does not exist at manifest version {snapshot.version}")
 
 
 def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
