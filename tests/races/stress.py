@@ -34,8 +34,9 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 from tests.races.damage import Breaker, Damage
 from tests.races.hand import side
-from tests.races.history import SCHEMA, check_history, first_rows
+from tests.races.history import check_history
 from tests.races.remade import check_remade
+from tests.races.states import SCHEMA, first_rows
 from tests.support.cases import Json
 from tests.support.object_store import BUCKET, running_server
 
