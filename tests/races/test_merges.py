@@ -6,6 +6,7 @@ What meets whom is given: the other writer runs to its end where the first one s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from tests.crash.worlds import BEFORE, assert_whole, knows, make_graph, person, 
 PLAIN = LoadOptions(build_indexes=False)
 MERGED = frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:k2"})
 """What main shows once `review` is merged."""
-STEPS = pytest.mark.parametrize("point", [CrashPoint.STAGED, CrashPoint.CHECKED, CrashPoint.BOUND], ids=lambda p: p.value)
+POINTS = [CrashPoint.STAGED, CrashPoint.CHECKED, CrashPoint.BOUND]
+STEPS = pytest.mark.parametrize("point", POINTS, ids=lambda point: point.value)
+LAST = pytest.mark.parametrize("point", POINTS[-1:], ids=lambda point: point.value)
+"""The last step at which others need not wait."""
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ def add(graph: Graph, branch: str, *lines: str) -> None:
     graph.load(list(lines), "merge", branch=branch, options=PLAIN)
 
 
-def meanwhile(graph: Graph, point: CrashPoint, work: Callable[[Graph], object]) -> stop_at:
+def meanwhile(graph: Graph, point: CrashPoint, work: Callable[[Graph], object]) -> AbstractContextManager[None]:
     """Somebody else's work, in full, where a writer comes to a point."""
     done: list[object] = []
     return stop_at(point, lambda: done.append(work(Graph.open(graph.uri))))
@@ -69,7 +73,7 @@ def test_two_merges_into_one_branch_are_both_there(graph: Graph, point: CrashPoi
     assert (str(report.outcome), report.target_commit) == ("merged", graph.commits()[1].id)
 
 
-@STEPS
+@LAST
 def test_the_later_of_two_merges_that_differ_is_refused(graph: Graph, point: CrashPoint) -> None:
     add(graph, "other", person("a", 7), person("d", 4))
     with (
@@ -82,7 +86,7 @@ def test_the_later_of_two_merges_that_differ_is_refused(graph: Graph, point: Cra
     assert merged_heads(graph) == [head(graph, "other")]
 
 
-@STEPS
+@LAST
 def test_merges_of_two_branches_into_each_other(graph: Graph, point: CrashPoint) -> None:
     graph.load([person("x", 5)], "merge", options=PLAIN)
     heads = head(graph, "review"), head(graph, "main")
@@ -118,7 +122,7 @@ def test_a_delete_takes_edges_along_that_are_merged_meanwhile(graph: Graph, poin
     assert len(merged_heads(graph)) == 1
 
 
-@STEPS
+@LAST
 def test_a_deletion_of_the_source_and_a_merge_do_not_hurt_each_other(graph: Graph, point: CrashPoint) -> None:
     """What was planned on is merged, or nothing; and the name can be used again."""
     source = head(graph, "review")
@@ -150,7 +154,7 @@ def test_a_merge_of_a_branch_that_is_being_deleted(graph: Graph, point: CrashPoi
     assert graph.branches() == ["main", "draft"]
 
 
-@STEPS
+@LAST
 def test_a_merge_into_a_branch_that_is_deleted_meanwhile(graph: Graph, point: CrashPoint) -> None:
     with (
         meanwhile(graph, point, lambda g: g.delete_branch("draft")),
@@ -161,6 +165,20 @@ def test_a_merge_into_a_branch_that_is_deleted_meanwhile(graph: Graph, point: Cr
     graph.create_branch("draft")
     graph.merge_branch("review", "draft")
     assert (state(graph), state(graph, "draft")) == (BEFORE, MERGED)
+
+
+def test_a_source_that_is_made_anew_before_it_is_read_is_not_merged(graph: Graph) -> None:
+    """Its tables have the same versions then, and other rows."""
+
+    def make_anew(other: Graph) -> None:
+        other.delete_branch("review")
+        add(other, "review", person("a", 5), person("e", 6), knows("e", "a", "k5"))
+
+    with meanwhile(graph, CrashPoint.PLANNED, make_anew), pytest.raises(ConflictError, match="made anew"):
+        graph.merge_branch("review")
+    assert state(graph) == BEFORE
+    graph.merge_branch("review")
+    assert state(graph) == (BEFORE - {"Person:a=1"}) | {"Person:a=5", "Person:e=6", "Knows:k5"}
 
 
 @STEPS
