@@ -13,13 +13,10 @@ V = TypeVar("V")
 
 def ancestors(parents: Mapping[K, Iterable[K]], commit: K) -> set[K]:
     """A commit and all behind it; behind one that `parents` does not know is nothing."""
-    found: set[K] = set()
-    waiting = [commit]
-    while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.add(each)
-            waiting += parents.get(each, ())
+    found = newest = {commit}
+    while newest:
+        newest = {parent for each in newest for parent in parents.get(each, ())} - found
+        found = found | newest
     return found
 
 
