@@ -119,7 +119,7 @@ def note_publish(whole: WholeBranch, version: int, commit: str | None) -> None:
     to know the branch by later.
     """
     if commit is not None:
-        note = {"version": version, "commit": commit, "branch_id": _branch_id(whole.store, whole.branch)}
+        note = {"version": version, "commit": commit, "branch_id": whole.store.branch_id(whole.branch)}
         whole.store.objects.put(_note_path(whole.branch), json.dumps(note).encode())
 
 
@@ -136,13 +136,8 @@ def _read_note(store: GraphStore, branch: Branch) -> _Note | None:
 
 def _is_of_this_branch(store: GraphStore, branch: Branch, note: _Note) -> bool:
     """Whether it is the one that the note tells of, and not one that was made anew under its name."""
-    same = note.branch_id == _branch_id(store, branch)
+    same = note.branch_id == store.branch_id(branch)
     return same and has_commit(store.location, branch, note.commit)
-
-
-def _branch_id(store: GraphStore, branch: Branch) -> str | None:
-    ref = store.require_branch(branch)
-    return None if ref is None else ref.id
 
 
 def _note_path(branch: Branch) -> str:

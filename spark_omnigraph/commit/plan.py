@@ -102,6 +102,8 @@ class PreparedCommit:
     """Version of the manifest on which a merge was planned; what it publishes is newer."""
     facts: CommitFacts | None = None
     """What the history will say of it."""
+    branch_id: str | None = None
+    """Of the branch that it was planned on: refused on one that was made anew under the name."""
 
     @property
     def is_empty(self) -> bool:

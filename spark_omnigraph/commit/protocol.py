@@ -217,6 +217,7 @@ def _publish_name(attempt: _Attempt) -> PublishedVersion:
     try:
         with attempt.step(Phase.NAME):
             _refuse_schema_change(attempt.store)
+            _refuse_another_branch(attempt.store, attempt.prepared)
             _refuse_late(attempt)
             return publish(attempt.whole, _publication(attempt.prepared, (), None))
     except RecoveryRequiredError as unknown:
@@ -273,10 +274,22 @@ def arm(attempt: _Attempt, bound: tuple[BoundWrite, ...]) -> ArmedCommit:
         if prepared.branch is not None and is_held(store, branch_claim(prepared.branch)):
             # Whoever deletes a branch takes its claim first and looks for sidecars second.
             raise _SteppedBackError(f"branch '{prepared.branch}' is being deleted")
+        _refuse_another_branch(store, prepared)
         _refuse_moved(store, prepared, bound)
         _refuse_late(attempt)
     reach(CrashPoint.ARMED)
     return ArmedCommit(prepared, bound)
+
+
+def _refuse_another_branch(store: GraphStore, prepared: PreparedCommit) -> None:
+    """Refuses a write whose branch went after it was planned: from the sidecar on nobody deletes it. One that was made
+    anew may show other rows in the same versions.
+    """
+    if prepared.branch_id is not None and store.branch_id(prepared.branch) != prepared.branch_id:
+        raise ConflictError(
+            f"branch '{prepared.branch}' was deleted and made anew while this write was under way; nothing has "
+            "changed, run it again"
+        )
 
 
 def _refuse_moved(store: GraphStore, prepared: PreparedCommit, writes: tuple[BoundWrite, ...]) -> None:

@@ -218,6 +218,11 @@ class GraphStore:
             )
         return refs[branch]
 
+    def branch_id(self, branch: Branch) -> str | None:
+        """What tells a branch from one that is made anew under its name; None for main. NotFoundError as above."""
+        ref = self.require_branch(branch)
+        return None if ref is None else ref.id
+
     def branch_refs(self) -> dict[BranchName, BranchRef]:
         """Where each branch of the manifest comes from."""
         if not self.objects.has_prefix(f"{MANIFEST}/_refs/branches"):

@@ -27,6 +27,7 @@ class Base:
     contract: Contract
     snapshot: Snapshot
     commit: str | None
+    branch_id: str | None
 
     @property
     def unchanged(self) -> Published:
@@ -42,10 +43,11 @@ def capture(
     TransactionCommittedError for a write of that name that was committed before.
     """
     contract = contract if contract is not None else read_contract(store)
+    branch_id = store.branch_id(branch)  # first: what is read of a branch that is made anew now will not pass for it
     snapshot, rows = store.snapshot_with_rows(branch)
     if transaction is not None:
         check_transaction(rows, transaction)
-    return Base(contract, snapshot, current_head(store, branch, snapshot.version, rows))
+    return Base(contract, snapshot, current_head(store, branch, snapshot.version, rows), branch_id)
 
 
 def fork_first(store: GraphStore, snapshot: Snapshot, tables: Collection[str]) -> None:
@@ -76,9 +78,13 @@ def candidate(
             raise InternalError(f"rows of '{write.table_key}' were staged outside the folder that '{where}' writes")
     pins = {key: snapshot.pin(key) for key in sorted(read - changes.keys())}
     identity = Identity(new_ulid(), new_ulid(), actor, kind)
-    return PreparedCommit(identity, snapshot.branch, base.contract.schema_hash, writes, pins)
+    schema_hash = base.contract.schema_hash
+    return PreparedCommit(identity, snapshot.branch, schema_hash, writes, pins, branch_id=base.branch_id)
 
 
-def maintenance(store: GraphStore, kind: WriterKind, branch: Branch, *writes: TableWrite) -> PreparedCommit:
-    """A write that changes no row and makes no commit."""
-    return PreparedCommit(Identity(new_ulid(), None, None, kind), branch, read_catalog(store).ir_hash, writes)
+def maintenance(
+    store: GraphStore, kind: WriterKind, branch: Branch, branch_id: str | None, *writes: TableWrite
+) -> PreparedCommit:
+    """A write that changes no row and makes no commit. The id is that of before it looked at what it writes."""
+    identity, schema_hash = Identity(new_ulid(), None, None, kind), read_catalog(store).ir_hash
+    return PreparedCommit(identity, branch, schema_hash, writes, branch_id=branch_id)

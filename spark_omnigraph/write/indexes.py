@@ -182,6 +182,7 @@ def _in_one_write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> Buil
 
 
 def _write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> BuiltIndexes:
+    branch_id = store.branch_id(branch)
     with staged_files(store) as files:
         # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
@@ -190,7 +191,7 @@ def _write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> BuiltIndexe
         warnings = [made for made in results if isinstance(made, str)]
         writes = _writes(store, branch, builds)
         if writes:
-            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, *writes))
+            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, branch_id, *writes))
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
 
 

@@ -20,13 +20,26 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from spark_omnigraph import BadRowsError, Graph, LoadOptions, OmnigraphError, RecoveryRequiredError
+from spark_omnigraph import (
+    BadRequestError,
+    BadRowsError,
+    ConflictError,
+    Graph,
+    LoadOptions,
+    MergeConflictsError,
+    NotFoundError,
+    OmnigraphError,
+    RecoveryRequiredError,
+)
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from tests.crash.matrix import BRANCH_ROW, RECOVERY_POINTS, UNDO_ROWS, WRITE_ROWS, Row, crashed, expire_leases
 from tests.crash.worlds import SCHEMA, assert_whole, knows, person, refused_first_publish
+from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
 
 KEYS = ["a", "b", "c", "d"]
 BRANCHES = ["main", "draft"]
+MADE = ["b1", "b2", "b3"]
+"""Branches that come and go."""
 OPTIONS = LoadOptions(build_indexes=False)
 
 State = Mapping[str, int | tuple[str, str]]
@@ -110,7 +123,8 @@ class GraphMachine(RuleBasedStateMachine):
         self.shown: dict[str, State] = {branch: {} for branch in BRANCHES}
         self.pending: dict[str, Pending] = {}
         self.commits: dict[str, State] = {}
-        self.created = 0
+        self.made_on: dict[str, str] = {}
+        self.parents: dict[str, str] = {"draft": "main"}
         self._reader = Graph.open(self._folder / "g", mode="r")
         self._compared: dict[str, tuple[int, State]] = {}
 
@@ -127,6 +141,9 @@ class GraphMachine(RuleBasedStateMachine):
 
     @rule(branch=st.sampled_from(BRANCHES), load=loads())
     def load(self, branch: str, load: Load) -> None:
+        self._load(branch, load)
+
+    def _load(self, branch: str, load: Load) -> None:
         self._healed()
         pending = self.pending.get(branch)
         refusals: list[type[OmnigraphError]] = [RecoveryRequiredError] if pending is not None else []
@@ -186,9 +203,8 @@ class GraphMachine(RuleBasedStateMachine):
         except tuple(refusals):
             return
         self.pending.pop(branch, None)
-        self.shown[branch] = applied(self.shown[branch])
         assert commit is not None
-        self.commits[commit] = self.shown[branch]
+        self._note(commit, branch, applied(self.shown[branch]))
 
     @precondition(lambda self: len(self.pending) < len(BRANCHES))
     @rule(branch=st.sampled_from(BRANCHES), load=loads(), row=st.sampled_from([*WRITE_ROWS, *UNDO_ROWS, BRANCH_ROW]))
@@ -247,14 +263,105 @@ class GraphMachine(RuleBasedStateMachine):
         if not self.pending:
             self.graph.optimize(branch=branch)
 
-    @precondition(lambda self: self.created < 2)
-    @rule(base=st.sampled_from(BRANCHES))
+    @precondition(lambda self: len(self.shown) < len(BRANCHES) + len(MADE))
+    @rule(base=st.sampled_from([*BRANCHES, *MADE]))
     def create_branch(self, base: str) -> None:
         """A branch shows what its base shows, whatever is pending there, and keeps it."""
-        self.created += 1
-        name = f"b{self.created}"
+        base = base if base in self.shown else "main"
+        name = next(each for each in MADE if each not in self.shown)
         self.graph.create_branch(name, base)
-        self.shown[name] = self.shown[base]
+        self.shown[name], self.parents[name] = self.shown[base], base
+
+    @rule(load=loads(), branch=st.sampled_from(MADE))
+    def load_made(self, load: Load, branch: str) -> None:
+        """A load into a branch that has come, where there is one."""
+        if branch in self.shown:
+            self._load(branch, load)
+
+    @rule(name=st.sampled_from(["main", "draft", "none", *MADE, *MADE]))
+    def delete_branch(self, name: str) -> None:
+        """A branch goes unless it is main, something was made from it, or a write on it was interrupted."""
+        self._healed()
+        if name == "main":
+            refusal: type[OmnigraphError] | None = BadRequestError
+        elif name not in self.shown:
+            refusal = NotFoundError
+        elif name in self.parents.values():
+            refusal = ConflictError
+        elif name in self.pending:
+            if self.pending[name].may_be_over:
+                return
+            refusal = RecoveryRequiredError
+        elif name in BRANCHES:
+            return  # other rules need it
+        else:
+            refusal = None
+        if refusal is not None:
+            with pytest.raises(refusal):
+                self.graph.delete_branch(name)
+            return
+        self.graph.delete_branch(name)
+        del self.shown[name], self.parents[name]
+        self._compared.pop(name, None)
+        gone = [commit for commit, branch in self.made_on.items() if branch == name]
+        for commit in gone:
+            del self.made_on[commit], self.commits[commit]
+
+    @precondition(lambda self: not self.pending)
+    @rule(data=st.data())
+    def merge_branch(self, data: st.DataObject) -> None:
+        """What a merge in plain Python makes of both branches and of where they parted; or all its conflicts."""
+        names = sorted(self.shown)
+        pairs = [(one, other) for one in names for other in names if one != other]
+        source, target = data.draw(st.sampled_from([p for p in pairs if self.shown[p[0]] != self.shown[p[1]]] or pairs))
+        lines = self._lines()
+        one, other = (self.graph.commits(branch=branch)[0].id for branch in (source, target))
+        theirs, ours = self.shown[source], self.shown[target]
+        bases = [self._at(base) for base in merge_bases(lines, one, other)]
+        merged, keys = merge_rows(theirs, ours, bases)
+        differ = {(key, conflict_kind(theirs.get(key), ours.get(key))) for key in keys}
+        ends = {key: value for key, value in merged.items() if isinstance(value, tuple)}
+        orphans = {(key, "orphan_edge") for key, value in ends.items() if not set(value) <= merged.keys()}
+        contained = one in ancestors(lines, other)
+        try:
+            report = self.graph.merge_branch(source, target)
+        except MergeConflictsError as error:
+            told = {(str(c.row_id), "divergent" if "divergent" in c.kind else c.kind) for c in error.conflicts}
+            assert told == (differ or orphans), (source, target)
+            return
+        assert contained or not (differ or orphans), (source, target)
+        assert (str(report.outcome) == "already_up_to_date") is contained
+        if not contained:
+            assert report.commit is not None
+            assert self.graph.commits(branch=target)[0].merged_parent == one
+            self._note(report.commit, target, merged)
+
+    @rule()
+    def look_at_branches(self) -> None:
+        """Parents, heads, and how far each branch is ahead of its parent and behind it."""
+        infos = {info.name: info for info in self.graph.branch_infos()}
+        assert {name: info.parent for name, info in infos.items()} == {"main": None, **self.parents}
+        if self.pending:
+            return
+        lines = self._lines()
+        seen = {name: ancestors(lines, str(info.head)) for name, info in infos.items()}
+        for name, parent in self.parents.items():
+            counts = len(seen[name] - seen[parent]), len(seen[parent] - seen[name])
+            assert (infos[name].ahead, infos[name].behind) == counts, name
+            assert infos[name].head == self.graph.commits(branch=name)[0].id
+
+    def _lines(self) -> dict[str, list[str]]:
+        """Commits of all branches with their parents."""
+        commits = {c.id: c for branch in self.shown for c in self.graph.commits(branch=branch)}
+        return {key: [p for p in (c.parent, c.merged_parent) if p is not None] for key, c in commits.items()}
+
+    def _at(self, commit: str) -> State:
+        """What a commit showed; those of the beginning and of recoveries are read."""
+        return self.commits[commit] if commit in self.commits else rows(self.graph, "main", commit)
+
+    def _note(self, commit: str, branch: str, state: State) -> None:
+        self.shown[branch] = self.commits[commit] = state
+        self.made_on[commit] = branch
 
     @precondition(lambda self: self.commits)
     @rule(number=st.integers(0, 200))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions, MergeConflictsError
+from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
 
 SCHEMA = """
 node Room { house: String  name: String  note: String?  size: F64?  shape: Vector(2)?  plan: Blob?  @key(house, name) }
@@ -43,36 +44,15 @@ class Model:
         self.parents.append((self.heads[branch], *merged))
         self.heads[branch] = len(self.states) - 1
 
-    def behind(self, commit: int) -> set[int]:
-        found = {commit}
-        for parent in self.parents[commit]:
-            found |= self.behind(parent)
-        return found
-
-    def bases(self, one: int, other: int) -> list[int]:
-        shared = self.behind(one) & self.behind(other)
-        return [c for c in shared if not any(c != d and c in self.behind(d) for d in shared)]
-
     def merge(self, source: str, target: str) -> set[tuple[str, str, str]] | None:
         """Merges, or gives the conflicts; None when there was nothing to do."""
         one, other = self.heads[source], self.heads[target]
-        if one in self.behind(other):
+        parents = dict(enumerate(self.parents))
+        if one in ancestors(parents, other):
             return None
-        bases = [self.states[base] for base in self.bases(one, other)]
         theirs, ours = self.states[one], self.states[other]
-        merged, conflicts = dict(ours), set()
-        for key in theirs.keys() | ours.keys() | {k for base in bases for k in base}:
-            s, t = theirs.get(key), ours.get(key)
-            if s == t:
-                continue
-            s_changed = all(base.get(key) != s for base in bases)
-            t_changed = all(base.get(key) != t for base in bases)
-            if s_changed == t_changed:
-                conflicts.add((*key, "delete_vs_update" if None in (s, t) else "divergent"))
-            elif s_changed and s is None:
-                del merged[key]
-            elif s_changed and s is not None:
-                merged[key] = s
+        merged, keys = merge_rows(theirs, ours, [self.states[base] for base in merge_bases(parents, one, other)])
+        conflicts = {(*key, conflict_kind(theirs.get(key), ours.get(key))) for key in keys}
         if not conflicts:
             rooms = {name for table, name in merged if table == "node:Room"}
             lost = (k for k, row in merged.items() if k[0] == "edge:Door" and not {row[0], row[1]} <= rooms)

@@ -20,8 +20,8 @@ from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
 from spark_omnigraph.storage.layout import INDICES, MANIFEST, RECOVERY, branch_path, manifest_file
 from spark_omnigraph.storage.manifest.table import read_rows
-from tests.races.history import KEYS, parts, shown
 from tests.races.pins import digest
+from tests.races.states import KEYS, parts, shown
 from tests.support.cases import Json
 
 BRANCHES = ("main", "left", "right")

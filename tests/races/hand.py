@@ -10,24 +10,31 @@ import json
 import os
 import random
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from datetime import timedelta
+from pathlib import Path
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from tests.races.framing import Frame, write_frame, write_stream
-from tests.races.history import KEYS, SCHEMA, edges, parts, rows
 from tests.races.pins import Pins
+from tests.races.states import KEYS, SCHEMA, edges, parts, rows
 from tests.support.cases import Json
 
 BRANCHES = [None, None, None, "left", "right"]
+REVIEWS = ["review/0", "review/1", "review/2"]
+"""Branches that anybody makes, loads, merges and deletes."""
 VERBS = {
     "load": 12,
     "mutate": 4,
     "read": 3,
     "recover": 1,
     "branch": 1,
+    "review": 6,
+    "merge": 6,
+    "drop": 2,
     "index": 1,
     "optimize": 1,
     "cleanup": 1,
@@ -120,6 +127,47 @@ class Worker:
     def _branch(self, tag: str, _about: str) -> Json:
         """A branch that only this load writes; whoever is killed on the way may leave it half-made."""
         return self._try(tag, rows(tag, [f"{tag}-a"]), "append", f"b/{tag}", "main", "main")
+
+    def _review(self, tag: str, _about: str) -> Json:
+        """A load on a branch under review, which is made if it is not there; some are of rows that others change."""
+        branch, base = self._dice.choice(REVIEWS), self._dice.choice(BRANCHES) or "main"
+        keys = self._dice.choice([[f"{tag}-a"], [f"{tag}-a", f"{tag}-b"], [self._dice.choice(KEYS)]])
+        return self._try(tag, rows(tag, keys), "merge", branch, base, "main")
+
+    def _merge(self, tag: str, _about: str) -> Json:
+        """One branch into another; the conflicts of one that was told how to end them are read back."""
+        source = self._dice.choice([*REVIEWS, *REVIEWS, "left", "right", "main"])
+        target = self._dice.choice([each for each in ["main", "main", "main", "left", *REVIEWS] if each != source])
+        side = self._dice.choice(["fail", "fail", "source", "target"])
+        told = {"mode": "merge_branch", "source": source, "branch": target, "on_conflict": side}
+        say({"verb": "merge", "tag": tag, "outcome": "tries", **told})
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "conflicts.jsonl")
+            graph = Graph.open(self._root)
+            report = graph.merge_branch(source, target, actor=tag, on_conflict=side, conflicts=file)
+            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        conflicts = [[row["table"], row["id"]] for row in map(json.loads, lines)]
+        heads = {"source_commit": report.source_commit, "target_commit": report.target_commit}
+        facts = {"commit": report.commit, "conflicts": conflicts, "warnings": list(report.warnings)}
+        return {"outcome": "returned", "came_to": str(report.outcome), **heads, **facts}
+
+    def _drop(self, tag: str, _about: str) -> Json:
+        """Deletes a branch under review; what its commits showed is told first, since nobody can read it then."""
+        branch = self._dice.choice(REVIEWS)
+        reader = Graph.open(self._root, mode="r")
+        own = [commit for commit in reader.commits(branch=branch) if commit.branch == branch]
+        told = [
+            {
+                "id": commit.id,
+                "parent": commit.parent,
+                "merged_parent": commit.merged_parent,
+                "rows": list(reader.export(branch=branch, snapshot=commit.id)),
+            }
+            for commit in own
+        ]
+        say({"verb": "drop", "tag": tag, "outcome": "buries", "branch": branch, "commits": told})
+        gone = Graph.open(self._root).delete_branch(branch)
+        return {"outcome": "returned", "branch": branch, "warnings": list(gone.warnings)}
 
     def _try(self, tag: str, lines: list[str], mode: str, branch: str | None, base: str | None, about: str) -> Json:
         options = LoadOptions(build_indexes=self._dice.random() < 0.2)

@@ -1,6 +1,6 @@
-"""Processes load, open and recover one graph, write frames and streams into it, read old versions of it, and make a
-second one anew; some are killed, some stand still and come back late; between rounds files are damaged by hand. Then
-the history is checked commit by commit.
+"""Processes load, open and recover one graph, write frames and streams into it, make, merge and delete branches of it,
+read old versions, and make a second graph anew; some are killed, some stand still and come back late; between rounds
+files are damaged by hand. Then the history is checked commit by commit.
 
     python -m tests.races.stress --seconds 600 --seed 7 [--processes 8] [--storage s3] [--leases short]
 
@@ -34,8 +34,9 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 from tests.races.damage import Breaker, Damage
 from tests.races.hand import side
-from tests.races.history import SCHEMA, check_history, first_rows
+from tests.races.history import check_history
 from tests.races.remade import check_remade
+from tests.races.states import SCHEMA, first_rows
 from tests.support.cases import Json
 from tests.support.object_store import BUCKET, running_server
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import shutil
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from spark_omnigraph import Graph, StorageError
+from spark_omnigraph import Commit, Graph, StorageError
 from tests.races import damage, hand, stress
 from tests.races.damage import Breaker
 from tests.races.hand import side
-from tests.races.history import SCHEMA, check_history, first_rows, rows
+from tests.races.history import check_history
 from tests.races.pins import Pins
 from tests.races.remade import check_remade
+from tests.races.states import SCHEMA, first_rows, rows
 from tests.support.cases import Json
 
 SEED = 20260131
@@ -48,8 +51,16 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
             worker.step()
         heard.append([a for a in answers if a["outcome"] == "tries"])
     assert heard[0] == heard[1]
-    assert {a["mode"] for a in heard[0]} == {"append", "merge", "overwrite", "update", "delete", "remake"}
-    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake"}
+    assert {a["mode"] for a in heard[0]} == {
+        "append",
+        "merge",
+        "overwrite",
+        "update",
+        "delete",
+        "remake",
+        "merge_branch",
+    }
+    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge"}
 
 
 class _Stub:
@@ -57,6 +68,7 @@ class _Stub:
 
     recovered: tuple[()] = ()
     commit, base_commit, warnings, items = None, None, (), ()
+    source_commit, target_commit, outcome = "s", "t", "merged"
 
     def __init__(self, error: Exception | None) -> None:
         self._error = error
@@ -66,7 +78,7 @@ class _Stub:
             raise self._error
         return self
 
-    load = init = cleanup = __call__ = open
+    load = init = cleanup = merge_branch = delete_branch = __call__ = open
 
     def step(self, *arguments: object) -> Json:
         return {"outcome": "pinned"}
@@ -79,7 +91,7 @@ class _Stub:
 
     tables: ClassVar[dict[str, object]] = {}
     mutate = open
-    recover = ensure_indices = export
+    recover = ensure_indices = commits = export
 
 
 @pytest.mark.long
@@ -248,3 +260,83 @@ def test_a_graph_whose_init_died_is_made_once_more(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="no init came after it"):
         check_remade(graph, answers)
     assert check_remade(graph, answers + told("remake", "i", 3.0, 4.0)[:1])["replaced"] == 1
+
+
+def review(graph: Graph, tag: str, keys: list[str]) -> list[Json]:
+    lines = rows(tag, keys)
+    report = graph.load(lines, "merge", branch="review/0", base="main", actor=tag)
+    tries = {"outcome": "tries", "lines": lines, "mode": "merge", "branch": "review/0", "at": 1.0}
+    return [
+        {"verb": "load", "tag": tag, **tries},
+        {"verb": "review", "tag": tag, "outcome": "returned", "commit": report.commit, "at": 2.0},
+    ]
+
+
+def by_hand(root: str, monkeypatch: pytest.MonkeyPatch, name: str, *drawn: str) -> list[Json]:
+    """A merge or a deletion as a process does it; what it draws is given."""
+    said: list[Json] = []
+    numbers = count(len(drawn) * 10)
+    monkeypatch.setattr(hand, "say", lambda answer: said.append({**answer, "at": float(next(numbers))}))
+    worker, choices = hand.Worker(root, 1), iter(drawn)
+    monkeypatch.setattr(worker._dice, "choice", lambda _: next(choices))
+    hand.say({"verb": name, "tag": name, **getattr(worker, f"_{name}")(name, "main")})
+    return said
+
+
+@pytest.fixture
+def merged(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> list[Json]:
+    """What is said of two loads that meet in a merge, and of the deletion of the branch."""
+    told = review(graph, "r", ["k1", "new"]) + load(graph, "a", rows("a", ["k1", "k2"]), "merge")
+    told += by_hand(graph.uri, monkeypatch, "merge", "review/0", "main", "source")
+    return told + [{**a, "at": a["at"] + 100} for a in by_hand(graph.uri, monkeypatch, "drop", "review/0")]
+
+
+def only(answers: list[Json], tag: str, outcome: str) -> Json:
+    (found,) = (a for a in answers if (a["tag"], a["outcome"]) == (tag, outcome))
+    return found
+
+
+def test_the_checker_accepts_a_merge_whose_branch_is_gone(graph: Graph, merged: list[Json]) -> None:
+    assert graph.branches() == ["main"]
+    counts = check_history(graph, merged)
+    assert (counts["merges"], counts["buried"], counts["merges of what is gone"]) == (1, 1, 0)
+    conflicts = sorted(only(merged, "merge", "returned")["conflicts"])
+    assert conflicts == [["edge:In", "in-k1"], ["node:Bin", "k1"], ["node:Part", "k1"]]
+
+
+def test_the_checker_finds_what_is_wrong_with_a_merge(graph: Graph, merged: list[Json]) -> None:
+    wrong = copy.deepcopy(merged)
+    commit = only(wrong, "drop", "buries")["commits"][0]
+    commit["rows"] = [row for row in commit["rows"] if "new" not in row]
+    with pytest.raises(AssertionError, match="is not what merge makes of"):  # it took a row that nobody had
+        check_history(graph, wrong)
+    wrong = copy.deepcopy(merged)
+    only(wrong, "merge", "tries")["on_conflict"] = "fail"
+    with pytest.raises(AssertionError, match="is not what merge makes of"):  # it was to be refused
+        check_history(graph, wrong)
+    wrong = copy.deepcopy(merged)
+    only(wrong, "merge", "returned")["conflicts"].pop()
+    with pytest.raises(AssertionError, match="discarded other rows than it reported"):
+        check_history(graph, wrong)
+    wrong = copy.deepcopy(merged)
+    only(wrong, "merge", "returned")["outcome"] = "merge_conflicts"
+    with pytest.raises(AssertionError, match="merge was refused, and is commit"):
+        check_history(graph, wrong)
+
+
+def test_the_checker_finds_a_branch_that_nobody_deleted(graph: Graph, merged: list[Json]) -> None:
+    with pytest.raises(AssertionError, match="reported as done, and not in the log"):
+        check_history(graph, [a for a in merged if a["verb"] != "drop"])
+
+
+def test_the_checker_finds_a_merge_without_its_second_parent(
+    graph: Graph, merged: list[Json], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Graph.commits
+
+    def commits(self: Graph, **options: str) -> list[Commit]:
+        return [replace(commit, merged_parent=None) for commit in plain(self, branch=options.get("branch"))]
+
+    monkeypatch.setattr(Graph, "commits", commits)
+    with pytest.raises(AssertionError, match=r"is a merge, and .* has one parent"):
+        check_history(graph, merged)

@@ -95,12 +95,13 @@ def _compact(store: GraphStore, branch: Branch, key: str, target_rows: int, dry_
 
 def _rewrite(store: GraphStore, branch: Branch, entry: TableEntry, target_rows: int) -> int | None:
     """Files that the table has now; None when there was nothing to gain."""
+    branch_id = store.branch_id(branch)
     with staged_files(store) as files:
         rewrites = stage_compaction(store.open_table(entry), target_rows)
         if not rewrites:
             return None
         write = TableWrite(entry, branch, TableChange(rewrites=rewrites))
-        files.commit(maintenance(store, WriterKind.OPTIMIZE, branch, write))
+        files.commit(maintenance(store, WriterKind.OPTIMIZE, branch, branch_id, write))
     return _files(store, store.snapshot(branch).entry(entry.table_key))
 
 

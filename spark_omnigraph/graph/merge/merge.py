@@ -23,7 +23,7 @@ from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
-from spark_omnigraph.errors import BadRequestError, MergeConflict, MergeConflictsError
+from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict, MergeConflictsError
 from spark_omnigraph.graph.arguments import TEXT, require
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.merge.check import check_merged
@@ -139,8 +139,10 @@ def _attempt(
         plan = plan_merge(store, request.source, request.target)
     if plan.is_contained:
         return _report(request, plan, MergeOutcome.ALREADY_UP_TO_DATE, {}, plan.target.unchanged, clock)
+    reach(CrashPoint.PLANNED)
     with clock.phase("stage"):
         deltas = _stage(store, request, plan, executor, files)
+        _refuse_another_source(store, request, plan)
     reach(CrashPoint.STAGED)
     with clock.phase("check"):
         _refuse_conflicts(store, request, plan, deltas)
@@ -178,6 +180,13 @@ def _stage(
             parts.append(part)
         deltas[key] = TableDelta(into, tuple(parts))
     return deltas
+
+
+def _refuse_another_source(store: GraphStore, request: MergeRequest, plan: MergePlan) -> None:
+    """ConflictError when the source was made anew before it was read: versions of both count alike."""
+    if store.branch_id(request.source) != plan.source.branch_id:
+        name = display(request.source)
+        raise ConflictError(f"branch '{name}' was deleted and made anew while it was merged; nothing has changed")
 
 
 def _refuse_conflicts(
