@@ -36,7 +36,8 @@ serves; `to_dict()` is its JSON body. Facts are attributes, and every error surv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
@@ -337,24 +338,31 @@ class MergeConflict:
 
 
 class MergeConflictsError(ConflictError):
-    """Two branches changed the same rows differently, or would break a rule together; nothing was merged."""
+    """Two branches changed the same rows differently, or would break a rule together; nothing was merged.
+
+    `counts` has all conflicts by kind, `conflicts` at most SAMPLE of them.
+    """
 
     kind = "merge_conflicts"
-    way_out = "change one of the two branches where they disagree, then merge again"
+    way_out = "change one of the two branches where they disagree, or decide the conflicts, then merge again"
+    SAMPLE = 100
     _NAMED = 3
 
-    def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
-        named = [f"{c.table_key}{f':{c.row_id}' if c.row_id is not None else ''} ({c.kind})" for c in conflicts]
-        more = [f"and {len(named) - self._NAMED} more"] if len(named) > self._NAMED else []
-        super().__init__("merge conflicts: " + "; ".join(named[: self._NAMED] + more))
-        self.conflicts = tuple(conflicts)
+    def __init__(self, conflicts: Sequence[MergeConflict], counts: Mapping[str, int] | None = None) -> None:
+        self.counts = dict(Counter(each.kind for each in conflicts) if counts is None else counts)
+        self.conflicts = tuple(conflicts[: self.SAMPLE])
+        told = conflicts[: self._NAMED]
+        named = [f"{c.table_key}{f':{c.row_id}' if c.row_id is not None else ''} ({c.kind})" for c in told]
+        more = sum(self.counts.values()) - len(told)
+        super().__init__("merge conflicts: " + "; ".join([*named, f"and {more} more"] if more else named))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.conflicts,)
+        return type(self), (self.conflicts, self.counts)
 
     def to_dict(self) -> dict[str, object]:
         body = super().to_dict()
         body["merge_conflicts"] = [asdict(conflict) for conflict in self.conflicts]
+        body["conflict_counts"] = self.counts
         return body
 
 

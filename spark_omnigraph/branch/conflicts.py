@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from spark_omnigraph.words import TextEnum
 
 
@@ -27,6 +29,21 @@ class OnConflict(TextEnum):
     """The target's row stays as it is."""
 
 
+class Take(TextEnum):
+    """What becomes of one row in conflict."""
+
+    SOURCE = "source"
+    TARGET = "target"
+    ROW = "row"
+    """A row that was given takes the place of both."""
+
+
+def digest_of(source: str | None, target: str | None) -> str:
+    """What a decision of a conflict is tied to: the rows of both sides, as records, None where there is none."""
+    text = f"{source or 'null'}\n{target or 'null'}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
 def conflict_kind(in_base: bool, in_source: bool, in_target: bool) -> ConflictKind:
     """Class of a conflict by where the row is; the base is the newest one."""
     if in_source != in_target:
@@ -40,3 +57,5 @@ MESSAGES = {
     ConflictKind.DIVERGENT_UPDATE: "divergent update for id '{}'",
 }
 """Texts of the classes of a row, by its id."""
+STALE = "; the decision was made on other rows"
+"""What follows the text of a row whose decision does not count any more."""

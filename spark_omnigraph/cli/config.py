@@ -19,7 +19,7 @@ from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
-_READ = ("input", "schema", "file", "config")
+_READ = ("input", "schema", "file", "config", "decisions")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
@@ -67,6 +67,7 @@ class JobConfig:
     into: str = "main"
     on_conflict: OnConflict = OnConflict.FAIL
     conflicts: str | None = None
+    decisions: str | None = None
     delete_branch: bool = False
     merged: bool = False
     verbose: bool = False
@@ -137,7 +138,7 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
     graph, or one that the job reads.
     """
-    read = (*config.input, config.schema, config.file, config.config)
+    read = (*config.input, config.schema, config.file, config.config, config.decisions)
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)

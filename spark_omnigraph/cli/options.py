@@ -287,7 +287,17 @@ ON_CONFLICT = Option(
     default="fail",
 )
 CONFLICTS = Option(
-    "conflicts", "write every conflict with the rows of all sides to this JSONL file", values.graph_uri, "PATH"
+    "conflicts",
+    "write every conflict with the rows of all sides to this file: JSONL, or Parquet when it ends in .parquet",
+    values.graph_uri,
+    "PATH",
+)
+DECISIONS = Option(
+    "decisions",
+    "file (JSONL or .parquet) that says of rows in conflict what becomes of them: what --conflicts wrote, with take "
+    "set to source or target, or row to a record",
+    values.graph_uri,
+    "PATH",
 )
 DELETE_BRANCH = Option(
     "delete_branch",

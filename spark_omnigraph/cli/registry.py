@@ -142,7 +142,7 @@ _ALL = (
         "Merges what a branch changed into another one, by row, in one commit with two parents.",
         "spark-omnigraph branch merge review --into main --graph graphs/films",
         _in("branch", "merge_branch"),
-        (o.SOURCE, o.INTO, o.ON_CONFLICT, o.CONFLICTS, o.DELETE_BRANCH),
+        (o.SOURCE, o.INTO, o.ON_CONFLICT, o.CONFLICTS, o.DECISIONS, o.DELETE_BRANCH),
         o.TO_MERGE,
     ),
     Verb(

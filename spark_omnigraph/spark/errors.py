@@ -130,9 +130,9 @@ def _decode(kind: str, message: str, facts: dict[str, object]) -> OmnigraphError
     moved = facts.get("manifest_conflict")
     if kind == ExpectedVersionMismatch.kind and isinstance(moved, dict):
         return ExpectedVersionMismatch(str(moved["table_key"]), int(moved["expected"]), int(moved["actual"]))
-    conflicts = facts.get("merge_conflicts")
-    if kind == MergeConflictsError.kind and isinstance(conflicts, list):
-        return MergeConflictsError([MergeConflict(**conflict) for conflict in conflicts])
+    conflicts, counts = facts.get("merge_conflicts"), facts.get("conflict_counts")
+    if kind == MergeConflictsError.kind and isinstance(conflicts, list) and isinstance(counts, dict):
+        return MergeConflictsError([MergeConflict(**conflict) for conflict in conflicts], counts)
     if kind == AlreadyInitializedError.kind and "uri" in facts:
         return AlreadyInitializedError(str(facts["uri"]))
     if kind == BadRowsError.kind:

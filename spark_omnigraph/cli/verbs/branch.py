@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 
 from spark_omnigraph.branch.delete import DeletedBranch
@@ -57,10 +56,11 @@ def merge_branch(job: Job) -> VerbOutcome:
             dry_run=config.dry_run,
             on_conflict=config.on_conflict,
             conflicts=config.conflicts,
+            decisions=config.decisions,
             executor=job.host.executor(config, 0),
         )
     except MergeConflictsError as error:
-        for kind, count in Counter(each.kind for each in error.conflicts).items():
+        for kind, count in error.counts.items():
             job.log.error("%s of %s", counted(count, "conflict"), kind)
         if config.conflicts is None:
             job.log.info("--conflicts PATH writes all of them to a file, with the rows of all sides")

@@ -14,26 +14,36 @@ is planned again, a bounded number of times: nobody has seen anything of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypedDict
+
+import pyarrow as pa
 
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
-from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict, MergeConflictsError
+from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict
 from spark_omnigraph.graph.arguments import TEXT, require
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.merge.check import check_merged
-from spark_omnigraph.graph.merge.conflicts import write_conflicts
+from spark_omnigraph.graph.merge.conflicts import Conflicts, open_rows_of, write_conflicts
+from spark_omnigraph.graph.merge.decisions import (
+    GivenDecision,
+    TableDecisions,
+    check_decisions,
+    read_decisions,
+    refuse_unused,
+)
 from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.mode import choice
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.input.found import list_inputs
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.words import TextEnum, nearest
 from spark_omnigraph.write.attempts import in_attempts
@@ -49,6 +59,7 @@ class MergeChoices(TypedDict, total=False):
     dry_run: bool
     on_conflict: str
     conflicts: str | os.PathLike[str] | None
+    decisions: object
     metadata: Mapping[str, str]
     executor: Executor | None
 
@@ -74,7 +85,8 @@ class MergeRequest:
     """Everything is found, decided and checked, nothing is written."""
     on_conflict: OnConflict = OnConflict.FAIL
     conflicts: str | None = None
-    """File (JSON lines) that gets every conflict with its rows, those that were decided included."""
+    """File (JSON lines, or Parquet) that gets every conflict with its rows, those that were decided included."""
+    decisions: tuple[GivenDecision, ...] = ()
     origin: CommitOrigin = field(default_factory=CommitOrigin)
 
     def __post_init__(self) -> None:
@@ -94,9 +106,13 @@ def merge_request(store: GraphStore, source: str, into: str, actor: str | None, 
         raise BadRequestError(f"a merge takes no '{name}'{nearest(name, MergeChoices.__annotations__)}")
     path = choices.get("conflicts")
     file = None if path is None else os.fspath(path)
-    check_report_path(file, (), store.root, "file of conflicts")
+    given = choices.get("decisions")
+    read = list_inputs(given, store.storage_options).files if isinstance(given, (str, os.PathLike)) else ()
+    check_report_path(file, read, store.root, "file of conflicts")
     wanted = choice("on_conflict", choices.get("on_conflict", OnConflict.FAIL), OnConflict)
-    return MergeRequest(parse_branch(source), parse_branch(into), actor, choices.get("dry_run", False), wanted, file)
+    decisions = () if given is None else read_decisions(given, store.storage_options)
+    branches = parse_branch(source), parse_branch(into)
+    return MergeRequest(*branches, actor, choices.get("dry_run", False), wanted, file, decisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +161,10 @@ def _attempt(
         _refuse_another_source(store, request, plan)
     reach(CrashPoint.STAGED)
     with clock.phase("check"):
-        _refuse_conflicts(store, request, plan, deltas)
+        found = _conflicts(store, request, plan, deltas)
+        if request.conflicts is not None:
+            write_conflicts(request.conflicts, found.batches(), store.storage_options)
+        found.refuse()
     reach(CrashPoint.CHECKED)
     outcome = MergeOutcome.FAST_FORWARD if plan.is_fast_forward else MergeOutcome.MERGED
     tables = {key: delta.counts for key, delta in deltas.items() if delta.counts != MergedTable()}
@@ -156,7 +175,8 @@ def _attempt(
             counts = {key: RowFacts(rows.appended, rows.updated, rows.deleted) for key, rows in sorted(tables.items())}
             facts = CommitFacts("merge", None, counts, None, clock.total(), request.origin)
             published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
-    return _report(request, plan, outcome, tables, published, clock)
+    report = _report(request, plan, outcome, tables, published, clock)
+    return replace(report, warnings=(*found.warnings, *report.warnings))
 
 
 def _stage(
@@ -164,9 +184,10 @@ def _stage(
 ) -> dict[str, TableDelta]:
     """Decides on every candidate of every table and stages what the target takes; tables that may differ alone."""
     target = plan.target.snapshot
+    decisions = check_decisions(plan.target.contract.catalog, request.decisions)
     deltas: dict[str, TableDelta] = {}
     for key in plan.changed_tables():
-        sides = plan.sides(store, key, request.on_conflict)
+        sides = plan.sides(store, key, request.on_conflict, decisions.get(key, TableDecisions()))
         found = candidates(sides)
         if not found.num_rows:
             continue
@@ -178,7 +199,7 @@ def _stage(
         for part in executor.map(partial(merge_slice, sides, into, store.storage_options), list(slices(found))):
             files.add(part.files)
             parts.append(part)
-        deltas[key] = TableDelta(into, tuple(parts))
+        deltas[key] = TableDelta(sides, into, tuple(parts))
     return deltas
 
 
@@ -189,24 +210,30 @@ def _refuse_another_source(store: GraphStore, request: MergeRequest, plan: Merge
         raise ConflictError(f"branch '{name}' was deleted and made anew while it was merged; nothing has changed")
 
 
-def _refuse_conflicts(
+def _conflicts(
     store: GraphStore, request: MergeRequest, plan: MergePlan, deltas: Mapping[str, TableDelta]
-) -> None:
-    """MergeConflictsError for rows on which the branches disagree, unless it was said what becomes of them; where there
-    are none, for rules that break. All of both are in the file of conflicts.
+) -> Conflicts:
+    """Rows on which the branches disagree, and where it is said of all of them what becomes of them, rules that break.
+
+    BadRequestError for decisions about other rows.
     """
-    rows = [(key, conflict) for key, delta in deltas.items() for conflict in delta.conflicts]
-    found = [MergeConflict(key, each.id, str(each.kind), each.message) for key, each in rows]
-    decided = request.on_conflict is not OnConflict.FAIL
-    if decided or not found:
+    refuse_unused(request.decisions, {key: delta.conflicts for key, delta in deltas.items()})
+    broken: list[MergeConflict] = []
+    if not open_rows_of(deltas)[0]:
         target = plan.target.snapshot
         targets = {key: target_of(store, target, key, entry.branch) for key, entry in target.entries.items()}
-        found = check_merged(plan.target.contract.catalog, deltas, targets, store.storage_options)
-    if request.conflicts is not None:
-        broken = found if decided or not rows else []
-        write_conflicts(request.conflicts, rows, broken, request.on_conflict, store.storage_options)
-    if found:
-        raise MergeConflictsError(found)
+        broken = check_merged(plan.target.contract.catalog, deltas, targets, store.storage_options)
+    return Conflicts(deltas, broken, plan.source_commit, plan.target_commit)
+
+
+def find_conflicts(store: GraphStore, request: MergeRequest, executor: Executor) -> Iterator[pa.RecordBatch]:
+    """All conflicts of a merge as it would be now, found as by a dry run; batches as in `Conflicts.batches`."""
+    with staged_files(store) as files:
+        plan = plan_merge(store, request.source, request.target)
+        deltas = {} if plan.is_contained else _stage(store, request, plan, executor, files)
+        _refuse_another_source(store, request, plan)
+        found = _conflicts(store, request, plan, deltas)
+    yield from found.batches()
 
 
 def _candidate(

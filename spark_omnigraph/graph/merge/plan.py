@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
+from spark_omnigraph.graph.merge.decisions import TableDecisions
 from spark_omnigraph.graph.merge.rows import TableSides
 from spark_omnigraph.graph.read.scan import pinned_rows
 from spark_omnigraph.manifest.ancestry import merge_bases, missing
@@ -51,12 +52,14 @@ class MergePlan:
         keys = {entity.table_key for entity in self.target.contract.catalog.tables()}
         return sorted(key for key in keys if all(not _same(self.source.snapshot, base, key) for _, base in self.bases))
 
-    def sides(self, store: GraphStore, table_key: str, on_conflict: OnConflict) -> TableSides:
+    def sides(
+        self, store: GraphStore, table_key: str, on_conflict: OnConflict, decisions: TableDecisions
+    ) -> TableSides:
         """A type as every side shows it."""
         entity = self.target.contract.catalog.require(table_key)
         bases = tuple(pinned_rows(store, base, table_key) for _, base in self.bases)
         source, target = (pinned_rows(store, head.snapshot, table_key) for head in (self.source, self.target))
-        return TableSides(entity, source, target, bases, on_conflict)
+        return TableSides(entity, source, target, bases, on_conflict, decisions)
 
 
 def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:

@@ -6,8 +6,8 @@ for candidates alone, a bounded chunk at a time, on tasks (`merge_slice`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.branch.conflicts import MESSAGES, ConflictKind, OnConflict, conflict_kind
+from spark_omnigraph.branch.conflicts import OnConflict, Take, conflict_kind, digest_of
 from spark_omnigraph.branch.merge import Bools, judge
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.graph.merge.decisions import TableDecisions
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.records.record_text import record_text
@@ -28,6 +28,9 @@ from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.scan import PinnedTable
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget, stage_rows
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
+
+Int64s = npt.NDArray[np.int64]
+"""int64[n]: places in a chunk."""
 
 SLICE_ROWS = 1 << 18
 """Candidates that one task decides."""
@@ -48,27 +51,29 @@ class TableSides:
     target: PinnedTable | None
     bases: tuple[PinnedTable | None, ...]
     on_conflict: OnConflict = OnConflict.FAIL
+    decisions: TableDecisions = field(default_factory=TableDecisions)
 
 
-@dataclass(frozen=True, slots=True)
-class RowConflict:
-    """A row on which the branches disagree, and each side's row as a record that could be loaded (JSON), or None."""
-
-    id: str
-    kind: ConflictKind
-    base: str | None
-    source: Branch
-    target: Branch
-
-    @property
-    def message(self) -> str:
-        return MESSAGES[self.kind].format(self.id)
+CONFLICTS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("kind", pa.string()),
+        ("decided", pa.string()),
+        ("is_stale", pa.bool_()),
+        ("base", pa.uint64()),
+        ("source", pa.uint64()),
+        ("target", pa.uint64()),
+    ]
+)
+"""Rows on which the branches disagree: what was decided (a `Take`, or null), whether a decision was made on other rows,
+and each side's row id, or null.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedSlice:
     """What one task made of its candidates: staged files, addresses (uint64[n]) of rows of the target to mask, the ids
-    (string[n]) of deleted rows, and the conflicts.
+    (string[n]) of deleted rows, and the conflicts (`CONFLICTS`).
     """
 
     files: tuple[StagedFile, ...]
@@ -76,7 +81,7 @@ class MergedSlice:
     deleted: pa.Array
     inserted: int
     updated: int
-    conflicts: tuple[RowConflict, ...]
+    conflicts: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class MergedTable:
 class TableDelta:
     """What a merge does to one table of the target: what its tasks made, and where their files were staged."""
 
+    sides: TableSides
     into: TableTarget
     slices: tuple[MergedSlice, ...]
 
@@ -102,7 +108,7 @@ class TableDelta:
             sum(part.inserted for part in self.slices),
             sum(part.updated for part in self.slices),
             sum(len(part.deleted) for part in self.slices),
-            sum(len(part.conflicts) for part in self.slices),
+            self.conflicts.num_rows,
         )
 
     @property
@@ -111,8 +117,9 @@ class TableDelta:
         return any(part.files or len(part.removed) for part in self.slices)
 
     @property
-    def conflicts(self) -> list[RowConflict]:
-        return [conflict for part in self.slices for conflict in part.conflicts]
+    def conflicts(self) -> pa.Table:
+        """Rows on which the branches disagree (`CONFLICTS`), in id order."""
+        return pa.concat_tables([part.conflicts for part in self.slices])
 
     @property
     def files(self) -> tuple[StagedFile, ...]:
@@ -176,16 +183,16 @@ def merge_slice(sides: TableSides, into: TableTarget, options: Mapping[str, str]
     Runs on an executor. Nothing refers to the files yet.
     """
     task = _Slice(sides, into, options)
-    size = _chunk_rows(sides.entity)
+    size = chunk_rows(sides.entity)
     for start in range(0, part.num_rows, size):
         task.add(part.slice(start, size))
     return task.result()
 
 
-def _chunk_rows(entity: EntityType) -> int:
+def chunk_rows(entity: EntityType) -> int:
+    """How many whole rows of a type are in memory at once."""
     width = 0
-    for field in physical_schema(entity):
-        kind = field.type
+    for kind in physical_schema(entity).types:
         vector = pa.types.is_fixed_size_list(kind)
         plain = pa.types.is_primitive(kind)
         width += 4 * kind.list_size if vector else kind.bit_width // 8 + 1 if plain else _TEXT_BYTES
@@ -195,17 +202,17 @@ def _chunk_rows(entity: EntityType) -> int:
 class _Slice:
     def __init__(self, sides: TableSides, into: TableTarget, options: Mapping[str, str]) -> None:
         self._into, self._options = into, options
-        self._entity, self._on_conflict = sides.entity, sides.on_conflict
+        self._entity, self._decisions = sides.entity, sides.decisions
+        self._otherwise = None if sides.on_conflict is OnConflict.FAIL else Take(sides.on_conflict)
         self._schema = physical_schema(sides.entity)
         names = self._schema.names
         self._source, self._target, *self._bases = (
-            None if table is None else StoredRows.open(table, names)
-            for table in (sides.source, sides.target, *sides.bases)
+            open_rows(table, names) for table in (sides.source, sides.target, *sides.bases)
         )
         self._files: list[StagedFile] = []
         self._removed: list[npt.NDArray[np.uint64]] = [np.empty(0, dtype=np.uint64)]
         self._deleted: list[pa.Array] = [pa.array([], pa.string())]
-        self._conflicts: list[RowConflict] = []
+        self._conflicts: list[pa.Table] = [CONFLICTS.empty_table()]
         self._inserted = self._updated = 0
 
     def result(self) -> MergedSlice:
@@ -215,54 +222,102 @@ class _Slice:
             pa.concat_arrays(self._deleted),
             self._inserted,
             self._updated,
-            tuple(self._conflicts),
+            pa.concat_tables(self._conflicts),
         )
 
     def add(self, chunk: pa.Table) -> None:
         """Decides on the rows of one chunk."""
-        source, target = _Side(self._source, chunk.column("source")), _Side(self._target, chunk.column("target"))
+        source, target = SideRows(self._source, chunk.column("source")), SideRows(self._target, chunk.column("target"))
         source_changed = target_changed = np.ones(chunk.num_rows, dtype=np.bool_)
         for i, rows in enumerate(self._bases):
-            base = _Side(rows, chunk.column(f"base{i}"))
+            base = SideRows(rows, chunk.column(f"base{i}"))
             source_changed = source_changed & _differ(base, source, np.asarray(chunk.column(f"source{i}")))
             target_changed = target_changed & _differ(base, target, np.asarray(chunk.column(f"target{i}")))
         # Of two sides one of which agrees with the only base, and the other not, nothing is compared again.
         doubtful = source_changed & target_changed if len(self._bases) == 1 else source_changed == target_changed
         equal = (source_changed == target_changed) & ~_differ(target, source, doubtful)
         found = judge(source_changed, target_changed, equal)
-        self._disagree(np.flatnonzero(found.conflict), chunk, source, target)
-        take = found.take | found.conflict if self._on_conflict is OnConflict.SOURCE else found.take
+        take = found.take.copy()
+        if found.conflict.any():
+            at = np.flatnonzero(found.conflict)
+            decided = self._decide(at, chunk, source, target)
+            take[[place for place, what in zip(at, decided, strict=True) if what is Take.SOURCE]] = True
+            given = [place for place, what in zip(at, decided, strict=True) if what is Take.ROW]
+            self._give(np.array(given, dtype=np.int64), chunk, target)
         self._take(take, chunk, source, target)
 
-    def _take(self, take: Bools, chunk: pa.Table, source: _Side, target: _Side) -> None:
+    def _take(self, take: Bools, chunk: pa.Table, source: SideRows, target: SideRows) -> None:
         deleted = np.flatnonzero(take & ~source.there)
-        updated = np.flatnonzero(take & source.there & target.there)
-        inserted = np.flatnonzero(take & source.there & ~target.there)
-        self._inserted, self._updated = self._inserted + len(inserted), self._updated + len(updated)
         self._deleted.append(chunk.column("id").take(pa.array(deleted)).combine_chunks())
-        gone = np.concatenate([updated, deleted])
+        self._mask(deleted, target)
+        written = _replacing_first(np.flatnonzero(take & source.there), target)
+        if len(written):
+            self._put(written, source.rows(pa.array(written)), target)
+
+    def _give(self, at: Int64s, chunk: pa.Table, target: SideRows) -> None:
+        """Rows that were given instead of both; one that the target has already changes nothing."""
+        if not len(at):
+            return
+        old = at[target.there[at]]
+        if len(old):
+            same = equal_rows(self._decisions.rows_of(_names(chunk, old)), target.rows(pa.array(old)))
+            at = np.setdiff1d(at, old[same])
+        written = _replacing_first(at, target)
+        if len(written):
+            self._put(written, self._decisions.rows_of(_names(chunk, written)), target)
+
+    def _put(self, at: Int64s, rows: pa.Table, target: SideRows) -> None:
+        """Stages rows for places of the chunk; those that replace a row of the target come first."""
+        updated = at[target.there[at]]
+        self._inserted, self._updated = self._inserted + len(at) - len(updated), self._updated + len(updated)
+        self._mask(updated, target)
+        kept = np.asarray(target.row_ids.take(pa.array(updated)).cast(pa.uint64())).astype(np.uint64)
+        rows = pa.Table.from_arrays(rows.columns, schema=self._schema)
+        self._files.append(stage_rows(self._into, rows, kept, self._options))
+
+    def _mask(self, gone: Int64s, target: SideRows) -> None:
         if len(gone) and self._target is not None:
             addresses = self._target.addresses(target.row_ids.take(pa.array(gone)))
             self._removed.append(np.asarray(addresses).astype(np.uint64))
-        written = pa.array(np.concatenate([updated, inserted]))
-        if len(written):
-            kept = np.asarray(target.row_ids.take(pa.array(updated)).cast(pa.uint64())).astype(np.uint64)
-            rows = pa.Table.from_arrays(source.rows(written).columns, schema=self._schema)
-            self._files.append(stage_rows(self._into, rows, kept, self._options))
 
-    def _disagree(self, rows: npt.NDArray[np.int64], chunk: pa.Table, source: _Side, target: _Side) -> None:
-        if not len(rows):
-            return
-        base = _Side(self._bases[0], chunk.column("base0"))
-        ids = chunk.column("id").take(pa.array(rows)).to_pylist()
-        sides = [side.records(self._entity, rows) for side in (base, source, target)]
-        for name, *of_row in zip(ids, *sides, strict=True):
-            kind = conflict_kind(*(each is not None for each in of_row))
-            self._conflicts.append(RowConflict(name, kind, *of_row))
+    def _decide(self, at: Int64s, chunk: pa.Table, source: SideRows, target: SideRows) -> list[Take | None]:
+        """What becomes of each row in conflict, None for those that are left open; all of them are noted."""
+        names = _names(chunk, at)
+        known = [self._decisions.by_id.get(name) for name in names]
+        asked = np.array([i for i, each in enumerate(known) if each is not None], dtype=np.int64)
+        sides = [side.records(self._entity, at[asked]) for side in (source, target)]
+        digests = dict(zip(asked.tolist(), map(digest_of, *sides), strict=True))
+        stale = [each is not None and each.digest != digests[i] for i, each in enumerate(known)]
+        decided = [
+            self._otherwise if each is None or old else each.take for each, old in zip(known, stale, strict=True)
+        ]
+        base = SideRows(self._bases[0], chunk.column("base0"))
+        there = zip(*(side.there[at].tolist() for side in (base, source, target)), strict=True)
+        kinds = [str(conflict_kind(*where)) for where in there]
+        row_ids = [side.row_ids.take(pa.array(at)) for side in (base, source, target)]
+        words = [None if each is None else str(each) for each in decided]
+        columns = [pa.array(names, pa.string()), pa.array(kinds), pa.array(words, pa.string()), pa.array(stale)]
+        self._conflicts.append(pa.table([*columns, *row_ids], schema=CONFLICTS))
+        return decided
 
 
-class _Side:
-    """The rows of one side for a chunk of candidates, read once, when asked for. `row_ids`: uint64[n], null: none."""
+def _names(chunk: pa.Table, at: Int64s) -> list[str]:
+    names: list[str] = chunk.column("id").take(pa.array(at)).to_pylist()
+    return names
+
+
+def _replacing_first(at: Int64s, target: SideRows) -> Int64s:
+    there = target.there[at]
+    return np.concatenate([at[there], at[~there]])
+
+
+def open_rows(table: PinnedTable | None, names: Sequence[str]) -> StoredRows | None:
+    """The rows of one side of a table, None when it has none."""
+    return None if table is None else StoredRows.open(table, names)
+
+
+class SideRows:
+    """The rows of one side for some candidates, read once, when asked for. `row_ids`: uint64[n], null: none."""
 
     def __init__(self, stored: StoredRows | None, row_ids: pa.ChunkedArray) -> None:
         self.row_ids = row_ids
@@ -292,7 +347,7 @@ class _Side:
         return [found.get(place) for place in at.tolist()]
 
 
-def _differ(one: _Side, other: _Side, may: Bools) -> Bools:
+def _differ(one: SideRows, other: SideRows, may: Bools) -> Bools:
     """Whether two sides have different rows, looked at where they may; a row that only one has differs."""
     differ: Bools = may & (one.there != other.there)
     both = np.flatnonzero(may & one.there & other.there)
