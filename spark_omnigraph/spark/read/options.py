@@ -22,7 +22,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `load(uri)` sets",
     "node": "name of a node type",
     "edge": "name of an edge type",
-    "table": "`commits`, `branches`, `tables`, `recoveries`: facts about the graph; `changes`: the change feed",
+    "table": "`commits`, `branches`, `tables`, `recoveries`, `conflicts`: facts about the graph; `changes`: the feed",
     "query": "text with a read query (`.gq`); its rows are found by one task",
     "queryName": "which query of the text; without it its only one",
     "params": "parameters of the query, as a JSON object",
@@ -37,6 +37,8 @@ READ_OPTIONS: Mapping[str, str] = {
     "aggregate": "`count`: columns `type`, `count`; without a type one row for each; free without a filter",
     "startingVersion": "of the change feed: first manifest version, included; `latest` starts from now",
     "endingVersion": "of the change feed: last manifest version, included",
+    "source": "of `conflicts`: the branch that would be merged",
+    "into": "of `conflicts`: the branch that would take it, default `main`",
     "maxCommitsPerTrigger": "of the change feed as a stream: at most so many commits in a batch",
 }
 """Every option of a read and what it takes; docs/spark-read.md shows them."""
@@ -59,6 +61,7 @@ class MetaTable(TextEnum):
     TABLES = "tables"
     RECOVERIES = "recoveries"
     CHANGES = "changes"
+    CONFLICTS = "conflicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ class ReadOptions:
     ending: int | None = None
     from_now: bool = False
     commits_per_trigger: int | None = None
+    source: str = ""
+    into: str = "main"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -114,6 +119,8 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         ending=whole_number("endingVersion", text.get("endingVersion"), 0),
         from_now=from_now,
         commits_per_trigger=whole_number("maxCommitsPerTrigger", text.get("maxCommitsPerTrigger"), 1),
+        source=text.get("source", ""),
+        into=text.get("into", "main"),
         storage=storage,
     )
 
@@ -159,6 +166,7 @@ def _check_table(text: Mapping[str, str]) -> None:
     table = text.get("table", "").strip().lower()
     if table and table != MetaTable.TABLES.value:
         _refuse_with(text, "table", ("versionAsOf", "snapshot", "timestampAsOf"), "the log has one state")
+    _check_conflicts(text, table)
     if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value):
         _refuse_with(text, "table", ("branch",), "all branches are listed")
     if "aggregate" in text:
@@ -169,6 +177,14 @@ def _check_table(text: Mapping[str, str]) -> None:
         if "table" not in text and "aggregate" not in text:
             raise BadRequestError("say what to read: option 'node' or 'edge' with a type name, 'table', or 'query'")
         _refuse_with(text, "aggregate", ("filter", "where"), "name the type that is filtered with 'node' or 'edge'")
+
+
+def _check_conflicts(text: Mapping[str, str], table: str) -> None:
+    if table != MetaTable.CONFLICTS.value:
+        return _refuse_alone(text, ("source", "into"), "'table' with 'conflicts'")
+    if not text.get("source"):
+        raise BadRequestError("table 'conflicts' needs the option 'source': the branch that would be merged")
+    return _refuse_with(text, "table", ("branch",), "the branches are 'source' and 'into'")
 
 
 def _at_most_one(text: Mapping[str, str], names: tuple[str, ...]) -> None:
