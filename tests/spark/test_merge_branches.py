@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 from spark_omnigraph import Graph, LoadOptions, MergeConflictsError, SparkExecutor
 from spark_omnigraph.graph.merge import rows
@@ -48,3 +48,9 @@ def test_tasks_decide_and_stage_rows(spark: SparkSession, tmp_path: Path, monkey
     with pytest.raises(MergeConflictsError) as caught:
         graph.merge_branch("draft", executor=executor)
     assert [(c.row_id, c.kind) for c in caught.value.conflicts] == [("r2", "divergent_update")]
+
+    source = spark.read.format("omnigraph").option("table", "conflicts").option("source", "draft")
+    frame = source.load(graph.uri).withColumn("take", functions.lit("source"))
+    report = graph.merge_branch("draft", decisions=frame.toPandas(), executor=executor)
+    assert (report.tables["node:Room"].updated, graph.entity("node:Room", "r2")) == (1, {"name": "r2", "size": 1})
+    assert source.load(graph.uri).count() == 0

@@ -107,3 +107,12 @@ def test_conflicts_of_a_merge_are_counted_and_written(
     code, body, _ = run(capsys, "branch", "merge", "draft", "--on-conflict", "source", "--graph", graph.uri)
     assert code == 3
     assert "name a file" in str(body["error"])
+    line = {**json.loads(path.read_text()), "take": "source"}
+    decided = tmp_path / "decided.jsonl"
+    decided.write_text(json.dumps(line))
+    words = ("branch", "merge", "draft", "--decisions", str(decided), "--graph", graph.uri)
+    code, body, _ = run(capsys, *words, "--conflicts", str(decided))
+    assert (code, decided.read_text()) == (2, json.dumps(line))
+    assert "would be replaced" in str(body["error"])
+    code, body, _ = run(capsys, *words)
+    assert (code, body["tables"]["node:Room"]["updated"]) == (0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -54,6 +55,25 @@ def test_an_empty_table_has_no_partitions(uri: str) -> None:
     plan = plan_read({"path": uri, "node": "Empty"})
     assert GraphReader(plan).partitions() == []
     assert plan.frame.names == ["id", "big", "day", "name", "tags"]
+
+
+def test_conflicts_are_found_by_a_task(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node Room { name: String @key  size: I32? }")
+    graph.create_branch("draft")
+    for branch, size in (("draft", 1), ("main", 2)):
+        graph.load([f'{{"type": "Room", "data": {{"name": "hall", "size": {size}}}}}'], branch=branch)
+    options = {"path": graph.uri, "table": "conflicts", "source": "draft"}
+    (found,) = rows(plan_read(options))
+    assert [found[name] for name in ("type", "id", "kind", "base")] == ["node:Room", "hall", "divergent_insert", None]
+    assert found["message"] == "divergent insert for id 'hall'"
+    sizes = [json.loads(str(found[side]))["data"]["size"] for side in ("source", "target")]
+    assert (sizes, found["target_commit"]) == ([1, 2], graph.commits()[0].id)
+    names = StructType([StructField("kind", StringType()), StructField("id", StringType())])
+    assert rows(plan_read(options), names) == [{"kind": "divergent_insert", "id": "hall"}]
+    with pytest.raises(NotFoundError, match="did you mean 'draft'"):
+        plan_read({**options, "source": "drat"})
+    graph.merge_branch("draft", decisions=[{**found, "take": "source"}])
+    assert rows(plan_read(options)) == []
 
 
 def test_counts_come_from_the_manifest_unless_filtered(uri: str) -> None:
