@@ -131,8 +131,8 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     spark = None
     executor: Executor = LocalExecutor(2)
     if options.spark:
-        from spark_omnigraph.spark.executor import SparkExecutor  # noqa: PLC0415 - Spark is an option here
-        from spark_omnigraph.spark.session import local_session  # noqa: PLC0415 - as above
+        from spark_omnigraph.spark.executor import SparkExecutor  # noqa: PLC0415 - slow, and only with --spark
+        from spark_omnigraph.spark.session import local_session  # noqa: PLC0415 - slow, and only with --spark
 
         spark = local_session("bench_merge", 2, {"spark.local.dir": str(folder / "spark")})
         executor = SparkExecutor(spark)

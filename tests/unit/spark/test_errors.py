@@ -15,6 +15,8 @@ from spark_omnigraph.errors import (
     BadRowsError,
     ExpectedVersionMismatch,
     InternalError,
+    MergeConflict,
+    MergeConflictsError,
     NotFoundError,
     OmnigraphError,
     SchemaParseError,
@@ -36,6 +38,7 @@ from spark_omnigraph.spark.errors import CodedError, coded, encode, task_failure
         SchemaParseError("no"),
         ExpectedVersionMismatch("node:P", 3, 4),
         AlreadyInitializedError("/g"),
+        MergeConflictsError([MergeConflict("node:P", None, "orphan_edge", "no end")], {"orphan_edge": 200}),
         BadRowsError("2 bad rows", BadRowSummary(2, {"required": 2}, report="/r")),
     ],
 )
