@@ -52,5 +52,8 @@ def test_tasks_decide_and_stage_rows(spark: SparkSession, tmp_path: Path, monkey
     source = spark.read.format("omnigraph").option("table", "conflicts").option("source", "draft")
     frame = source.load(graph.uri).withColumn("take", functions.lit("source"))
     report = graph.merge_branch("draft", decisions=frame.toPandas(), executor=executor)
-    assert (report.tables["node:Room"].updated, graph.entity("node:Room", "r2")) == (1, {"name": "r2", "size": 1})
+    assert (report.tables["node:Room"].updated, graph.entity("node:Room", "r2")) == (
+        1,
+        {"id": "r2", "name": "r2", "size": 1},
+    )
     assert source.load(graph.uri).count() == 0

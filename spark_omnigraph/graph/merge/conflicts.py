@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from spark_omnigraph.branch.conflicts import MESSAGES, STALE, ConflictKind, digest_of
 from spark_omnigraph.errors import MergeConflict, MergeConflictsError
 from spark_omnigraph.graph.merge.decisions import MEMBERS
-from spark_omnigraph.graph.merge.rows import SideRows, TableDelta, chunk_rows, open_rows
+from spark_omnigraph.graph.merge.rows import SideRows, TableDelta, open_rows, text_rows
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.objects.whole_file import whole_path
 
@@ -50,7 +50,7 @@ class Conflicts:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """`SCHEMA`: tables and ids in order, then broken rules; `base`, `source` and `target` are records that could be
-        loaded (JSON), null where there is none. So many rows at a time as a task of the merge has.
+        loaded (JSON), null where there is none. A bounded number at a time.
         """
         for key, delta in self.deltas.items():
             yield from self._rows(key, delta)
@@ -70,7 +70,7 @@ class Conflicts:
             return
         names = physical_schema(sides.entity).names
         stored = [open_rows(table, names) for table in (sides.bases[0], sides.source, sides.target)]
-        size = chunk_rows(sides.entity)
+        size = text_rows(sides.entity)
         for start in range(0, conflicts.num_rows, size):
             part = conflicts.slice(start, size)
             at = np.arange(part.num_rows)

@@ -199,6 +199,11 @@ def chunk_rows(entity: EntityType) -> int:
     return max(256, min(1 << 16, CHUNK_BYTES // width))
 
 
+def text_rows(entity: EntityType) -> int:
+    """How many of them at most are in memory as texts, which are many times as long as numbers."""
+    return max(256, chunk_rows(entity) // 16)
+
+
 class _Slice:
     def __init__(self, sides: TableSides, into: TableTarget, options: Mapping[str, str]) -> None:
         self._into, self._options = into, options
@@ -285,8 +290,11 @@ class _Slice:
         names = _names(chunk, at)
         known = [self._decisions.by_id.get(name) for name in names]
         asked = np.array([i for i, each in enumerate(known) if each is not None], dtype=np.int64)
-        sides = [side.records(self._entity, at[asked]) for side in (source, target)]
-        digests = dict(zip(asked.tolist(), map(digest_of, *sides), strict=True))
+        digests: dict[int, str] = {}
+        for start in range(0, len(asked), size := text_rows(self._entity)):
+            part = asked[start : start + size]
+            sides = [side.records(self._entity, at[part]) for side in (source, target)]
+            digests.update(zip(part.tolist(), map(digest_of, *sides), strict=True))
         stale = [each is not None and each.digest != digests[i] for i, each in enumerate(known)]
         decided = [
             self._otherwise if each is None or old else each.take for each, old in zip(known, stale, strict=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,86 @@ def test_a_bad_line_is_named_and_the_file_is_not_replaced(graph: Graph, tmp_path
         graph.merge_branch("draft", decisions=path)
     with pytest.raises(BadRequestError, match="would be replaced"):
         graph.merge_branch("draft", decisions=path, conflicts=path)
+
+
+MANY = """
+node Part { name: String  serial: I32  shape: Vector(3)?  score: F64?  plan: Blob?  made: DateTime?  tags: [String]?
+  @key(name, serial) }
+edge Fits: Part -> Part { width: I32? }
+"""
+
+
+class Parts:
+    """Rows at random, whose ids are the same every time."""
+
+    def __init__(self, seed: int) -> None:
+        print(f"seed {seed}")
+        self.random = random.Random(seed)
+
+    def nodes(self, numbers: Iterable[int]) -> list[str]:
+        return [json.dumps({"type": "Part", "data": {"name": f"é{i}", "serial": i, **self._values()}}) for i in numbers]
+
+    def edges(self, numbers: Iterable[int]) -> list[str]:
+        ends = {"from": ["é60", 60], "to": ["é61", 61]}
+        return [
+            json.dumps({"edge": "Fits", **ends, "data": {"id": f"e{i}", "width": self.random.randrange(99)}})
+            for i in numbers
+        ]
+
+    def _values(self) -> Line:
+        plan = base64.b64encode(self.random.randbytes(5)).decode()
+        return {
+            "shape": [self.random.random() for _ in range(3)], "score": self.random.random(), "plan": f"base64:{plan}",
+            "made": "2020-01-01T00:00:00.5Z", "tags": ["x", str(self.random.random())],
+        }  # laid out as a table  # fmt: skip
+
+    def decide(self, line: Line) -> tuple[Line, Line | None]:
+        """The line with a decision, and the row that comes of it."""
+        take = self.random.choice(["source", "target", "row"])
+        if take != "row":
+            return {**line, "take": take}, line[take]
+        record = line["source"] or line["target"]
+        member = "width" if "edge" in record else "score"
+        own = {**record, "data": {**record["data"], member: self.random.choice([7, line["target"]["data"][member]])}}
+        return {**line, "row": own}, own
+
+
+def stored_rows(graph: Graph, branch: str = "main") -> dict[tuple[str, str], Line]:
+    found = {}
+    for record in map(json.loads, graph.export(branch=branch)):
+        key = f"edge:{record['edge']}" if "edge" in record else f"node:{record['type']}"
+        found[key, record["data"]["id"]] = record
+    return found
+
+
+@pytest.mark.parametrize("seed", [6])
+def test_decisions_at_random_are_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr("spark_omnigraph.graph.merge.rows.SLICE_ROWS", 37)  # several tasks, chunks and parts
+    monkeypatch.setattr("spark_omnigraph.graph.merge.rows.chunk_rows", lambda _: 11)
+    for module in ("rows", "conflicts"):
+        monkeypatch.setattr(f"spark_omnigraph.graph.merge.{module}.text_rows", lambda _: 4)
+    parts = Parts(seed)
+    graph = Graph.init(tmp_path / "g", MANY)
+    graph.load([*parts.nodes(range(70)), *parts.edges(range(40))], options=NO_INDEX)
+    graph.create_branch("draft")
+    for branch in ("draft", "main"):
+        put(graph, branch, *parts.nodes(range(50)), *parts.nodes(range(90, 110)), *parts.edges(range(30)))
+    graph.delete("edge:Fits", [f"e{i}" for i in range(30, 40)], branch="draft")
+    put(graph, "main", *parts.edges(range(30, 40)))
+    source, target = stored_rows(graph, "draft"), stored_rows(graph)
+    lines = conflicts_of(graph, tmp_path / "c.jsonl")
+    given, expected = [], dict(target)
+    for line in lines:
+        key = line["table"], line["id"]
+        assert (line["source"], line["target"]) == (source.get(key), target.get(key))
+        decided, row = parts.decide(line)
+        given.append(json.dumps(decided))
+        expected.pop(key, None)
+        expected |= {} if row is None else {key: row}
+    (tmp_path / "d.jsonl").write_text("\n".join(given))
+    graph.merge_branch("draft", decisions=tmp_path / "d.jsonl")
+    assert len(lines) > 100
+    assert stored_rows(graph) == expected
 
 
 def test_an_error_has_counts_and_a_bounded_sample(tmp_path: Path) -> None:
