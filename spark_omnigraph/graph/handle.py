@@ -373,11 +373,10 @@ class Graph:
         """Merges what `source` changed since the branches parted, by row, in one commit with two parents. `source` does
         not change. Choices: `dry_run` only finds and checks; `metadata` are texts of yours; `executor` does the work.
 
-        A row that both changed differently is a conflict. MergeConflictsError counts them, and all are, with their
-        rows, in the file `conflicts` (JSON lines, or Parquet by its name); nothing has changed then. `decisions`, a
-        file, a frame or dicts of what that file has, say row by row what becomes of them: `take` is "source" or
-        "target", or `row` is a record. With `on_conflict` "source" or "target" that side's row wins where nothing else
-        was decided, and the file `conflicts` is required.
+        A row that both changed differently is a conflict. MergeConflictsError counts them; all are, with their rows, in
+        the file `conflicts` (JSON lines, or Parquet by its name). `decisions`, a file, a frame or dicts of what that
+        file has, say what becomes of single rows: `take` is "source" or "target", or `row` is a record. With
+        `on_conflict` "source" or "target" that side wins elsewhere, and the file `conflicts` is required.
         """
         self._require_writable()
         request = verbs.merge_request(self.store, source, into, actor, choices)

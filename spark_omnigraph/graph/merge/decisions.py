@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -92,14 +93,15 @@ def read_decisions(given: object, options: Mapping[str, str]) -> tuple[GivenDeci
     return tuple(found.values())
 
 
-def _records(given: object, options: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _records(given: Any, options: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
     if isinstance(given, (str, os.PathLike)):
         for file in list_inputs(given, options).files:
             yield from _of_parquet(file, options) if file.name.endswith(".parquet") else _of_lines(file, options)
         return
-    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "iloc"):
-        yield from _of_table("row", pa.table(given))
-        return
+    if hasattr(given, "iloc"):  # pandas, whose index and attributes are no members
+        given = given.astype(object).where(given.notna(), None).to_dict("records")
+    elif hasattr(given, "__arrow_c_stream__"):
+        given = pa.table(given).to_pylist()
     if not isinstance(given, Iterable):
         raise BadRequestError(f"decisions are a file, a frame or dicts, not {type(given).__name__}")
     for i, each in enumerate(given):
@@ -116,14 +118,10 @@ def _of_parquet(file: InputFile, options: Mapping[str, str]) -> Iterator[tuple[s
             rows = pq.read_table(source)
         except pa.ArrowInvalid as error:
             raise BadRequestError(f"'{file.name}' is no Parquet file: {error}") from None
-    yield from _of_table(f"{file.name}: row", rows)
-
-
-def _of_table(place: str, rows: pa.Table) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Rows of a frame; the index that pandas adds is no column."""
+    # pandas writes its index beside the columns.
     rows = rows.select([name for name in rows.column_names if not name.startswith("__index_level_")])
     for i, row in enumerate(rows.to_pylist()):
-        yield f"{place} {i + 1}", row
+        yield f"{file.name}: row {i + 1}", row
 
 
 def _of_lines(file: InputFile, options: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
