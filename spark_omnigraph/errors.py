@@ -337,24 +337,31 @@ class MergeConflict:
 
 
 class MergeConflictsError(ConflictError):
-    """Two branches changed the same rows differently, or would break a rule together; nothing was merged."""
+    """Two branches changed the same rows differently, or would break a rule together; nothing was merged.
+
+    `conflicts` has all of them, or the first ones where the error has passed through a text; `total` counts all.
+    """
 
     kind = "merge_conflicts"
     way_out = "change one of the two branches where they disagree, then merge again"
-    _NAMED = 3
+    _NAMED, _TOLD = 3, 100
 
-    def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
-        named = [f"{c.table_key}{f':{c.row_id}' if c.row_id is not None else ''} ({c.kind})" for c in conflicts]
-        more = [f"and {len(named) - self._NAMED} more"] if len(named) > self._NAMED else []
-        super().__init__("merge conflicts: " + "; ".join(named[: self._NAMED] + more))
+    def __init__(self, conflicts: Sequence[MergeConflict], total: int | None = None) -> None:
         self.conflicts = tuple(conflicts)
+        self.total = len(self.conflicts) if total is None else total
+        first = self.conflicts[: self._NAMED]
+        named = [f"{c.table_key}{f':{c.row_id}' if c.row_id is not None else ''} ({c.kind})" for c in first]
+        more = [f"and {self.total - len(named)} more"] if self.total > len(named) else []
+        super().__init__("merge conflicts: " + "; ".join(named + more))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.conflicts,)
+        return type(self), (self.conflicts, self.total)
 
     def to_dict(self) -> dict[str, object]:
+        """The first hundred conflicts, and how many there are."""
         body = super().to_dict()
-        body["merge_conflicts"] = [asdict(conflict) for conflict in self.conflicts]
+        body["merge_conflicts"] = [asdict(conflict) for conflict in self.conflicts[: self._TOLD]]
+        body["merge_conflict_count"] = self.total
         return body
 
 

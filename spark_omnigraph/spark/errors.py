@@ -132,7 +132,9 @@ def _decode(kind: str, message: str, facts: dict[str, object]) -> OmnigraphError
         return ExpectedVersionMismatch(str(moved["table_key"]), int(moved["expected"]), int(moved["actual"]))
     conflicts = facts.get("merge_conflicts")
     if kind == MergeConflictsError.kind and isinstance(conflicts, list):
-        return MergeConflictsError([MergeConflict(**conflict) for conflict in conflicts])
+        total = facts.get("merge_conflict_count")
+        told = [MergeConflict(**conflict) for conflict in conflicts]
+        return MergeConflictsError(told, total if isinstance(total, int) else None)
     if kind == AlreadyInitializedError.kind and "uri" in facts:
         return AlreadyInitializedError(str(facts["uri"]))
     if kind == BadRowsError.kind:

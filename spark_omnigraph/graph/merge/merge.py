@@ -166,7 +166,7 @@ def _stage(
     target = plan.target.snapshot
     deltas: dict[str, TableDelta] = {}
     for key in plan.changed_tables():
-        sides = plan.sides(store, key, request.on_conflict)
+        sides = plan.sides(store, key, request.on_conflict, request.conflicts is not None)
         found = candidates(sides)
         if not found.num_rows:
             continue

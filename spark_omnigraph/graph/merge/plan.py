@@ -47,16 +47,22 @@ class MergePlan:
         return any(commit.id == self.target.commit for commit, _ in self.bases)
 
     def changed_tables(self) -> list[str]:
-        """Tables that the source shows in another version than every base, in key order."""
-        keys = {entity.table_key for entity in self.target.contract.catalog.tables()}
-        return sorted(key for key in keys if all(not _same(self.source.snapshot, base, key) for _, base in self.bases))
+        """Tables that the source shows in another version than the target and than some base, in key order.
 
-    def sides(self, store: GraphStore, table_key: str, on_conflict: OnConflict) -> TableSides:
+        One base that it agrees with is not enough: the target may agree with another one, and then the two disagree.
+        """
+        keys = {entity.table_key for entity in self.target.contract.catalog.tables()}
+        source = self.source.snapshot
+        others = [base for _, base in self.bases]
+        differ = (key for key in keys if not _same(source, self.target.snapshot, key))
+        return sorted(key for key in differ if any(not _same(source, base, key) for base in others))
+
+    def sides(self, store: GraphStore, table_key: str, on_conflict: OnConflict, keeps_rows: bool) -> TableSides:
         """A type as every side shows it."""
         entity = self.target.contract.catalog.require(table_key)
         bases = tuple(pinned_rows(store, base, table_key) for _, base in self.bases)
         source, target = (pinned_rows(store, head.snapshot, table_key) for head in (self.source, self.target))
-        return TableSides(entity, source, target, bases, on_conflict)
+        return TableSides(entity, source, target, bases, on_conflict, keeps_rows)
 
 
 def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:

@@ -40,7 +40,7 @@ _TEXT_BYTES = 64
 @dataclass(frozen=True, slots=True)
 class TableSides:
     """A type as the source, the target and every merge base show it, newest base first, and what becomes of rows on
-    which the two disagree. Picklable.
+    which the two disagree. Picklable. `keeps_rows` says whether conflicts tell the rows of all sides.
     """
 
     entity: EntityType
@@ -48,11 +48,14 @@ class TableSides:
     target: PinnedTable | None
     bases: tuple[PinnedTable | None, ...]
     on_conflict: OnConflict = OnConflict.FAIL
+    keeps_rows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class RowConflict:
-    """A row on which the branches disagree, and each side's row as a record that could be loaded (JSON), or None."""
+    """A row on which the branches disagree, and each side's row as a record that could be loaded (JSON); None where
+    there is no row, or where rows were not asked for.
+    """
 
     id: str
     kind: ConflictKind
@@ -195,7 +198,7 @@ def _chunk_rows(entity: EntityType) -> int:
 class _Slice:
     def __init__(self, sides: TableSides, into: TableTarget, options: Mapping[str, str]) -> None:
         self._into, self._options = into, options
-        self._entity, self._on_conflict = sides.entity, sides.on_conflict
+        self._entity, self._on_conflict, self._keeps_rows = sides.entity, sides.on_conflict, sides.keeps_rows
         self._schema = physical_schema(sides.entity)
         names = self._schema.names
         self._source, self._target, *self._bases = (
@@ -253,12 +256,13 @@ class _Slice:
     def _disagree(self, rows: npt.NDArray[np.int64], chunk: pa.Table, source: _Side, target: _Side) -> None:
         if not len(rows):
             return
-        base = _Side(self._bases[0], chunk.column("base0"))
+        sides = (_Side(self._bases[0], chunk.column("base0")), source, target)
         ids = chunk.column("id").take(pa.array(rows)).to_pylist()
-        sides = [side.records(self._entity, rows) for side in (base, source, target)]
-        for name, *of_row in zip(ids, *sides, strict=True):
-            kind = conflict_kind(*(each is not None for each in of_row))
-            self._conflicts.append(RowConflict(name, kind, *of_row))
+        there = zip(*(side.there[rows].tolist() for side in sides), strict=True)
+        kinds = [conflict_kind(*of_row) for of_row in there]
+        nothing = [None] * len(rows)
+        texts = [side.records(self._entity, rows) if self._keeps_rows else nothing for side in sides]
+        self._conflicts += [RowConflict(*each) for each in zip(ids, kinds, *texts, strict=True)]
 
 
 class _Side:
