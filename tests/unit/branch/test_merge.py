@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+import pickle
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -221,3 +223,64 @@ def test_the_source_may_not_be_deleted_under_a_write_of_its_own(graph: Graph) ->
     graph.delete_branch("inner")
     graph.merge_branch("draft")
     assert rooms(graph)["hall"] == 3
+
+
+def test_bases_that_one_side_each_agrees_with_are_a_conflict(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 2))
+    put(graph, "main", room("porch"))
+    graph.create_branch("main-then")
+    graph.create_branch("draft-then", base="draft")
+    graph.merge_branch("draft-then", "main")
+    graph.merge_branch("main-then", "draft")
+    put(graph, "main", room("hall", 1))
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft")
+    assert [(c.row_id, c.kind) for c in caught.value.conflicts] == [("hall", "divergent_update")]
+
+
+def test_an_error_of_many_conflicts_tells_the_first_ones(graph: Graph) -> None:
+    graph.merge_branch("draft")
+    for branch, size in (("draft", 1), ("main", 2)):
+        put(graph, branch, *(room(f"r{number}", size) for number in range(120)))
+    with pytest.raises(MergeConflictsError, match="and 117 more") as caught:
+        graph.merge_branch("draft")
+    told = caught.value.to_dict()
+    assert (len(caught.value.conflicts), told["merge_conflict_count"]) == (120, 120)
+    assert len(cast("list[object]", told["merge_conflicts"])) == 100
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def made_anew(graph: Graph, branch: str) -> None:
+    """Another process deletes a branch, makes it anew, and writes it as often as it was written before."""
+    other = Graph.open(graph.uri)
+    other.delete_branch(branch)
+    other.create_branch(branch)
+    put(other, branch, room("new", 3))
+
+
+@pytest.mark.parametrize("point", [CrashPoint.CHECKED, CrashPoint.BOUND])
+@pytest.mark.parametrize("write", ["load", "append", "delete", "merge"])
+def test_a_branch_that_is_made_anew_under_a_write_stays_whole(graph: Graph, point: CrashPoint, write: str) -> None:
+    put(graph, "draft", room("cellar", 3))
+    graph.create_branch("source")
+    put(graph, "source", room("hall", 9))
+    writes: dict[str, Callable[[], object]] = {
+        "load": lambda: put(graph, "draft", room("hall", 7)),
+        "append": lambda: graph.load([room("roof")], "append", branch="draft", options=NO_INDEX),
+        "delete": lambda: graph.delete("node:Room", ["hall"], branch="draft"),
+        "merge": lambda: graph.merge_branch("source", "draft"),
+    }
+    with stop_at(point, lambda: made_anew(graph, "draft")), pytest.raises(ConflictError, match="made anew"):
+        writes[write]()
+    assert rooms(graph, "draft") == {"hall": 1, "attic": 2, "new": 3}
+    put(graph, "draft", room("hall", 8))
+    assert rooms(graph, "draft") == {"hall": 8, "attic": 2, "new": 3}
+
+
+def test_a_source_that_is_made_anew_under_a_merge_is_not_merged(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 9))
+    with stop_at(CrashPoint.STAGED, lambda: made_anew(graph, "draft")), pytest.raises(ConflictError, match="deleted"):
+        graph.merge_branch("draft")
+    assert rooms(graph) == {"hall": 1, "attic": 2}
+    graph.merge_branch("draft")
+    assert rooms(graph) == {"hall": 1, "attic": 2, "new": 3}
