@@ -32,9 +32,12 @@ from spark_omnigraph.storage.tables.stored_rows import StoredRows
 SLICE_ROWS = 1 << 18
 """Candidates that one task decides."""
 CHUNK_BYTES = 32 << 20
-"""Bytes of whole rows of one side that are in memory at once, about; blobs count as they come."""
+"""Bytes of whole rows of one side that are in memory at once, about."""
+_FIRST_ROWS, _MOST_ROWS, _GROWTH = 1 << 13, 1 << 16, 4
 _TEXT_BYTES = 64
-"""What a text, a list or a blob is taken to be long, for the size of chunks."""
+"""What a text or a list is taken to be long at least, for the size of the first chunk."""
+_BLOB_BYTES = 128 << 10
+"""The same of a blob: none of them says how long it is before it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +182,25 @@ def merge_slice(sides: TableSides, into: TableTarget, options: Mapping[str, str]
     Runs on an executor. Nothing refers to the files yet.
     """
     task = _Slice(sides, into, options)
-    size = _chunk_rows(sides.entity)
-    for start in range(0, part.num_rows, size):
-        task.add(part.slice(start, size))
+    start, size = 0, task.first_rows()
+    while start < part.num_rows:
+        read = task.add(part.slice(start, size))
+        start += size
+        # The rows that were read tell how long those to come are.
+        size = max(1, min(_GROWTH * size, size * CHUNK_BYTES // max(read, 1), _MOST_ROWS))
     return task.result()
 
 
-def _chunk_rows(entity: EntityType) -> int:
+def _width(entity: EntityType) -> int:
+    """Bytes that a row has at least, about."""
     width = 0
     for field in physical_schema(entity):
         kind = field.type
         vector = pa.types.is_fixed_size_list(kind)
         plain = pa.types.is_primitive(kind)
-        width += 4 * kind.list_size if vector else kind.bit_width // 8 + 1 if plain else _TEXT_BYTES
-    return max(256, min(1 << 16, CHUNK_BYTES // width))
+        variable = _BLOB_BYTES if pa.types.is_struct(kind) else _TEXT_BYTES
+        width += 4 * kind.list_size if vector else kind.bit_width // 8 + 1 if plain else variable
+    return width
 
 
 class _Slice:
@@ -221,8 +229,13 @@ class _Slice:
             tuple(self._conflicts),
         )
 
-    def add(self, chunk: pa.Table) -> None:
-        """Decides on the rows of one chunk."""
+    def first_rows(self) -> int:
+        """Rows of the first chunk, by the types of their values and what they take on disk."""
+        stored = [side.bytes_per_row for side in (self._source, self._target) if side is not None]
+        return max(1, min(_FIRST_ROWS, CHUNK_BYTES // max(_width(self._entity), *stored)))
+
+    def add(self, chunk: pa.Table) -> int:
+        """Decides on the rows of one chunk. Gives the bytes of those that were read, of the side that has more."""
         source, target = _Side(self._source, chunk.column("source")), _Side(self._target, chunk.column("target"))
         source_changed = target_changed = np.ones(chunk.num_rows, dtype=np.bool_)
         for i, rows in enumerate(self._bases):
@@ -236,6 +249,7 @@ class _Slice:
         self._disagree(np.flatnonzero(found.conflict), chunk, source, target)
         take = found.take | found.conflict if self._on_conflict is OnConflict.SOURCE else found.take
         self._take(take, chunk, source, target)
+        return max(source.bytes_read, target.bytes_read)
 
     def _take(self, take: Bools, chunk: pa.Table, source: _Side, target: _Side) -> None:
         deleted = np.flatnonzero(take & ~source.there)
@@ -276,6 +290,11 @@ class _Side:
     def rows(self, at: pa.Array) -> pa.Table:
         """Whole rows by their places in the chunk; all must be there."""
         return self._all.take(pa.array(self._place[np.asarray(at)]))
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the rows, 0 unless they were asked for."""
+        return self._all.nbytes if "_all" in vars(self) else 0
 
     @cached_property
     def _place(self) -> npt.NDArray[np.int64]:

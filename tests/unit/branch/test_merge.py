@@ -6,16 +6,30 @@ import json
 from dataclasses import astuple
 from pathlib import Path
 import pickle
+import random
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, MergeConflictsError, NotFoundError
+from spark_omnigraph import (
+    BadRequestError,
+    ConflictError,
+    Graph,
+    LoadOptions,
+    MergeConflictsError,
+    MergeReport,
+    NotFoundError,
+)
 from spark_omnigraph.branch.conflicts import ConflictKind, conflict_kind
 from spark_omnigraph.branch.merge import judge
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 SCHEMA = "node Room { name: String @key  size: I32? }\nedge Door: Room -> Room"
 NO_INDEX = LoadOptions(build_indexes=False)
@@ -284,3 +298,40 @@ def test_a_source_that_is_made_anew_under_a_merge_is_not_merged(graph: Graph) ->
     assert rooms(graph) == {"hall": 1, "attic": 2}
     graph.merge_branch("draft")
     assert rooms(graph) == {"hall": 1, "attic": 2, "new": 3}
+
+
+def test_long_rows_are_read_a_few_at_a_time(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [room(random.Random(number).randbytes(1000).hex()) for number in range(64)]
+    put(graph, "draft", *lines)
+    monkeypatch.setattr("spark_omnigraph.graph.merge.rows.CHUNK_BYTES", 1 << 14)
+    taken: list[int] = []
+    take = StoredRows.take
+
+    def counted(rows: StoredRows, row_ids: pa.ChunkedArray) -> pa.Table:
+        found = take(rows, row_ids)
+        taken.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(StoredRows, "take", counted)
+    assert graph.merge_branch("draft").tables["node:Room"].appended == len(lines)
+    assert sum(taken) > 8 * (1 << 14)
+    assert max(taken) < 4 * (1 << 14)
+    assert rooms(graph) == rooms(graph, "draft")
+
+
+def test_a_head_whose_commit_is_not_logged_yet_is_waited_for(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 9))
+    with ThreadPoolExecutor(1) as pool:
+        merging: list[Future[MergeReport]] = []
+        other = Graph.open(graph.uri)
+
+        def merge_meanwhile() -> None:
+            merging.append(pool.submit(lambda: other.merge_branch("draft")))
+            time.sleep(0.3)
+            assert not merging[0].done()
+
+        with stop_at(CrashPoint.PUBLISHED, merge_meanwhile):
+            put(graph, "main", room("attic", 5))
+        report = merging[0].result(timeout=60)
+    assert (str(report.outcome), report.target_commit) == ("merged", graph.commits()[1].id)
+    assert rooms(graph) == {"hall": 9, "attic": 5}
