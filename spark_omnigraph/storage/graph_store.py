@@ -48,6 +48,8 @@ _OPENED = ("_versions", "_refs/branches")
 """Folders of a dataset whose files are read when it is opened."""
 _NAMED = 10
 """Branches that a message lists."""
+_LISTINGS = 4
+"""Times that branches are listed again when that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +231,7 @@ class GraphStore:
             return {}
         dataset = self.open_dataset(MANIFEST)
         read_format(dataset)
-        with reading("list branches"):
-            listed = dataset.branches.list()
+        listed = list_lance_branches(dataset)
         return {
             BranchName(name): BranchRef(stored_branch(facts.get("parent_branch")), str(facts.get("branch_identifier")))
             for name, facts in listed.items()
@@ -239,8 +240,7 @@ class GraphStore:
     def has_lance_branch(self, path: str, branch: BranchName) -> bool:
         """Whether a dataset has a Lance branch of this name."""
         dataset = self.open_dataset(path)
-        with reading(f"list branches of {path}"):
-            return branch in dataset.branches.list()
+        return branch in list_lance_branches(dataset)
 
     def has_schema_lock(self) -> bool:
         """True while a schema change runs, or one died."""
@@ -298,6 +298,17 @@ class GraphStore:
         """What the manifest is told of a version of a table, whose dataset lies in a folder."""
         path = f"{self.location.object_path(self.location.join(folder))}/{manifest_file(version)}"
         return TableUpdate(key, version, branch, rows, path)
+
+
+def list_lance_branches(dataset: LanceDataset) -> dict[str, dict[str, object]]:
+    """Branches of a dataset. Lance lists their references and then reads each: one that is deleted in between fails
+    that, and is not there when they are listed again.
+    """
+    for _ in range(_LISTINGS):
+        with suppress(StorageError), reading("list branches"):
+            return dict(dataset.branches.list())
+    with reading("list branches"):
+        return dict(dataset.branches.list())
 
 
 def _require_folder(root: str) -> None:
