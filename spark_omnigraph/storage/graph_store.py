@@ -265,13 +265,13 @@ class GraphStore:
             _, found, below = str(base.path).rpartition(entry.location)
             if found:
                 folders[number] = f"{entry.location}{below}".rstrip("/")
-        sizes: dict[str, int] = {}
-        for folder in sorted(set(folders.values())):
+        sizes: dict[tuple[int | None, str], int] = {}
+        for number, folder in folders.items():
             prefix = f"{folder}/{INDICES}/"
             for each in self.objects.walk(f"{folder}/{INDICES}"):
                 uuid, _, name = each.path.removeprefix(prefix).partition("/")
                 # What a text index is put together from stays beside it, and is no part of it.
-                sizes[uuid] = sizes.get(uuid, 0) + (0 if name.startswith("staging/") else each.size)
+                sizes[number, uuid] = sizes.get((number, uuid), 0) + (0 if name.startswith("staging/") else each.size)
         return IndexFiles(sizes, frozenset(folders))
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:

@@ -335,3 +335,13 @@ def test_a_head_whose_commit_is_not_logged_yet_is_waited_for(graph: Graph) -> No
         report = merging[0].result(timeout=60)
     assert (str(report.outcome), report.target_commit) == ("merged", graph.commits()[1].id)
     assert rooms(graph) == {"hall": 9, "attic": 5}
+
+
+def test_an_indexed_fork_can_be_written_after_it_was_compacted(graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.create_branch("work")
+    graph.delete("node:Room", ["attic"], branch="work")
+    assert set(graph.optimize(branch="work").indexes) == {"node:Room.name", "node:Room.id"}
+    put(graph, "work", room("hall", 7))
+    graph.merge_branch("work")
+    assert rooms(graph) == {"hall": 7}
