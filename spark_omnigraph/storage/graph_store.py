@@ -231,7 +231,7 @@ class GraphStore:
             return {}
         dataset = self.open_dataset(MANIFEST)
         read_format(dataset)
-        listed = list_lance_branches(dataset)
+        listed = _listed_branches(dataset)
         return {
             BranchName(name): BranchRef(stored_branch(facts.get("parent_branch")), str(facts.get("branch_identifier")))
             for name, facts in listed.items()
@@ -240,7 +240,7 @@ class GraphStore:
     def has_lance_branch(self, path: str, branch: BranchName) -> bool:
         """Whether a dataset has a Lance branch of this name."""
         dataset = self.open_dataset(path)
-        return branch in list_lance_branches(dataset)
+        return branch in _listed_branches(dataset)
 
     def has_schema_lock(self) -> bool:
         """True while a schema change runs, or one died."""
@@ -266,12 +266,12 @@ class GraphStore:
             if found:
                 folders[number] = f"{entry.location}{below}".rstrip("/")
         sizes: dict[tuple[int | None, str], int] = {}
-        for number, folder in folders.items():
+        for home, folder in folders.items():
             prefix = f"{folder}/{INDICES}/"
             for each in self.objects.walk(f"{folder}/{INDICES}"):
                 uuid, _, name = each.path.removeprefix(prefix).partition("/")
                 # What a text index is put together from stays beside it, and is no part of it.
-                sizes[number, uuid] = sizes.get((number, uuid), 0) + (0 if name.startswith("staging/") else each.size)
+                sizes[home, uuid] = sizes.get((home, uuid), 0) + (0 if name.startswith("staging/") else each.size)
         return IndexFiles(sizes, frozenset(folders))
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
@@ -300,15 +300,15 @@ class GraphStore:
         return TableUpdate(key, version, branch, rows, path)
 
 
-def list_lance_branches(dataset: LanceDataset) -> dict[str, dict[str, object]]:
+def _listed_branches(dataset: LanceDataset) -> Mapping[str, Mapping[str, object]]:
     """Branches of a dataset. Lance lists their references and then reads each: one that is deleted in between fails
     that, and is not there when they are listed again.
     """
     for _ in range(_LISTINGS):
         with suppress(StorageError), reading("list branches"):
-            return dict(dataset.branches.list())
+            return {name: dict(facts) for name, facts in dataset.branches.list().items()}
     with reading("list branches"):
-        return dict(dataset.branches.list())
+        return {name: dict(facts) for name, facts in dataset.branches.list().items()}
 
 
 def _require_folder(root: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
-from pathlib import Path
 import pickle
 import random
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, cast
 
