@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import lance
 from lance import LanceDataset
@@ -300,7 +301,7 @@ class GraphStore:
         return TableUpdate(key, version, branch, rows, path)
 
 
-def _listed_branches(dataset: LanceDataset) -> Mapping[str, Mapping[str, object]]:
+def _listed_branches(dataset: LanceDataset) -> Mapping[str, Mapping[str, Any]]:
     """Branches of a dataset. Lance lists their references and then reads each: one that is deleted in between fails
     that, and is not there when they are listed again.
     """
