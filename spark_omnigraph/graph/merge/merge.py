@@ -145,7 +145,6 @@ def _attempt(
         _refuse_another_source(store, request, plan)
     reach(CrashPoint.STAGED)
     with clock.phase("check"):
-        plan.refuse_another_branch(store)
         _refuse_conflicts(store, request, plan, deltas)
     reach(CrashPoint.CHECKED)
     outcome = MergeOutcome.FAST_FORWARD if plan.is_fast_forward else MergeOutcome.MERGED

@@ -50,16 +50,6 @@ class MergePlan:
         """Whether the source has every commit of the target."""
         return any(commit.id == self.target.commit for commit, _ in self.bases)
 
-    def refuse_another_branch(self, store: GraphStore) -> None:
-        """ConflictError when the source, or a branch that shows a base, was deleted since this was planned: what was
-        read of it may be of a branch that was made anew under its name, or of both.
-        """
-        refs = store.branch_refs()
-        for snapshot in (self.source.snapshot, *(shown for _, shown in self.bases)):
-            branch = snapshot.branch
-            if branch is not None and (branch not in refs or refs[branch].id != snapshot.branch_id):
-                raise ConflictError(f"branch '{branch}' was deleted while it was merged; nothing has changed")
-
     def changed_tables(self) -> list[str]:
         """Tables that the source shows in another version than the target and than some base, in key order.
 

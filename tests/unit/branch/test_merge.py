@@ -290,15 +290,6 @@ def test_a_branch_that_is_made_anew_under_a_write_stays_whole(graph: Graph, poin
     assert rooms(graph, "draft") == {"hall": 8, "attic": 2, "new": 3}
 
 
-def test_a_source_that_is_made_anew_under_a_merge_is_not_merged(graph: Graph) -> None:
-    put(graph, "draft", room("hall", 9))
-    with stop_at(CrashPoint.STAGED, lambda: made_anew(graph, "draft")), pytest.raises(ConflictError, match="deleted"):
-        graph.merge_branch("draft")
-    assert rooms(graph) == {"hall": 1, "attic": 2}
-    graph.merge_branch("draft")
-    assert rooms(graph) == {"hall": 1, "attic": 2, "new": 3}
-
-
 def test_long_rows_are_read_a_few_at_a_time(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [room(random.Random(number).randbytes(1000).hex()) for number in range(64)]
     put(graph, "draft", *lines)
