@@ -360,6 +360,7 @@ class MergeConflictsError(ConflictError):
         return type(self), (self.conflicts, self.counts)
 
     def to_dict(self) -> dict[str, object]:
+        """The first hundred conflicts, and how many there are."""
         body = super().to_dict()
         body["merge_conflicts"] = [asdict(conflict) for conflict in self.conflicts]
         body["conflict_counts"] = self.counts

@@ -285,11 +285,20 @@ def _refuse_another_branch(store: GraphStore, prepared: PreparedCommit) -> None:
     """Refuses a write whose branch went after it was planned: from the sidecar on nobody deletes it. One that was made
     anew may show other rows in the same versions.
     """
-    if prepared.branch_id is not None and store.branch_id(prepared.branch) != prepared.branch_id:
+    if prepared.branch_id is None:
+        return
+    other = store.branch_id(prepared.branch) != prepared.branch_id
+    if other or not all(_are_there(store, write) for write in prepared.writes):
         raise ConflictError(
             f"branch '{prepared.branch}' was deleted and made anew while this write was under way; nothing has "
             "changed, run it again"
         )
+
+
+def _are_there(store: GraphStore, write: TableWrite) -> bool:
+    """Whether the files that a write has staged are: they may go with a fork before the write is planned anew."""
+    staged = {file.uri.rpartition("/")[2] for file in write.change.files}
+    return not staged or staged <= set(store.objects.list(f"{branch_path(write.entry.location, write.branch)}/data"))
 
 
 def _refuse_moved(store: GraphStore, prepared: PreparedCommit, writes: tuple[BoundWrite, ...]) -> None:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import lance
 from lance import LanceDataset
@@ -48,6 +49,8 @@ _OPENED = ("_versions", "_refs/branches")
 """Folders of a dataset whose files are read when it is opened."""
 _NAMED = 10
 """Branches that a message lists."""
+_LISTINGS = 4
+"""Times that branches are listed again when that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +232,7 @@ class GraphStore:
             return {}
         dataset = self.open_dataset(MANIFEST)
         read_format(dataset)
-        with reading("list branches"):
-            listed = dataset.branches.list()
+        listed = _listed_branches(dataset)
         return {
             BranchName(name): BranchRef(stored_branch(facts.get("parent_branch")), str(facts.get("branch_identifier")))
             for name, facts in listed.items()
@@ -239,8 +241,7 @@ class GraphStore:
     def has_lance_branch(self, path: str, branch: BranchName) -> bool:
         """Whether a dataset has a Lance branch of this name."""
         dataset = self.open_dataset(path)
-        with reading(f"list branches of {path}"):
-            return branch in dataset.branches.list()
+        return branch in _listed_branches(dataset)
 
     def has_schema_lock(self) -> bool:
         """True while a schema change runs, or one died."""
@@ -265,13 +266,13 @@ class GraphStore:
             _, found, below = str(base.path).rpartition(entry.location)
             if found:
                 folders[number] = f"{entry.location}{below}".rstrip("/")
-        sizes: dict[str, int] = {}
-        for folder in sorted(set(folders.values())):
+        sizes: dict[tuple[int | None, str], int] = {}
+        for home, folder in folders.items():
             prefix = f"{folder}/{INDICES}/"
             for each in self.objects.walk(f"{folder}/{INDICES}"):
                 uuid, _, name = each.path.removeprefix(prefix).partition("/")
                 # What a text index is put together from stays beside it, and is no part of it.
-                sizes[uuid] = sizes.get(uuid, 0) + (0 if name.startswith("staging/") else each.size)
+                sizes[home, uuid] = sizes.get((home, uuid), 0) + (0 if name.startswith("staging/") else each.size)
         return IndexFiles(sizes, frozenset(folders))
 
     def open_dataset(self, path: str, version: int | None = None) -> LanceDataset:
@@ -298,6 +299,17 @@ class GraphStore:
         """What the manifest is told of a version of a table, whose dataset lies in a folder."""
         path = f"{self.location.object_path(self.location.join(folder))}/{manifest_file(version)}"
         return TableUpdate(key, version, branch, rows, path)
+
+
+def _listed_branches(dataset: LanceDataset) -> Mapping[str, Mapping[str, Any]]:
+    """Branches of a dataset. Lance lists their references and then reads each: one that is deleted in between fails
+    that, and is not there when they are listed again.
+    """
+    for _ in range(_LISTINGS):
+        with suppress(StorageError), reading("list branches"):
+            return {name: dict(facts) for name, facts in dataset.branches.list().items()}
+    with reading("list branches"):
+        return {name: dict(facts) for name, facts in dataset.branches.list().items()}
 
 
 def _require_folder(root: str) -> None:

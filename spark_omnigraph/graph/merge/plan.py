@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
+from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.merge.decisions import TableDecisions
 from spark_omnigraph.graph.merge.rows import TableSides
@@ -17,6 +18,9 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.write.candidates import Base, capture
+
+_PAUSES = (*(0.05 * 1.5**turn for turn in range(10)), 0.0)
+"""Seconds between two looks for a commit that is not logged yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,15 @@ class MergePlan:
         return any(commit.id == self.target.commit for commit, _ in self.bases)
 
     def changed_tables(self) -> list[str]:
-        """Tables that the source shows in another version than every base, in key order."""
+        """Tables that the source shows in another version than the target and than some base, in key order.
+
+        One base that it agrees with is not enough: the target may agree with another one, and then the two disagree.
+        """
         keys = {entity.table_key for entity in self.target.contract.catalog.tables()}
-        return sorted(key for key in keys if all(not _same(self.source.snapshot, base, key) for _, base in self.bases))
+        source = self.source.snapshot
+        others = [base for _, base in self.bases]
+        differ = (key for key in keys if not _same(source, self.target.snapshot, key))
+        return sorted(key for key in differ if any(not _same(source, base, key) for base in others))
 
     def sides(
         self, store: GraphStore, table_key: str, on_conflict: OnConflict, decisions: TableDecisions
@@ -72,10 +82,11 @@ def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
         raise BadRequestError(f"a merge needs distinct source and target branches, not '{display(source)}' twice")
     if store.has_schema_lock():
         raise ConflictError("a schema change is running, or died: branches cannot be merged until it is over")
-    commits: dict[str, Commit] = {}
-    one, other = (_captured(store, branch, commits) for branch in (source, target))
+    store.require_branch(source)
+    store.require_branch(target)
+    one, other = capture(store, source), capture(store, target)
     heads = (_commit(one), _commit(other))
-    _complete(store, commits, heads, {source, target})
+    commits = _logged(store, (one, other), heads)
     bases = [(commit, _shown(store, commit)) for commit in merge_bases(commits, *heads)]
     found = tuple((commit, snapshot) for commit, snapshot in bases if snapshot is not None)
     if not found:
@@ -83,11 +94,22 @@ def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     return MergePlan(one, other, found)
 
 
-def _captured(store: GraphStore, branch: Branch, commits: dict[str, Commit]) -> Base:
-    """A branch as it is now; its commits join the others. The log comes first: it is never ahead of the manifest."""
-    store.require_branch(branch)
-    commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
-    return capture(store, branch)
+def _logged(store: GraphStore, sides: tuple[Base, Base], heads: tuple[str, str]) -> dict[str, Commit]:
+    """The commits behind both heads. A head that was published a moment ago is waited for: without its row in the log
+    nobody knows what is behind it. RecoveryRequiredError when its writer died, ConflictError when it never comes.
+    """
+    for pause in _PAUSES:
+        commits = _read_logs(store, [side.snapshot.branch for side in sides], heads)
+        late = [side for side, head in zip(sides, heads, strict=True) if head not in commits]
+        if not late:
+            return commits
+        for side in late:
+            await_turn(store, side.snapshot.branch, frozenset(side.snapshot.entries))
+        time.sleep(pause)
+    raise ConflictError(
+        f"the newest commit of branch '{display(late[0].snapshot.branch)}' is not in the commit log: its writer is "
+        "slow, or died; run recover, then merge again"
+    )
 
 
 def _commit(base: Base) -> str:
@@ -96,16 +118,17 @@ def _commit(base: Base) -> str:
     return base.commit
 
 
-def _complete(store: GraphStore, commits: dict[str, Commit], heads: Iterable[str], read: set[Branch]) -> None:
-    """Reads logs of further branches until no commit behind the heads is missing: what was merged from a third branch
-    is told of there.
+def _read_logs(store: GraphStore, sides: list[Branch], heads: tuple[str, str]) -> dict[str, Commit]:
+    """Logs of both sides, and of further branches until no commit behind the heads is missing: what was merged from a
+    third branch is told of there.
     """
-    wanted = list(heads)
-    for branch in (None, *sorted(store.branch_names())):
-        if not missing(commits, wanted):
-            return
-        if branch not in read:
-            commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
+    commits: dict[str, Commit] = {}
+    others = (each for each in (None, *sorted(store.branch_names())) if each not in sides)
+    for branch in (*sides, *others):
+        if branch not in sides and not missing(commits, heads):
+            break
+        commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
+    return commits
 
 
 def _shown(store: GraphStore, commit: Commit) -> Snapshot | None:

@@ -35,9 +35,12 @@ Int64s = npt.NDArray[np.int64]
 SLICE_ROWS = 1 << 18
 """Candidates that one task decides."""
 CHUNK_BYTES = 32 << 20
-"""Bytes of whole rows of one side that are in memory at once, about; blobs count as they come."""
+"""Bytes of whole rows of one side that are in memory at once, about."""
+_FIRST_ROWS, _MOST_ROWS, _GROWTH = 1 << 13, 1 << 16, 4
 _TEXT_BYTES = 64
-"""What a text, a list or a blob is taken to be long, for the size of chunks."""
+"""What a text or a list is taken to be long at least, for the size of the first chunk."""
+_BLOB_BYTES = 128 << 10
+"""The same of a blob: none of them says how long it is before it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,25 +186,29 @@ def merge_slice(sides: TableSides, into: TableTarget, options: Mapping[str, str]
     Runs on an executor. Nothing refers to the files yet.
     """
     task = _Slice(sides, into, options)
-    size = chunk_rows(sides.entity)
-    for start in range(0, part.num_rows, size):
-        task.add(part.slice(start, size))
+    start, size = 0, task.first_rows()
+    while start < part.num_rows:
+        read = task.add(part.slice(start, size))
+        start += size
+        # The rows that were read tell how long those to come are.
+        size = max(1, min(_GROWTH * size, size * CHUNK_BYTES // max(read, 1), _MOST_ROWS))
     return task.result()
 
 
-def chunk_rows(entity: EntityType) -> int:
-    """How many whole rows of a type are in memory at once."""
+def _width(entity: EntityType) -> int:
+    """Bytes that a row has at least, about."""
     width = 0
     for kind in physical_schema(entity).types:
         vector = pa.types.is_fixed_size_list(kind)
         plain = pa.types.is_primitive(kind)
-        width += 4 * kind.list_size if vector else kind.bit_width // 8 + 1 if plain else _TEXT_BYTES
-    return max(256, min(1 << 16, CHUNK_BYTES // width))
+        variable = _BLOB_BYTES if pa.types.is_struct(kind) else _TEXT_BYTES
+        width += 4 * kind.list_size if vector else kind.bit_width // 8 + 1 if plain else variable
+    return width
 
 
 def text_rows(entity: EntityType) -> int:
     """How many of them at most are in memory as texts, which are many times as long as numbers."""
-    return max(256, chunk_rows(entity) // 16)
+    return max(1, min(_MOST_ROWS, CHUNK_BYTES // _width(entity)) // 16)
 
 
 class _Slice:
@@ -230,8 +237,13 @@ class _Slice:
             pa.concat_tables(self._conflicts),
         )
 
-    def add(self, chunk: pa.Table) -> None:
-        """Decides on the rows of one chunk."""
+    def first_rows(self) -> int:
+        """Rows of the first chunk, by the types of their values and what they take on disk."""
+        stored = [side.bytes_per_row for side in (self._source, self._target) if side is not None]
+        return max(1, min(_FIRST_ROWS, CHUNK_BYTES // max(_width(self._entity), *stored)))
+
+    def add(self, chunk: pa.Table) -> int:
+        """Decides on the rows of one chunk. Gives the bytes of those that were read, of the side that has more."""
         source, target = SideRows(self._source, chunk.column("source")), SideRows(self._target, chunk.column("target"))
         source_changed = target_changed = np.ones(chunk.num_rows, dtype=np.bool_)
         for i, rows in enumerate(self._bases):
@@ -250,6 +262,7 @@ class _Slice:
             given = [place for place, what in zip(at, decided, strict=True) if what is Take.ROW]
             self._give(np.array(given, dtype=np.int64), chunk, target)
         self._take(take, chunk, source, target)
+        return max(source.bytes_read, target.bytes_read)
 
     def _take(self, take: Bools, chunk: pa.Table, source: SideRows, target: SideRows) -> None:
         deleted = np.flatnonzero(take & ~source.there)
@@ -335,6 +348,11 @@ class SideRows:
     def rows(self, at: pa.Array) -> pa.Table:
         """Whole rows by their places in the chunk; all must be there."""
         return self._all.take(pa.array(self._place[np.asarray(at)]))
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the rows, 0 unless they were asked for."""
+        return self._all.nbytes if "_all" in vars(self) else 0
 
     @cached_property
     def _place(self) -> npt.NDArray[np.int64]:

@@ -72,23 +72,31 @@ class IndexCoverage:
         """Versions of its segments' files. More than one never work together: they name rows in different ways."""
         return frozenset(segment.version for segment in self.segments)
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether files of it lie with the line that the table was forked from. Lance compacts such a table, writes the
+        index anew beside the fork, and goes on to look for it where the former one was.
+        """
+        return any(segment.base is not None for segment in self.segments)
+
 
 @dataclass(frozen=True, slots=True)
 class IndexFiles:
-    """What the index folders of a table hold: bytes by segment id, and which bases were looked into."""
+    """What the index folders of a table hold: bytes by base and segment id, and which bases were looked into."""
 
-    sizes: Mapping[str, int]
+    sizes: Mapping[tuple[int | None, str], int]
     bases: frozenset[int | None]
 
     def lack(self, segment: IndexSegment) -> bool:
         """Whether files of a segment are gone, as far as a listing shows."""
-        return segment.base in self.bases and self.sizes.get(segment.uuid, 0) < (segment.size or 1)
+        return segment.base in self.bases and self.sizes.get((segment.base, segment.uuid), 0) < (segment.size or 1)
 
     def unnamed(self, indexes: Sequence[IndexCoverage]) -> list[str]:
         """Ids of segments that no index of these has: left by older versions, or of a kind that this Lance does not
         know and therefore does not list.
         """
-        return sorted(self.sizes.keys() - {segment.uuid for index in indexes for segment in index.segments})
+        found = {uuid for _, uuid in self.sizes}
+        return sorted(found - {segment.uuid for index in indexes for segment in index.segments})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,13 @@ class Upkeep:
     most_segments: int = MOST_SEGMENTS
     files: IndexFiles | None = None
     whole: bool = False
+
+    def suits(self, index: IndexCoverage, segments: int | None = None) -> bool:
+        """Whether an index may stay with so many segments, by default those that it has. One segment is asked for
+        before the table is compacted: then it must be the table's own.
+        """
+        count = len(index.segments) if segments is None else segments
+        return count <= self.most_segments and not (self.most_segments == 1 and index.is_inherited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +191,7 @@ def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], upkeep: Upkeep |
     met = want.best(indexes, upkeep.files if upkeep is not None else None)
     if met is None or upkeep is None:
         return met is None
-    return bool(met.uncovered) or len(met.segments) > upkeep.most_segments or not want.is_sound(met, upkeep.files)
+    return bool(met.uncovered) or not upkeep.suits(met) or not want.is_sound(met, upkeep.files)
 
 
 def is_behind(want: WantedIndex, indexes: Sequence[IndexCoverage], rows: int) -> bool:
@@ -219,7 +234,7 @@ def _can_grow(want: WantedIndex, met: IndexCoverage, upkeep: Upkeep) -> bool:
         not upkeep.whole
         and met.kind.upper() == want.kind
         and want.is_sound(met, upkeep.files)
-        and len(met.segments) + bool(met.uncovered) <= upkeep.most_segments
+        and upkeep.suits(met, len(met.segments) + bool(met.uncovered))
     )
 
 

@@ -29,6 +29,13 @@ class StoredRows:
         dataset = open_pinned(table)
         return cls(dataset, tuple(columns), StoredBlobs(dataset))
 
+    @property
+    def bytes_per_row(self) -> int:
+        """What a row takes in the data files, about; blobs in files of their own do not count."""
+        fragments = self.dataset.get_fragments()
+        size = sum(file.file_size_bytes or 0 for each in fragments for file in each.metadata.files)
+        return size // max(1, sum(each.physical_rows for each in fragments))
+
     def take(self, row_ids: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Rows by row id (uint64), in that order, all in memory."""
         wanted = row_ids.to_pylist()

@@ -250,7 +250,8 @@ def stored_rows(graph: Graph, branch: str = "main") -> dict[tuple[str, str], Lin
 @pytest.mark.parametrize("seed", [6])
 def test_decisions_at_random_are_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr("spark_omnigraph.graph.merge.rows.SLICE_ROWS", 37)  # several tasks, chunks and parts
-    monkeypatch.setattr("spark_omnigraph.graph.merge.rows.chunk_rows", lambda _: 11)
+    monkeypatch.setattr("spark_omnigraph.graph.merge.rows._FIRST_ROWS", 11)
+    monkeypatch.setattr("spark_omnigraph.graph.merge.rows._MOST_ROWS", 11)
     for module in ("rows", "conflicts"):
         monkeypatch.setattr(f"spark_omnigraph.graph.merge.{module}.text_rows", lambda _: 4)
     parts = Parts(seed)

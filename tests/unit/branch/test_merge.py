@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import json
+import pickle
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, MergeConflictsError, NotFoundError
+from spark_omnigraph import (
+    BadRequestError,
+    ConflictError,
+    Graph,
+    LoadOptions,
+    MergeConflictsError,
+    MergeReport,
+    NotFoundError,
+)
 from spark_omnigraph.branch.conflicts import ConflictKind, conflict_kind
 from spark_omnigraph.branch.merge import judge
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 SCHEMA = "node Room { name: String @key  size: I32? }\nedge Door: Room -> Room"
 NO_INDEX = LoadOptions(build_indexes=False)
@@ -221,3 +236,102 @@ def test_the_source_may_not_be_deleted_under_a_write_of_its_own(graph: Graph) ->
     graph.delete_branch("inner")
     graph.merge_branch("draft")
     assert rooms(graph)["hall"] == 3
+
+
+def test_bases_that_one_side_each_agrees_with_are_a_conflict(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 2))
+    put(graph, "main", room("porch"))
+    graph.create_branch("main-then")
+    graph.create_branch("draft-then", base="draft")
+    graph.merge_branch("draft-then", "main")
+    graph.merge_branch("main-then", "draft")
+    put(graph, "main", room("hall", 1))
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft")
+    assert [(c.row_id, c.kind) for c in caught.value.conflicts] == [("hall", "divergent_update")]
+
+
+def test_an_error_of_many_conflicts_tells_the_first_ones(graph: Graph) -> None:
+    graph.merge_branch("draft")
+    for branch, size in (("draft", 1), ("main", 2)):
+        put(graph, branch, *(room(f"r{number}", size) for number in range(120)))
+    with pytest.raises(MergeConflictsError, match="and 117 more") as caught:
+        graph.merge_branch("draft")
+    told = caught.value.to_dict()
+    assert (len(caught.value.conflicts), told["conflict_counts"]) == (100, {"divergent_insert": 120})
+    assert len(cast("list[object]", told["merge_conflicts"])) == 100
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def made_anew(graph: Graph, branch: str) -> None:
+    """Another process deletes a branch, makes it anew, and writes it as often as it was written before."""
+    other = Graph.open(graph.uri)
+    other.delete_branch(branch)
+    other.create_branch(branch)
+    put(other, branch, room("new", 3))
+
+
+@pytest.mark.parametrize("point", [CrashPoint.CHECKED, CrashPoint.BOUND])
+@pytest.mark.parametrize("write", ["load", "append", "delete", "merge"])
+def test_a_branch_that_is_made_anew_under_a_write_stays_whole(graph: Graph, point: CrashPoint, write: str) -> None:
+    put(graph, "draft", room("cellar", 3))
+    graph.create_branch("source")
+    put(graph, "source", room("hall", 9))
+    writes: dict[str, Callable[[], object]] = {
+        "load": lambda: put(graph, "draft", room("hall", 7)),
+        "append": lambda: graph.load([room("roof")], "append", branch="draft", options=NO_INDEX),
+        "delete": lambda: graph.delete("node:Room", ["hall"], branch="draft"),
+        "merge": lambda: graph.merge_branch("source", "draft"),
+    }
+    with stop_at(point, lambda: made_anew(graph, "draft")), pytest.raises(ConflictError, match="made anew"):
+        writes[write]()
+    assert rooms(graph, "draft") == {"hall": 1, "attic": 2, "new": 3}
+    put(graph, "draft", room("hall", 8))
+    assert rooms(graph, "draft") == {"hall": 8, "attic": 2, "new": 3}
+
+
+def test_long_rows_are_read_a_few_at_a_time(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [room(random.Random(number).randbytes(1000).hex()) for number in range(64)]
+    put(graph, "draft", *lines)
+    monkeypatch.setattr("spark_omnigraph.graph.merge.rows.CHUNK_BYTES", 1 << 14)
+    taken: list[int] = []
+    take = StoredRows.take
+
+    def counted(rows: StoredRows, row_ids: pa.ChunkedArray) -> pa.Table:
+        found = take(rows, row_ids)
+        taken.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(StoredRows, "take", counted)
+    assert graph.merge_branch("draft").tables["node:Room"].appended == len(lines)
+    assert sum(taken) > 8 * (1 << 14)
+    assert max(taken) < 4 * (1 << 14)
+    assert rooms(graph) == rooms(graph, "draft")
+
+
+def test_a_head_whose_commit_is_not_logged_yet_is_waited_for(graph: Graph) -> None:
+    put(graph, "draft", room("hall", 9))
+    with ThreadPoolExecutor(1) as pool:
+        merging: list[Future[MergeReport]] = []
+        other = Graph.open(graph.uri)
+
+        def merge_meanwhile() -> None:
+            merging.append(pool.submit(lambda: other.merge_branch("draft")))
+            time.sleep(0.3)
+            assert not merging[0].done()
+
+        with stop_at(CrashPoint.PUBLISHED, merge_meanwhile):
+            put(graph, "main", room("attic", 5))
+        report = merging[0].result(timeout=60)
+    assert (str(report.outcome), report.target_commit) == ("merged", graph.commits()[1].id)
+    assert rooms(graph) == {"hall": 9, "attic": 5}
+
+
+def test_an_indexed_fork_can_be_written_after_it_was_compacted(graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.create_branch("work")
+    graph.delete("node:Room", ["attic"], branch="work")
+    assert set(graph.optimize(branch="work").indexes) == {"node:Room.name", "node:Room.id"}
+    put(graph, "work", room("hall", 7))
+    graph.merge_branch("work")
+    assert rooms(graph) == {"hall": 7}
