@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed, source_claim
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import read_catalog, refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
@@ -74,8 +74,7 @@ def check_new_branch(store: GraphStore, name: str, base: str | None = None, vers
     """The checked name of a branch that could be created now. Raises what `create_branch` does."""
     branch, parent = _new_name(name), parse_branch(base)
     store.require_branch(parent)
-    if store.has_schema_lock():
-        raise ConflictError("a schema change is running, or died: branches cannot be made until it is over")
+    refuse_schema_change(store)
     _refuse_collision(branch, store.branch_names())
     if version is not None:
         _refuse_other_schema(store, parent, version)

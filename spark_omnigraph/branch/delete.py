@@ -14,6 +14,7 @@ from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim, source_claim
+from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
@@ -113,8 +114,7 @@ def _deletable(name: str) -> BranchName:
 
 def _refuse_in_use(store: GraphStore, branch: BranchName, gone: frozenset[str] = frozenset()) -> Shown:
     """What all branches show, after making sure that nobody needs this one."""
-    if store.has_schema_lock():
-        raise ConflictError("a schema change is running, or died: branches cannot be deleted until it is over")
+    refuse_schema_change(store)
     store.require_branch(branch)
     _refuse_descendants(store, branch, gone)
     await_turn(store, branch, frozenset(store.snapshot(branch).entries))

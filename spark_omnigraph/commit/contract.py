@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import DamagedError, SchemaFilesError
+from spark_omnigraph.errors import ConflictError, DamagedError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
@@ -99,3 +99,12 @@ def _state_hash(store: GraphStore, text: bytes) -> str:
 class _State(msgspec.Struct):
     format_version: Count
     schema_ir_hash: str
+
+
+def refuse_schema_change(store: GraphStore) -> None:
+    """ConflictError while a schema change runs, and after one that died: then nobody else changes the graph."""
+    if store.has_schema_lock():
+        raise ConflictError(
+            "a schema change is running, or died: nothing else is changed until it is over. One that died is seen to "
+            "by a read-write open some minutes later, or by recover"
+        )

@@ -28,7 +28,7 @@ from enum import Enum
 
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import branch_claim, is_claimed, is_held, recovery_claim
-from spark_omnigraph.commit.contract import current_hash
+from spark_omnigraph.commit.contract import current_hash, refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import undoing
 from spark_omnigraph.commit.landing import land
@@ -216,7 +216,7 @@ def _publish_name(attempt: _Attempt) -> PublishedVersion:
     """
     try:
         with attempt.step(Phase.NAME):
-            _refuse_schema_change(attempt.store)
+            refuse_schema_change(attempt.store)
             _refuse_another_branch(attempt.store, attempt.prepared)
             _refuse_late(attempt)
             return publish(attempt.whole, _publication(attempt.prepared, (), None))
@@ -338,7 +338,7 @@ def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite
     a HEAD that is ahead of its pin.
     """
     store = whole.store
-    _refuse_schema_change(store)
+    refuse_schema_change(store)
     if current_hash(store) != prepared.schema_hash:
         raise ConflictError("the schema changed after this write was planned; plan it again")
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
@@ -347,14 +347,6 @@ def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite
     check_expectations(snapshot, prepared.expectations())
     ordered = sorted(prepared.writes, key=lambda w: w.table_key)
     return tuple(_bind(store, prepared, write) for write in ordered)
-
-
-def _refuse_schema_change(store: GraphStore) -> None:
-    if store.has_schema_lock():
-        raise ConflictError(
-            "a schema change is running, or died: writes are refused until it is over. One that died is seen to by a "
-            "read-write open some minutes later, or by recover"
-        )
 
 
 def _bind(store: GraphStore, prepared: PreparedCommit, write: TableWrite) -> BoundWrite:

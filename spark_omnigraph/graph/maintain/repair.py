@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.claim import refuse_remade
+from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import interrupted, is_live, until
@@ -176,11 +177,7 @@ def refuse_pending(store: GraphStore) -> None:
             f"a {sidecar.writer_kind} ({sidecar.operation_id}) is running, and repair waits for no writer; "
             f"{until(store, sidecar)}"
         )
-    if store.has_schema_lock():
-        raise ConflictError(
-            "a schema change is running, or died: repair is refused until it is over. One that died is seen to by a "
-            "read-write open some minutes later, or by recover"
-        )
+    refuse_schema_change(store)
 
 
 def _drifts(store: GraphStore, snapshot: Snapshot) -> tuple[Drift, ...]:

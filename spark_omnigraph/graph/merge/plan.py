@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
+from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.merge.decisions import TableDecisions
@@ -80,8 +81,7 @@ def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     """
     if source == target:
         raise BadRequestError(f"a merge needs distinct source and target branches, not '{display(source)}' twice")
-    if store.has_schema_lock():
-        raise ConflictError("a schema change is running, or died: branches cannot be merged until it is over")
+    refuse_schema_change(store)
     store.require_branch(source)
     store.require_branch(target)
     one, other = capture(store, source), capture(store, target)
