@@ -126,13 +126,16 @@ FIXTURES = (
 PASSED_BY = {"delete by id": (CrashPoint.STAGED,), "frame": (CrashPoint.STAGED,)}
 """Points that a writer does not have: one stages nothing, the other in tasks that know nothing of each other."""
 VISIBLE_AFTER = {row.point for row in WRITE_ROWS if row.visible}
-FINISHED_AFTER = {row.point for row in WRITE_ROWS if row.finished}
+
+
+def rows_of(name: str) -> tuple[Row, ...]:
+    """What is found after a writer of this name stopped, by its points."""
+    return MERGE_ROWS if name == "branch merge" else WRITE_ROWS
 
 
 def cases() -> list[tuple[str, Row]]:
     """Every writer at every point that it passes."""
-    rows = {name: MERGE_ROWS if name == "branch merge" else WRITE_ROWS for name in WRITERS}
-    found = [(name, row) for name in WRITERS for row in rows[name] if row.point not in PASSED_BY.get(name, ())]
+    found = [(name, row) for name in WRITERS for row in rows_of(name) if row.point not in PASSED_BY.get(name, ())]
     return [*found, ("branch", BRANCH_ROW)]
 
 
