@@ -13,7 +13,7 @@ import pytest
 
 from spark_omnigraph import Graph, OmnigraphError
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from tests.crash.matrix import FINISHED_AFTER, VISIBLE_AFTER, crashed, give_up
+from tests.crash.matrix import VISIBLE_AFTER, crashed, give_up, rows_of
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, assert_whole, make_graph, make_untidy, person, run, state
 from tests.faults.local import Faults, When, injected
 
@@ -159,7 +159,8 @@ def recovery(root: Path, faults: Faults) -> str:
 
 def recoveries(world: Path, folder: Path, died_at: CrashPoint, when: When, numbers: slice) -> None:
     """Whatever call fails, readers see one state and the next recovery ends as the first would have."""
-    writer, done = WRITERS["merge"], died_at in FINISHED_AFTER
+    writer = WRITERS["merge"]
+    done = died_at in {row.point for row in rows_of("merge") if row.finished}
     shutil.copytree(world, folder / "died")
     with stop_at(died_at):
         assert crashed(lambda: run(Graph.open(folder / "died"), writer))
