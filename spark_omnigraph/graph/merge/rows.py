@@ -240,7 +240,7 @@ class _Slice:
     def first_rows(self) -> int:
         """Rows of the first chunk, by the types of their values and what they take on disk."""
         stored = [side.bytes_per_row for side in (self._source, self._target) if side is not None]
-        return max(1, min(_FIRST_ROWS, CHUNK_BYTES // max(_width(self._entity), *stored)))
+        return max(1, min(_FIRST_ROWS, CHUNK_BYTES // max([_width(self._entity), *stored])))
 
     def add(self, chunk: pa.Table) -> int:
         """Decides on the rows of one chunk. Gives the bytes of those that were read, of the side that has more."""

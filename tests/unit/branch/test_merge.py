@@ -335,3 +335,11 @@ def test_an_indexed_fork_can_be_written_after_it_was_compacted(graph: Graph) -> 
     put(graph, "work", room("hall", 7))
     graph.merge_branch("work")
     assert rooms(graph) == {"hall": 7}
+
+
+def test_a_table_that_both_sides_emptied_is_merged(graph: Graph) -> None:
+    """Neither side has a row to read then, and the base alone has."""
+    for branch in ("draft", "main"):
+        graph.delete("node:Room", ["hall", "attic"], branch=branch)
+    report = graph.merge_branch("draft")
+    assert (report.commit is None, dict(report.tables), rooms(graph)) == (False, {}, {})
