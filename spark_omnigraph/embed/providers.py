@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.embed.config import EmbedConfig, Provider
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.mock import MockEmbedder
+from spark_omnigraph.embed.remote import RemoteEmbedder
 
 
 def embedder_for(config: EmbedConfig) -> Embedder:
     """What asks the provider of a configuration; nothing is asked, and no model is read, before the first text."""
-    return MockEmbedder(config.model)
+    if config.provider is Provider.MOCK:
+        return MockEmbedder(config.model)
+    return RemoteEmbedder(config)
