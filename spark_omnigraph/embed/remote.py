@@ -128,6 +128,9 @@ class RemoteEmbedder:
             return self._parted(call, texts, plain)
         except EmbeddingError as error:
             return _failed(len(texts), call.dimension, error.message)
+        except EmbeddingConfigError:
+            call.over.set()
+            raise
 
     def _parted(self, call: _Call, texts: Sequence[str], plain: bool) -> Embedded:
         """One batch; where it is refused, its halves, until a text that is refused stands alone."""
