@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import numpy as np
+import pytest
 
-from spark_omnigraph.embed.config import resolve_config
+from spark_omnigraph.embed.config import MOCK, resolve_config
 from spark_omnigraph.embed.embedder import Role, embed_text
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.embed.vectors import checked
 from tests.support.cases import Json, Step
 from tests.support.embedding_server import EmbeddingServer, Reply
+
+
+@contextmanager
+def environment(step: Step, mock: bool) -> Iterator[None]:
+    """The variables that a step names; a case may require the mock."""
+    named = {**({MOCK: "1"} if mock else {}), **step.fields.get("env", {})}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in named.items():
+            if value is not None:
+                patch.setenv(name, value)
+        yield
 
 
 def mock_embed(step: Step) -> list[str]:
