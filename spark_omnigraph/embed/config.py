@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from spark_omnigraph.errors import EmbeddingConfigError
-from spark_omnigraph.redaction import excerpt, has_credentials
+from spark_omnigraph.redaction import excerpt, has_credentials, redact
 from spark_omnigraph.words import TextEnum, nearest
 
 
@@ -170,7 +170,20 @@ def proxy_of(environ: Mapping[str, str], url: str) -> str:
     found = named.get(f"{parts.scheme}_proxy") or named.get("all_proxy", "")
     if not found or _is_excepted(parts.hostname or "", parts.netloc, named.get("no_proxy", "")):
         return ""
-    return found if "://" in found else f"http://{found}"
+    return _checked_proxy(found if "://" in found else f"http://{found}")
+
+
+def _checked_proxy(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme == "http" and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise EmbeddingConfigError(
+            f"the proxy of HTTPS_PROXY, HTTP_PROXY or ALL_PROXY must be http://HOST:PORT, got '{excerpt(redact(url))}'"
+        )
+    return url
 
 
 def _is_excepted(host: str, host_and_port: str, exceptions: str) -> bool:
