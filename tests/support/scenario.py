@@ -16,6 +16,7 @@ from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.write.executor import Executor
+from tests.support import embedding_steps
 from tests.support.cases import Case, Json, Step
 from tests.support.lint import lint_differences
 from tests.support.outcomes import body_problems, error_of, missing_error_class, problems
@@ -265,6 +266,14 @@ class Scenario:
 
     def _schema_source(self, step: Step) -> None:
         _equal(step, self._open.schema().strip(), step.expect["equals"].strip())
+
+    def _of_provider(self, step: Step) -> None:
+        """A step that needs no graph: what a provider of embeddings is asked, and what comes of its answer."""
+        found = getattr(embedding_steps, step.op)(step)
+        if found:
+            raise MismatchError(f"{_title(step)}: {'; '.join(found)}")
+
+    _mock_embed = _normalize = _embed_config = _of_provider
 
     def _where(self, step: Step) -> Json:
         """Which state a step reads: a checkpoint, or the newest of a branch."""
