@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
     from spark_omnigraph.graph.delete.by_id import DeleteReport
+    from spark_omnigraph.graph.embed.report import EmbedReport
+    from spark_omnigraph.graph.embed.request import EmbedChoices
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport
     from spark_omnigraph.graph.maintain.repair import RepairReport
@@ -280,6 +282,35 @@ class Graph:
         self.refresh()
         result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run, origin=origin))
         return after(self.store, line, result, "mutation")
+
+    def embed(  # noqa: PLR0913 - names, provider and who asks; what else may be said comes as choices
+        self,
+        type: str | None = None,
+        property: str | None = None,
+        embedder: object = None,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        **choices: Unpack[EmbedChoices],
+    ) -> EmbedReport:
+        """Gives rows that have a text and no vector one, in one commit: of a property, of all `@embed` ones of a type,
+        or of the graph. Each text is asked once; answers are kept in a cache beside the graph, so that whoever is
+        stopped goes on where it stood.
+
+        `embedder` is a function from texts to vectors, an `EmbedConfig`, or what the environment names. Choices: `mode`
+        is missing, stale, all or clean; `source` or `fields` say what the texts are, `where` which rows; `cache` is
+        another place, `no_cache` none; with `commit_every` many rows come in several commits; `max_bad_rows` texts may
+        fail, which `bad_rows` gets; `dry_run` counts. Raises EmbeddingError, EmbeddingConfigError, ConflictError.
+        """
+        if not choices.get("dry_run"):
+            self._require_writable()
+        line = self._existing_branch(branch)
+        request = verbs.embed_request(self.store, line, (type, property), embedder, choices)
+        request = replace(request, actor=actor, origin=self.origin.with_metadata(choices.get("metadata")))
+        if request.bounds.dry_run:
+            return verbs.embed(self.store, request)
+        self.refresh()
+        return after(self.store, line, verbs.embed(self.store, request), "embedding")
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""

@@ -25,10 +25,11 @@ import pyarrow.compute as pc
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset
 from spark_omnigraph.storage.tables.keys import rows_among, scan_where
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
-from spark_omnigraph.storage.uri import is_inside, locate
+from spark_omnigraph.storage.uri import Location, is_inside, locate
 
 TIDY_ABOVE = 64
 """Files of one dataset from which it is compacted."""
@@ -60,7 +61,7 @@ class Answers:
         found = np.full(len(keys), -1, dtype=np.int64)
         if self.table is None or not len(keys):
             return found
-        batches = list(rows_among(open_pinned(self.table), ["key", "_rowid"], ["key"], keys.unique()))
+        batches = list(rows_among(open_pinned(self.table), ["key", "_rowid"], ["key"], keys.unique().drop_null()))
         if not batches:
             return found
         rows = pa.Table.from_batches(batches).sort_by("_rowid")
@@ -149,6 +150,11 @@ class VectorStore:
                 with suppress(CommitFailed), reading(f"tidy {dataset.uri}"):
                     compact(dataset)
                     dataset.cleanup_old_versions(older_than=_KEPT)
+
+    def remove(self) -> None:
+        """Takes the whole store away: a folder of its own, which nobody else may look for."""
+        folder, _, name = self.root.rpartition("/")
+        Objects(Location(folder, self.options)).purge(name)
 
     def _uri(self, name: str) -> str:
         return f"{self.root}/{name}"

@@ -84,14 +84,14 @@ class EmbedTarget:
     """A vector property, and the columns that its texts are made of: one that is the text, or `fields` of a record."""
 
     entity: NodeType
-    property: str
+    prop: str
     dimension: int
     columns: tuple[str, ...]
     is_rendered: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.entity.name}.{self.property}"
+        return f"{self.entity.name}.{self.prop}"
 
     @property
     def has_blobs(self) -> bool:
@@ -107,8 +107,8 @@ class EmbedRequest:
     provider: EmbedConfig | Embedder | None
     store: VectorStore
     branch: Branch
-    type: str | None = None
-    property: str | None = None
+    type_name: str | None = None
+    prop_name: str | None = None
     mode: EmbedMode = EmbedMode.MISSING
     source: str | None = None
     fields: tuple[str, ...] = ()
@@ -211,22 +211,22 @@ def _store_of(store: GraphStore, choices: EmbedChoices) -> VectorStore:
 def embed_targets(catalog: Catalog, request: EmbedRequest) -> list[EmbedTarget]:
     """The properties that a request means, in name order. NotFoundError and BadRequestError where it means none."""
     nodes = list(catalog.nodes.values())
-    if request.type is not None:
-        catalog.require(f"node:{request.type}")
-        nodes = [catalog.nodes[request.type]]
-    elif request.property is not None or request.source is not None or request.fields:
+    if request.type_name is not None:
+        catalog.require(f"node:{request.type_name}")
+        nodes = [catalog.nodes[request.type_name]]
+    elif request.prop_name is not None or request.source is not None or request.fields:
         raise BadRequestError("name the type too, since a property and the source of its texts are a type's")
     found = [
         _target(node, prop, request)
         for node in nodes
         for prop in node.properties
-        if (prop.name == request.property if request.property is not None else embed_of(prop) is not None)
+        if (prop.name == request.prop_name if request.prop_name is not None else embed_of(prop) is not None)
     ]
-    if request.property is not None and not found:
+    if request.prop_name is not None and not found:
         names = [prop.name for prop in nodes[0].properties]
-        raise NotFoundError(f"{nodes[0].name} has no property '{request.property}'{nearest(request.property, names)}")
+        raise NotFoundError(f"{nodes[0].name} has no property '{request.prop_name}'{nearest(request.prop_name, names)}")
     if not found:
-        of = f"{request.type} has" if request.type is not None else "the schema has"
+        of = f"{request.type_name} has" if request.type_name is not None else "the schema has"
         raise BadRequestError(f"{of} no property with @embed: name a vector property, and source or fields for its texts")
     return found
 
