@@ -76,7 +76,8 @@ class BadRow:
     @property
     def place(self) -> str:
         """File and line as messages show them; rows of a frame or of a table, which have no place to go to, with their
-        id."""
+        id.
+        """
         named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<") else ""
         return f"{self.file}:{self.line}{named}" if self.line else f"{self.file}{named}"
 

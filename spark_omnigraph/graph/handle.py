@@ -283,34 +283,23 @@ class Graph:
         result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run, origin=origin))
         return after(self.store, line, result, "mutation")
 
-    def embed(  # noqa: PLR0913 - names, provider and who asks; what else may be said comes as choices
+    def embed(
         self,
         type: str | None = None,
         property: str | None = None,
         embedder: object = None,
-        *,
-        branch: str | None = None,
-        actor: str | None = None,
         **choices: Unpack[EmbedChoices],
     ) -> EmbedReport:
-        """Gives rows that have a text and no vector one, in one commit: of a property, of all `@embed` ones of a type,
-        or of the graph. Each text is asked once; answers are kept in a cache beside the graph, so that whoever is
-        stopped goes on where it stood.
+        """Gives stored rows that have a text and no vector one, in one commit: of a property, or of all with `@embed`,
+        of a type or of the graph. Answers are kept in a cache: each text is paid for once, whoever is stopped goes on.
 
-        `embedder` is a function from texts to vectors, an `EmbedConfig`, or what the environment names. Choices: `mode`
-        is missing, stale, all or clean; `source` or `fields` say what the texts are, `where` which rows; `cache` is
-        another place, `no_cache` none; with `commit_every` many rows come in several commits; `max_bad_rows` texts may
-        fail, which `bad_rows` gets; `dry_run` counts. Raises EmbeddingError, EmbeddingConfigError, ConflictError.
+        `embedder` is a function from texts to vectors, an `EmbedConfig`, or None: what the environment names. The
+        choices are told in docs/embeddings.md. Raises EmbeddingError, EmbeddingConfigError, ConflictError.
         """
-        if not choices.get("dry_run"):
-            self._require_writable()
-        line = self._existing_branch(branch)
-        request = verbs.embed_request(self.store, line, (type, property), embedder, choices)
-        request = replace(request, actor=actor, origin=self.origin.with_metadata(choices.get("metadata")))
-        if request.bounds.dry_run:
-            return verbs.embed(self.store, request)
-        self.refresh()
-        return after(self.store, line, verbs.embed(self.store, request), "embedding")
+        request = verbs.embed_request(self.store, self.branch, (type, property), embedder, choices, self.origin)
+        if not request.bounds.dry_run:
+            self.refresh()
+        return after(self.store, request.branch, verbs.embed(self.store, request), "embedding")
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""

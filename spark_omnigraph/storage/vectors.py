@@ -132,8 +132,8 @@ class VectorStore:
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
-        last = np.unique(np.asarray(rows.column("id").combine_chunks().dictionary_encode().indices), return_index=True)[1]
-        kept = rows.take(pa.array(last))
+        codes = np.asarray(rows.column("id").combine_chunks().dictionary_encode().indices)
+        kept = rows.take(pa.array(np.unique(codes, return_index=True)[1]))
         return kept.column("id").combine_chunks(), kept.column("key").combine_chunks()
 
     def record(self, place: str, ids: pa.Array, keys: pa.Array, model: str) -> None:

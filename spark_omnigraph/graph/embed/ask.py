@@ -43,7 +43,7 @@ class AskContext:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class AskPart:
     """Rows of which each has another text, and the names of the answers."""
 
     rows: npt.NDArray[np.uint64]
@@ -51,26 +51,26 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Replies:
     """What became of some texts: how many got an answer, and why others got none, by the names of the answers."""
 
     answered: int = 0
     failures: Mapping[str, str] = field(default_factory=dict)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
-    def __add__(self, other: Asked) -> Asked:
+    def __add__(self, other: Replies) -> Replies:
         failures = {**self.failures, **other.failures}
-        return Asked(self.answered + other.answered, failures, self.usage + other.usage)
+        return Replies(self.answered + other.answered, failures, self.usage + other.usage)
 
 
-def ask(context: AskContext, question: Question) -> Asked:
+def ask(context: AskContext, question: AskPart) -> Replies:
     """Asks, and keeps what is answered. Runs on an executor.
 
     EmbeddingConfigError when no text would ever get an answer, EmbeddingError when the first texts got none.
     """
     rows = StoredRows.open(context.table, context.target.columns)
     keeper = _Keeper(context)
-    done = Asked()
+    done = Replies()
     try:
         for start in range(0, len(question.keys), context.at_once):
             keys = question.keys[start : start + context.at_once]
@@ -79,7 +79,7 @@ def ask(context: AskContext, question: Question) -> Asked:
             given = context.embedder.embed(texts, dimension=context.target.dimension, role=Role.DOCUMENT)
             good = [at for at in range(len(keys)) if at not in given.failures]
             keeper.add([keys[at] for at in good], given.vectors[good])
-            done += Asked(len(good), {keys[at]: text for at, text in given.failures.items()}, given.usage)
+            done += Replies(len(good), {keys[at]: text for at, text in given.failures.items()}, given.usage)
             if len(done.failures) > context.most_failures:
                 break
             if not done.answered:

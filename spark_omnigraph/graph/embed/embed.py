@@ -11,7 +11,7 @@ planned again, a bounded number of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,7 +42,7 @@ def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
     Raises EmbeddingError when nothing was answered or more rows failed than may, EmbeddingConfigError, ConflictError
     after bounded replanning. What was answered is kept, and is not asked again.
     """
-    run = _Run(store, request)
+    run = _EmbedRun(store, request)
     with _scratch(request):
         run.once()
         while run.planner.is_cut and not request.bounds.dry_run:
@@ -63,7 +63,7 @@ def _scratch(request: EmbedRequest) -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class _Run:
+class _EmbedRun:
     """What one call has done so far, commit by commit."""
 
     store: GraphStore
@@ -136,8 +136,8 @@ class _Run:
         """Remembers what was committed, also for the next run, which finds it up to date."""
         request, planner = self.request, self.planner
         for name, each in plan.properties.items():
-            ids = [planner.done.get(name, NO_IDS), *each.selection.rows.column("id").chunks]
-            planner.done[name] = pa.chunked_array(ids, pa.string()).combine_chunks()
+            done = [planner.done.get(name, NO_IDS), *each.selection.rows.column("id").chunks]
+            planner.done[name] = pa.chunked_array(done, pa.string()).combine_chunks()
             known, good = planner.counts[name], each.good
             if request.mode is EmbedMode.CLEAN:
                 planner.counts[name] = replace(known, cleaned=known.cleaned + good.num_rows)
@@ -146,8 +146,9 @@ class _Run:
             planner.counts[name] = replace(known, embedded=known.embedded + good.num_rows, failed=failed)
             if request.keeps_answers:
                 rows = pa.concat_tables([good, each.selection.known])
-                ids_and_keys = (rows.column(column).combine_chunks() for column in ("id", "key"))
-                request.store.record(place_of(self.store, request, each.target), *ids_and_keys, request.embedder().model)
+                ids, keys = (rows.column(column).combine_chunks() for column in ("id", "key"))
+                place = place_of(self.store, request, each.target)
+                request.store.record(place, ids, keys, request.embedder().model)
 
     def report(self) -> EmbedReport:
         request, counts = self.request, self.planner.counts

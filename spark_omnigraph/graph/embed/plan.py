@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.graph.embed.ask import AskContext, Asked, Question, ask
+from spark_omnigraph.graph.embed.ask import AskContext, AskPart, Replies, ask
 from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
 from spark_omnigraph.graph.embed.select import Selection, select
@@ -172,7 +172,7 @@ class Planner:
         request, executor = self.request, self.request.executor
         size = min(QUESTION_TEXTS, -(-wanted.num_rows // executor.parallelism))
         parts = [wanted.slice(start, size) for start in range(0, wanted.num_rows, size)]
-        questions = [Question(np.asarray(part.column("row")), tuple(part.column("key").to_pylist())) for part in parts]
+        questions = [AskPart(np.asarray(part.column("row")), tuple(part.column("key").to_pylist())) for part in parts]
         tasks = min(executor.parallelism, len(questions))
         context = AskContext(
             request.embedder(tasks),
@@ -188,7 +188,7 @@ class Planner:
             self.failures.update(part.failures)
             self._add(selection.target.name, part)
 
-    def _add(self, name: str, part: Asked) -> None:
+    def _add(self, name: str, part: Replies) -> None:
         known, usage = self.counts[name], part.usage
         told = [tokens for tokens in (known.tokens, usage.tokens) if tokens is not None]
         self.counts[name] = replace(

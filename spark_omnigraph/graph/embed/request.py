@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TypedDict, cast
 
+from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Annotation, Catalog, NodeType, Property, Scalar
 from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
 from spark_omnigraph.embed.config import EmbedConfig, resolve_config, shared_limits
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, NAMES, SWITCH, TEXT, WHOLE, Kind, require
+from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, NAMES, SWITCH, TEXT, Kind, require
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
@@ -61,21 +62,22 @@ class EmbedChoices(TypedDict, total=False):
     dry_run: bool
     cache_every_texts: int
     cache_every_seconds: float
+    branch: str | None
+    actor: str | None
     metadata: Mapping[str, str] | None
     executor: Executor | None
 
 
+_POSITIVE: Kind = (
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+    "a count above 0",
+)
 _KINDS: Mapping[str, Kind] = {
-    "mode": TEXT,
-    "source": TEXT,
+    **dict.fromkeys(("mode", "source", "where", "branch", "actor"), TEXT),
     "fields": NAMES,
-    "where": TEXT,
-    "no_cache": SWITCH,
-    "adopt": SWITCH,
-    "dry_run": SWITCH,
-    "commit_every": (lambda value: WHOLE[0](value) and value > 0, "a whole number above 0"),  # type: ignore[operator]  # it is one
-    "cache_every_texts": (lambda value: WHOLE[0](value) and value > 0, "a whole number above 0"),  # type: ignore[operator]  # it is one
     "executor": EXECUTOR,
+    **dict.fromkeys(("no_cache", "adopt", "dry_run"), SWITCH),
+    **dict.fromkeys(("commit_every", "cache_every_texts"), _POSITIVE),
 }
 
 
@@ -131,7 +133,11 @@ class EmbedRequest:
         """What one of so many tasks asks."""
         if self.provider is None:
             raise BadRequestError("this needs no provider of vectors and has none")
-        return embedder_for(shared_limits(self.provider, tasks)) if isinstance(self.provider, EmbedConfig) else self.provider
+        return (
+            embedder_for(shared_limits(self.provider, tasks))
+            if isinstance(self.provider, EmbedConfig)
+            else self.provider
+        )
 
     @property
     def texts_at_once(self) -> int:
@@ -143,10 +149,11 @@ class EmbedRequest:
 
 def embed_request(
     store: GraphStore,
-    branch: Branch,
+    branch: str,
     names: tuple[str | None, str | None],
     embedder: object,
     choices: EmbedChoices,
+    origin: CommitOrigin,
 ) -> EmbedRequest:
     """A checked request for the type and property of these names. BadRequestError for what no run could mean,
     EmbeddingConfigError where no provider is configured.
@@ -156,6 +163,9 @@ def embed_request(
         name = min(unknown)
         raise BadRequestError(f"embed takes no '{name}'{nearest(name, EmbedChoices.__annotations__)}")
     given = {name: value for name, value in choices.items() if value is not None}
+    for name, value in zip(("type", "property"), names, strict=True):
+        if value is not None:
+            require(name, value, TEXT)
     for name, kind in _KINDS.items():
         if name in given:
             require(name, given[name], kind)
@@ -163,17 +173,21 @@ def embed_request(
     if "source" in given and "fields" in given:
         raise BadRequestError("texts come from a source or from fields, not from both")
     if given.get("no_cache") and (mode is EmbedMode.STALE or "cache" in given):
-        raise BadRequestError("without a cache nobody knows what is stale, and no place is needed for it: leave one out")
+        raise BadRequestError(
+            "without a cache nobody knows what is stale, and no place is needed for it: leave one out"
+        )
     bounds = LoadOptions(
         max_bad_rows=choices.get("max_bad_rows", 0),
         bad_rows=choices.get("bad_rows"),  # type: ignore[arg-type]  # a path too
         dry_run=choices.get("dry_run", False),
     )
+    line = parse_branch(choices.get("branch") or branch)
+    store.require_branch(line, "; create it first")
     provider = None if mode is EmbedMode.CLEAN else _provider(embedder)
     return EmbedRequest(
         provider,
         _store_of(store, choices),
-        branch,
+        line,
         *names,
         mode,
         choices.get("source"),
@@ -186,6 +200,8 @@ def embed_request(
         choices.get("cache_every_texts", EVERY_TEXTS),
         choices.get("cache_every_seconds", EVERY_SECONDS),
         choices.get("executor") or LocalExecutor(1),
+        choices.get("actor"),
+        origin.with_metadata(choices.get("metadata")),
     )
 
 
@@ -227,7 +243,7 @@ def embed_targets(catalog: Catalog, request: EmbedRequest) -> list[EmbedTarget]:
         raise NotFoundError(f"{nodes[0].name} has no property '{request.prop_name}'{nearest(request.prop_name, names)}")
     if not found:
         of = f"{request.type_name} has" if request.type_name is not None else "the schema has"
-        raise BadRequestError(f"{of} no property with @embed: name a vector property, and source or fields for its texts")
+        raise BadRequestError(f"{of} no property with @embed: name a vector property, and a source or fields")
     return found
 
 

@@ -62,7 +62,8 @@ def texts_of(target: EmbedTarget, rows: pa.Table | pa.RecordBatch) -> list[str |
     return [None if text is None or not text.strip() else text for text in texts]
 
 
-def rendered(type_name: str, values):
+def rendered(type_name: str, values: dict[str, object]) -> str:
+    """The record as text."""
     lines = [f"type: {type_name}"]
     for name, value in values.items():
         if value not in (None, "", []):

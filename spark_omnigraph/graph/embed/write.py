@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.storage.tables.column_rewrite import ColumnRewrite, NewValues, rewrite_columns
+from spark_omnigraph.storage.column_rewrite import ColumnRewrite, NewValues, rewrite_columns
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget, stage_rows
@@ -119,9 +119,7 @@ def write_part(context: WriteContext, part: WritePart) -> Written:
     readers = {name: answers.reader() for name, answers in context.answers.items()}
     if part.fragment is not None:
         offsets = (part.change.addresses & _OFFSET).astype(np.int64)
-        values = {
-            name: _values(readers[name], offsets, rows) for name, rows in part.change.answers.items()
-        }
+        values = {name: _values(readers[name], offsets, rows) for name, rows in part.change.answers.items()}
         return Written((rewrite_columns(context.into, part.fragment, values, context.options),))
     schema = physical_schema(context.entity)
     rows = StoredRows.open(context.table, schema.names).take(pa.array(part.change.rows))

@@ -34,7 +34,7 @@ _GONE = -2
 """What a file has in the place of the id of a field that another file has now."""
 _ADDRESS, _OFFSET = "_rowaddr", np.uint64(0xFFFFFFFF)
 _NO_RUNS, _ARRAY_MOST = 12346, 4096
-_VERSION = tuple(int(part) for part in STORAGE_VERSION.split("."))
+_MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,9 @@ def rewrite_columns(
         size = _write(uri, schema, _new_batches(dataset, fragment, schema, values), options)
     fields = tuple(ids[column] for column in values)
     changed = np.unique(np.concatenate([value.at for value in values.values()]))
-    metadata = _with_file(fragment.metadata, DataFile(name, list(fields), list(range(len(fields))), *_VERSION, size))
+    metadata = _with_file(
+        fragment.metadata, DataFile(name, list(fields), list(range(len(fields))), _MAJOR, _MINOR, size)
+    )
     file = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
     return ColumnRewrite(file, fragment_id, fields, _roaring(changed))
 
@@ -84,7 +86,7 @@ def _write(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], optio
     with LanceFileWriter(uri, schema, version=STORAGE_VERSION, storage_options=dict(options) or None) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    return int(writer.size_bytes)
+    return int(writer.size_bytes or 0)
 
 
 def _with_file(metadata: FragmentMetadata, new: DataFile) -> FragmentMetadata:
@@ -125,7 +127,6 @@ def _physical(
     at = 0
     for batch in batches:
         offsets = (np.asarray(batch.column(_ADDRESS)).astype(np.uint64) & _OFFSET).astype(np.int64)
-        batch = batch.select(schema.names)
         if not batch.num_rows:
             continue
         yield from _filler(schema, int(offsets[0]) - at, rows)
@@ -133,7 +134,7 @@ def _physical(
         # A deleted row gets the value of the one before it.
         places = np.searchsorted(offsets, np.arange(at, int(offsets[-1]) + 1), side="right") - 1
         for start in range(0, len(places), rows):
-            yield batch.take(pa.array(places[start : start + rows]))
+            yield batch.select(schema.names).take(pa.array(places[start : start + rows]))
         at = int(offsets[-1]) + 1
     yield from _filler(schema, physical - at, rows)
 
