@@ -66,7 +66,7 @@ class Replies:
 def ask(context: AskContext, question: AskPart) -> Replies:
     """Asks, and keeps what is answered. Runs on an executor.
 
-    EmbeddingConfigError when no text would ever get an answer, EmbeddingError when the first texts got none.
+    EmbeddingConfigError when no text would ever get an answer, EmbeddingError when none of the first did.
     """
     rows = StoredRows.open(context.table, context.target.columns)
     keeper = _Keeper(context)
@@ -82,7 +82,7 @@ def ask(context: AskContext, question: AskPart) -> Replies:
             done += Replies(len(good), {keys[at]: text for at, text in given.failures.items()}, given.usage)
             if len(done.failures) > context.most_failures:
                 break
-            if not done.answered:
+            if not done.answered and len(done.failures) < len(question.keys):
                 raise EmbeddingError(f"none of {len(done.failures)} texts got a vector: {given.failures[0]}")
     finally:
         keeper.keep()
