@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ class Embedded:
     usage: Usage = Usage()
 
 
+@runtime_checkable
 class Embedder(Protocol):
     """Gives vectors for texts. Pickled, it goes to other processes; one object may be used by several threads."""
 

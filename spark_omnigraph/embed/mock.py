@@ -26,6 +26,7 @@ class MockEmbedder:
 
     @property
     def identity(self) -> str:
+        """With the name of the model, as a real one's."""
         return f"mock/{self.model}/{NORMALISATION}"
 
     def embed(self, texts: Sequence[str], *, dimension: int, role: Role) -> Embedded:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,12 @@ _RUN = 1 << 20
 """Components whose squares are in memory at one time."""
 
 
-def checked(given: npt.ArrayLike, dimension: int, model: str = "") -> tuple[Vectors, dict[int, str]]:
+Numbers = Sequence[float] | np.ndarray
+
+
+def checked(
+    given: npt.ArrayLike | Sequence[Numbers], dimension: int, model: str = ""
+) -> tuple[Vectors, dict[int, str]]:
     """Rows of numbers as vectors of length 1, and by number those that are none, which are NaN.
 
     EmbeddingConfigError when the rows have another dimension: no text would ever get a vector that fits.

@@ -51,6 +51,8 @@ from spark_omnigraph.write.indexes import BuiltIndexes, IndexStatus, ensure_indi
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from spark_omnigraph.embed.callables import EmbedFunction
+    from spark_omnigraph.embed.embedder import Embedder
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
     from spark_omnigraph.graph.delete.by_id import DeleteReport
@@ -314,14 +316,17 @@ class Graph:
         text: str,
         name: str | None = None,
         params: Mapping[str, object] | None = None,
+        embedder: Embedder | EmbedFunction | None = None,
         **where: Unpack[Where],
     ) -> QueryResult:
         """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
+        `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, or by default the provider
+        that variables `OMNIGRAPH_EMBED_…` name.
 
-        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
+        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError, EmbeddingConfigError, EmbeddingError.
         """
         catalog = self.catalog()
-        plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
+        plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params, embedder=embedder)
         return verbs.run_query(self.store, catalog, self.snapshot(**where), plan)
 
     def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
-from spark_omnigraph.embed.config import resolve_config
+import numpy as np
+import pytest
+
+from spark_omnigraph.embed.config import MOCK, resolve_config
 from spark_omnigraph.embed.embedder import Role, embed_text
 from spark_omnigraph.embed.mock import MockEmbedder
+from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.embed.vectors import checked
 from tests.support.cases import Json, Step
+from tests.support.embedding_server import EmbeddingServer, Reply
+
+
+@contextmanager
+def environment(step: Step, mock: bool) -> Iterator[None]:
+    """The variables that a step names; a case may require the mock."""
+    named = {**({MOCK: "1"} if mock else {}), **step.fields.get("env", {})}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in named.items():
+            if value is not None:
+                patch.setenv(name, value)
+        yield
 
 
 def mock_embed(step: Step) -> list[str]:
@@ -25,6 +43,33 @@ def embed_config(step: Step) -> list[str]:
     config = resolve_config(step.fields["env"])
     found = {name: str(getattr(config, name)) for name in step.expect if name != "error"}
     return [f"{name}: {value!r}" for name, value in found.items() if value != step.expect[name]]
+
+
+def embed_request(step: Step) -> list[str]:
+    """What is sent, up to the host, which is that of a server of this machine."""
+    fields, expect = step.fields, step.expect
+    with EmbeddingServer() as server:
+        here = f"http://127.0.0.1:{server.port}{urlsplit(fields['base_url']).path}"
+        named = {"provider": fields["provider"], "model": fields["model"], "base_url": here, "api_key": "KEY"}
+        embed_text(embedder_for(resolve_config({}, **named)), fields["text"], fields["dim"], Role(fields["role"]))
+    (asked,) = server.log
+    found = {"path": asked.target, "body": asked.body, "headers": {n: asked.headers.get(n) for n in expect["headers"]}}
+    return [f"{name}: expected {expect[name]}, got {value}" for name, value in found.items() if value != expect[name]]
+
+
+def embed_response(step: Step) -> list[str]:
+    fields = step.fields
+    script = [Reply(each["status"], each["body"]) for each in fields["responses"]]
+    with EmbeddingServer(script, repeat_last=fields.get("repeat_last", False)) as server:
+        base = server.gemini if fields["provider"] == "gemini" else server.openai
+        named = {"provider": fields["provider"], "base_url": base, "api_key": "KEY"}
+        embedder = embedder_for(resolve_config(fields["env"], **named))
+        try:
+            found = _vector_problems(embed_text(embedder, "text", fields["dim"], Role.DOCUMENT), step.expect)
+        finally:
+            requests = len(server.log)
+            assert requests == step.expect.get("requests", requests), f"{requests} requests"
+    return found
 
 
 def _vector_problems(found: Json, expect: dict[str, Json]) -> list[str]:

@@ -21,9 +21,6 @@ from tests.support.cases import Case, Json, Step
 from tests.support.lint import lint_differences
 from tests.support.outcomes import body_problems, error_of, missing_error_class, problems
 
-_EMBEDDING = {"mock_embeddings", "embedding_env"}
-"""What a case requires whose queries embed a text."""
-
 _LATER = {"branch", "merge", "schema_apply", "maintenance"}
 """Areas whose cases are about an operation: where that is not built, nothing before it is played either."""
 
@@ -113,8 +110,6 @@ class Scenario:
 
     def _cannot_play(self, step: Step) -> str | None:
         """Why a step that changes nothing is left out, or None."""
-        if step.op == "query" and self.case.requires & _EMBEDDING:
-            return self.not_built["operations"]["mock_embed"]
         if step.op == "http_error":
             missing = missing_error_class(step)
             return None if missing is None else self.not_built["error_bodies"][missing]
@@ -175,7 +170,8 @@ class Scenario:
 
     def _query(self, step: Step) -> None:
         asked = (step.fields["source"], step.fields.get("query"), step.fields.get("params"))
-        got = self._open.query(*asked, **self._where(step))
+        with embedding_steps.environment(step, mock="mock_embeddings" in self.case.requires):
+            got = self._open.query(*asked, **self._where(step))
         if step.fails:
             return
         _equal(step, got.column_names, step.expect["columns"])
@@ -273,7 +269,7 @@ class Scenario:
         if found:
             raise MismatchError(f"{_title(step)}: {'; '.join(found)}")
 
-    _mock_embed = _normalize = _embed_config = _of_provider
+    _mock_embed = _normalize = _embed_config = _embed_request = _embed_response = _of_provider
 
     def _where(self, step: Step) -> Json:
         """Which state a step reads: a checkpoint, or the newest of a branch."""
