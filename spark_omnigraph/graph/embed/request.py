@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import TypedDict, cast
 
 from spark_omnigraph.branch.control import parse_branch
-from spark_omnigraph.catalog.types import Annotation, Catalog, NodeType, Property, Scalar
+from spark_omnigraph.catalog.types import Catalog, NodeType, Property, Scalar, embedding_model, embedding_source
 from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
-from spark_omnigraph.embed.config import EmbedConfig, resolve_config, shared_limits
+from spark_omnigraph.embed.config import MODEL, EmbedConfig, resolve_config, shared_limits
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
@@ -211,8 +211,8 @@ def _provider(given: object) -> EmbedConfig | Embedder:
         return resolve_config(os.environ)
     if isinstance(given, EmbedConfig):
         return given
-    if hasattr(given, "embed") and hasattr(given, "identity"):
-        return cast("Embedder", given)
+    if isinstance(given, Embedder):
+        return given
     require("embedder", given, CALLABLE)
     return embedder_of(cast("EmbedFunction", given))
 
@@ -236,7 +236,7 @@ def embed_targets(catalog: Catalog, request: EmbedRequest) -> list[EmbedTarget]:
         _target(node, prop, request)
         for node in nodes
         for prop in node.properties
-        if (prop.name == request.prop_name if request.prop_name is not None else embed_of(prop) is not None)
+        if (prop.name == request.prop_name if request.prop_name is not None else embedding_source(prop) is not None)
     ]
     if request.prop_name is not None and not found:
         names = [prop.name for prop in nodes[0].properties]
@@ -247,20 +247,15 @@ def embed_targets(catalog: Catalog, request: EmbedRequest) -> list[EmbedTarget]:
     return found
 
 
-def embed_of(prop: Property) -> Annotation | None:
-    """`@embed` of a property."""
-    return next((each for each in prop.annotations if each.name == "embed"), None)
-
-
 def _target(node: NodeType, prop: Property, request: EmbedRequest) -> EmbedTarget:
-    name, mark = f"{node.name}.{prop.name}", embed_of(prop)
+    name = f"{node.name}.{prop.name}"
     if not prop.type.is_vector or prop.type.dimension is None:
         raise BadRequestError(f"'{name}' is {prop.type.display()}, not a vector")
     if request.mode is EmbedMode.CLEAN:
         if not prop.type.nullable:
             raise BadRequestError(f"'{name}' must have a value, so its vectors cannot be taken away")
         return EmbedTarget(node, prop.name, prop.type.dimension, ())
-    columns = request.fields or (request.source or (mark.value if mark is not None else None) or "",)
+    columns = request.fields or (request.source or embedding_source(prop) or "",)
     known = {each.name: each for each in node.properties}
     for column in columns:
         if not column:
@@ -271,16 +266,15 @@ def _target(node: NodeType, prop: Property, request: EmbedRequest) -> EmbedTarge
             raise BadRequestError(f"'{node.name}.{column}' is {known[column].type.display()}, of which no text is made")
         if not request.fields and (known[column].type.scalar is not Scalar.STRING or known[column].type.is_list):
             raise BadRequestError(f"'{node.name}.{column}' is {known[column].type.display()}; a source is a String")
-    _refuse_model(name, mark, request)
+    _refuse_model(name, embedding_model(prop), request)
     return EmbedTarget(node, prop.name, prop.type.dimension, columns, bool(request.fields))
 
 
-def _refuse_model(name: str, mark: Annotation | None, request: EmbedRequest) -> None:
+def _refuse_model(name: str, recorded: str | None, request: EmbedRequest) -> None:
     """What is asked about vectors later is asked of the model that the schema names."""
-    recorded = dict(mark.kwargs).get("model") if mark is not None else None
     model = request.embedder().model
     if recorded is not None and recorded != model:
         raise BadRequestError(
             f"'{name}' is to be embedded with model '{recorded}', but the provider resolves to '{model}': set "
-            f"OMNIGRAPH_EMBED_MODEL='{recorded}' (and the matching provider)"
+            f"{MODEL}='{recorded}' (and the matching provider)"
         )

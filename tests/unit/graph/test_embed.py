@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError
+from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.embed.embedder import Embedded, Role, Usage
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
@@ -64,8 +65,8 @@ def vector(text: str, dimension: int = 4) -> list[float]:
     return found
 
 
-def vectors(graph: Graph, column: str = "plot_vec", **where: str) -> dict[str, list[float] | None]:
-    records = (json.loads(line)["data"] for line in graph.export(["Film"], **where))
+def vectors(graph: Graph, column: str = "plot_vec", branch: str = "main") -> dict[str, list[float] | None]:
+    records = (json.loads(line)["data"] for line in graph.export(["Film"], branch=branch))
     return {record["slug"]: record[column] for record in records}
 
 
@@ -88,7 +89,7 @@ def test_rows_with_a_text_and_no_vector_get_one(graph: Graph) -> None:
     )
     assert (report.tables, report.mode, report.model) == ({"node:Film": 3}, "missing", "m")
     assert graph.commit(report.commit or "").facts.to_dict()["operation"] == "embed"  # type: ignore[union-attr]  # it has
-    changes = graph.diff(report.base_commit, report.commit).changes
+    changes = graph.diff(report.base_commit or "", report.commit).changes
     assert [(change.id, str(change.op)) for change in changes] == [(i, "update") for i in "abc"]
     again = graph.embed("Film", "plot_vec", asked)
     assert (again.commit, len(asked.asked)) == (None, 1)
@@ -153,7 +154,7 @@ def test_few_rows_are_written_whole_and_many_as_a_column(graph: Graph) -> None:
     report = graph.embed("Film", "plot_vec", Scripted(), where="slug = 'n7'")
     assert vectors(graph)["n7"] == vector("text 7")
     assert graph.entity("node:Film", "n7")["year"] == 7  # type: ignore[index]  # it is there
-    assert [change.id for change in graph.diff(report.base_commit, report.commit).changes] == ["n7"]
+    assert [change.id for change in graph.diff(report.base_commit or "", report.commit).changes] == ["n7"]
     assert graph.cleanup().items == ()
 
 
@@ -235,20 +236,16 @@ def test_texts_that_change_meanwhile_are_asked_again(graph: Graph) -> None:
     assert report.properties["Film.plot_vec"].embedded == 3
 
 
-def test_a_lost_race_is_planned_again(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spark_omnigraph.graph.embed import embed as module  # noqa: PLC0415 - to stand in its way
+def test_a_lost_race_is_planned_again(graph: Graph) -> None:
+    asked = Scripted()
 
-    real, times = module.change_of, []
-
-    def meanwhile(written: object) -> object:
-        if not times:
+    def meanwhile() -> None:
+        if len(asked.asked) == 1:
             Graph.open(graph.uri).mutate('query q() { update Film set { plot: "three" } where slug = "a" }')
-        times.append(1)
-        return real(written)  # type: ignore[arg-type]  # what it was given
 
-    monkeypatch.setattr(module, "change_of", meanwhile)
-    graph.embed("Film", "plot_vec", Scripted())
-    assert len(times) == 2
+    with stop_at(CrashPoint.CHECKED, meanwhile):
+        graph.embed("Film", "plot_vec", asked)
+    assert asked.asked == [["one", "two"], ["three"]]
     assert vectors(graph) == {"a": vector("three"), "b": vector("two"), "c": vector("one"), "d": None, "e": None}
     assert graph.cleanup().items == ()
 
@@ -308,7 +305,7 @@ def test_names_that_mean_nothing(
     graph: Graph, arguments: tuple[str | None, ...], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words.replace("?", r"\?")):
-        graph.embed(*arguments, embedder=Scripted())  # type: ignore[arg-type]  # names alone
+        graph.embed(arguments[0], arguments[1] if len(arguments) > 1 else None, Scripted())
 
 
 @pytest.mark.parametrize(

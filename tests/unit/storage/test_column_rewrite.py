@@ -68,6 +68,12 @@ def landed(table: LanceDataset, change: TableChange) -> LanceDataset:
 COLUMNS = ["id", "v", "w", "_row_created_at_version", "_row_last_updated_at_version"]
 
 
+def file_fields(table: LanceDataset) -> list[list[int]]:
+    fragment = table.get_fragment(0)
+    assert fragment is not None
+    return [file.fields for file in fragment.metadata.files]
+
+
 def rows_of(table: LanceDataset, *names: str) -> dict[str, dict[str, object]]:
     listed = ", ".join(f"'{name}'" for name in names)
     found = table.scanner(columns=COLUMNS, with_row_id=True, filter=f"id IN ({listed})").to_table().to_pylist()
@@ -102,10 +108,10 @@ def test_two_columns_twice_and_compaction(table: LanceDataset) -> None:
     again = rewrite_columns(target_of(first), 0, {"w": new([2, 3], [8, 9])}, {})
     second = landed(first, TableChange(columns=(again,)))
     # The file of the first time is still there for the column `v`; the one in which nothing is left is not named.
-    assert [f.fields for f in second.get_fragment(0).metadata.files] == [[0, -2, -2], [1, -2], [2]]
+    assert file_fields(second) == [[0, -2, -2], [1, -2], [2]]
     whole = rewrite_columns(target_of(second), 0, {"v": new([4], [1])}, {})
     third = landed(second, TableChange(columns=(whole,)))
-    assert [f.fields for f in third.get_fragment(0).metadata.files] == [[0, -2, -2], [2], [1]]
+    assert file_fields(third) == [[0, -2, -2], [2], [1]]
 
     third.optimize.compact_files()
     found = rows_of(LanceDataset(str(table.uri)), *(f"r{i}" for i in range(6)))
@@ -163,5 +169,7 @@ def test_roaring_bitmaps_are_those_of_lance(table: LanceDataset, offsets: list[i
         assert _roaring(np.array([], dtype=np.int64))[:4] == b":0\x00\x00"
         return
     update = pa.table({"_rowid": pa.array([ROWS + o for o in alive], pa.uint64()), "v": vectors(np.zeros(len(alive)))})
-    *_, expected = table.get_fragment(1).update_columns(update, with_offsets=True)
+    fragment = table.get_fragment(1)
+    assert fragment is not None
+    *_, expected = fragment.update_columns(update, with_offsets=True)
     assert _roaring(np.array(alive, dtype=np.int64)) == expected
