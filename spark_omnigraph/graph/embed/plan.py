@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.graph.embed.ask import AskContext, AskPart, Replies, ask
+from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
 from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
 from spark_omnigraph.graph.embed.select import Selection, select
+from spark_omnigraph.staging.asking import Asking, Replies
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.vectors import Answers, Rows
 from spark_omnigraph.write.attempts import ATTEMPTS
@@ -174,16 +175,16 @@ class Planner:
         parts = [wanted.slice(start, size) for start in range(0, wanted.num_rows, size)]
         questions = [AskPart(np.asarray(part.column("row")), tuple(part.column("key").to_pylist())) for part in parts]
         tasks = min(executor.parallelism, len(questions))
-        context = AskContext(
+        asking = Asking(
             request.embedder(tasks),
-            selection.target,
-            selection.table,
+            selection.target.dimension,
             request.store,
             max(1, request.texts_at_once // tasks),
             max(1, request.every_texts // tasks),
             request.every_seconds,
-            request.bounds.most(selection.rows.num_rows),
         )
+        most = request.bounds.most(selection.rows.num_rows)
+        context = AskContext(asking, selection.target, selection.table, most)
         for part in executor.map(partial(ask, context), questions):
             self.failures.update(part.failures)
             self._add(selection.target.name, part)

@@ -21,6 +21,7 @@ from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.mode import choice
 from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.staging.asking import AT_ONCE, EVERY_SECONDS, EVERY_TEXTS
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.words import TextEnum, nearest
@@ -28,10 +29,6 @@ from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 CACHE = ".embeddings"
 """What the name of a graph's own cache ends with, which lies beside the graph."""
-EVERY_TEXTS, EVERY_SECONDS = 1000, 10.0
-"""Answers, and seconds, after which the cache is committed."""
-UNDER_WAY = 512
-"""Texts that are asked of a function of the caller at once."""
 
 
 class EmbedMode(TextEnum):
@@ -143,7 +140,7 @@ class EmbedRequest:
     def texts_at_once(self) -> int:
         """Texts that are asked for together: as many as may be on their way."""
         config = self.provider
-        under_way = config.batch_size * config.parallel if isinstance(config, EmbedConfig) else UNDER_WAY
+        under_way = config.batch_size * config.parallel if isinstance(config, EmbedConfig) else AT_ONCE
         return min(self.every_texts, under_way)
 
 

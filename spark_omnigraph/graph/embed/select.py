@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.embed.embedder import Embedder, Role
-from spark_omnigraph.embed.hashes import cache_key
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest, EmbedTarget
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.manifest.branches import display
@@ -18,6 +16,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import not_null, quote_name
 from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.records.record_text import plain_values
+from spark_omnigraph.staging.asking import Asking
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import PinnedTable, check_filter, placed_rows
 
@@ -71,15 +70,6 @@ def rendered(type_name: str, values: dict[str, object]) -> str:
     return "\n".join(lines)
 
 
-def key_maker(embedder: Embedder, dimension: int) -> Callable[[str | None], str | None]:
-    """Text → the name of its answer."""
-
-    def key(text: str | None) -> str | None:
-        return None if text is None else cache_key(embedder.identity, dimension, Role.DOCUMENT, text).hex()
-
-    return key
-
-
 def place_of(store: GraphStore, request: EmbedRequest, target: EmbedTarget) -> str:
     """What the ledger calls the rows of a property."""
     return f"{store.root}|{display(request.branch)}|{target.entity.table_key}.{target.prop}"
@@ -97,9 +87,9 @@ def select(
     vector = not_null(target.prop)
     lacking = f"{quote_name(target.prop)} IS NULL"
     if request.mode is EmbedMode.CLEAN:
-        found = _scan(table, ["id"], _both(where, vector), lambda batch: [None] * batch.num_rows, lambda _: None)
+        found = _scan(table, ["id"], _both(where, vector), lambda batch: [None] * batch.num_rows, str)
         return Selection(target, table, _without(found, done), entry.row_count, 0, 0, 0, ROWS.empty_table())
-    make = key_maker(request.embedder(), target.dimension)
+    make = Asking(request.embedder(), target.dimension, request.store).key
     wanted = _both(where, lacking if request.mode is EmbedMode.MISSING else None)
     columns = list(dict.fromkeys(("id", *target.columns)))
     found = _scan(table, columns, wanted, lambda batch: texts_of(target, batch), make)
@@ -131,7 +121,7 @@ def _scan(
     columns: list[str],
     where: str | None,
     texts: Callable[[pa.RecordBatch], list[str | None]],
-    key: Callable[[str | None], str | None],
+    key: Callable[[str], str],
 ) -> pa.Table:
     return pa.Table.from_batches(list(_batches(table, columns, where, texts, key)), ROWS)
 
@@ -141,11 +131,11 @@ def _batches(
     columns: list[str],
     where: str | None,
     texts: Callable[[pa.RecordBatch], list[str | None]],
-    key: Callable[[str | None], str | None],
+    key: Callable[[str], str],
 ) -> Iterator[pa.RecordBatch]:
     for batch in placed_rows(table, columns, where):
         found = texts(batch)
-        keys = {text: key(text) for text in set(found)}
+        keys = {text: None if text is None else key(text) for text in set(found)}
         yield pa.RecordBatch.from_arrays(
             [
                 batch.column("id"),
