@@ -33,6 +33,7 @@ class Rule(TextEnum):
     KEY_CONFLICT = "key_conflict"
     ENDPOINT = "endpoint"
     CARDINALITY = "cardinality"
+    EMBEDDING = "embedding"
 
 
 RAW_LIMIT = 2048
@@ -74,9 +75,11 @@ class BadRow:
 
     @property
     def place(self) -> str:
-        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
-        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
-        return f"{self.file}:{self.line}{named}"
+        """File and line as messages show them; rows of a frame or of a table, which have no place to go to, with their
+        id.
+        """
+        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<") else ""
+        return f"{self.file}:{self.line}{named}" if self.line else f"{self.file}{named}"
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:

@@ -10,7 +10,7 @@ from datetime import timedelta
 import msgspec
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
+from spark_omnigraph.cli.options import CONFIG, EXCLUSIVE, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
 from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
@@ -83,6 +83,27 @@ class JobConfig:
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
+    type: str | None = None
+    property: str | None = None
+    fields: tuple[str, ...] = ()
+    missing: bool = False
+    stale: bool = False
+    all: bool = False
+    clean: bool = False
+    where: str | None = None
+    adopt: bool = False
+    provider: str | None = None
+    model: str | None = None
+    batch: int = 64
+    parallel: int = 8
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    cache: str | None = None
+    no_cache: bool = False
+    cache_every: int = 1000
+    cache_seconds: int = 10
+    commit_every: int | None = None
+    price_per_million: float | None = None
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
@@ -106,9 +127,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
             found[option.key] = value
         elif option.required and not any(option.key in s.given for s in sources) and not _named(option, mistakes):
             problems.append(f"{option.shown_name} is required: {option.help}")
-    past = [option.shown_name for option in PAST if option.key in found]
-    if len(past) > 1:
-        problems.append(f"give one of {', '.join(past)}, not {len(past)}")
+    problems += _given_together(found)
     meta = found.get("meta")
     if isinstance(meta, dict):
         try:
@@ -123,6 +142,12 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     if replaced:
         raise UsageError(_listed(replaced))
     return config
+
+
+def _given_together(found: Mapping[str, object]) -> list[str]:
+    """Mistakes: options of which at most one can be meant."""
+    groups = ([option.shown_name for option in group if found.get(option.key)] for group in EXCLUSIVE)
+    return [f"give one of {', '.join(given)}, not {len(given)}" for given in groups if len(given) > 1]
 
 
 def salvage(request: Request, arguments: Given) -> JobConfig:

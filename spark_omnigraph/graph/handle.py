@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
     from spark_omnigraph.graph.delete.by_id import DeleteReport
+    from spark_omnigraph.graph.embed.report import EmbedReport
+    from spark_omnigraph.graph.embed.request import EmbedChoices
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport
     from spark_omnigraph.graph.maintain.repair import RepairReport
@@ -282,6 +284,24 @@ class Graph:
         self.refresh()
         result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run, origin=origin))
         return after(self.store, line, result, "mutation")
+
+    def embed(
+        self,
+        type: str | None = None,
+        property: str | None = None,
+        embedder: object = None,
+        **choices: Unpack[EmbedChoices],
+    ) -> EmbedReport:
+        """Gives stored rows that have a text and no vector one, in one commit: of a property, or of all with `@embed`,
+        of a type or of the graph. Answers are kept in a cache: each text is paid for once, whoever is stopped goes on.
+
+        `embedder` is a function from texts to vectors, an `EmbedConfig`, or None: what the environment names. The
+        choices are told in docs/embeddings.md. Raises EmbeddingError, EmbeddingConfigError, ConflictError.
+        """
+        request = verbs.embed_request(self.store, self.branch, (type, property), embedder, choices, self.origin)
+        if not request.bounds.dry_run:
+            self.refresh()
+        return after(self.store, request.branch, verbs.embed(self.store, request), "embedding")
 
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""

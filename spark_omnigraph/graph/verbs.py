@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.delete.by_id import DeleteRequest as DeleteRequest
     from spark_omnigraph.graph.delete.by_id import delete_ids as delete_ids
     from spark_omnigraph.graph.delete.by_id import id_array as id_array
+    from spark_omnigraph.graph.embed.embed import embed as embed
+    from spark_omnigraph.graph.embed.request import embed_request as embed_request
     from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
     from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
     from spark_omnigraph.graph.load.load import load as load
@@ -31,6 +33,8 @@ _HOMES = {
     "graph.changes.diff": ("diff",),
     "graph.create": ("create_graph",),
     "graph.delete.by_id": ("DeleteRequest", "delete_ids", "id_array"),
+    "graph.embed.embed": ("embed",),
+    "graph.embed.request": ("embed_request",),
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": ("LoadRequest", "load"),
     "graph.maintain.cleanup": ("cleanup",),

@@ -71,9 +71,13 @@ class LoadOptions:
 
     def allows(self, bad: int, records: int) -> bool:
         """Whether so many bad rows among so many records still let the good ones in."""
+        return bad <= self.most(records)
+
+    def most(self, records: int) -> int:
+        """How many bad rows among so many records still let the good ones in."""
         limit = self.max_bad_rows
         # As written, not as stored: 0.29 of 100 records are 29, which no float says.
-        return bad <= (Fraction(str(limit)) * records if isinstance(limit, float) else limit)
+        return int(Fraction(str(limit)) * records) if isinstance(limit, float) else limit
 
     def limit_of(self, records: int) -> str:
         """How many bad rows are allowed among so many records, after their number; nothing where none are."""

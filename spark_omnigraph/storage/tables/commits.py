@@ -20,6 +20,7 @@ from lance.optimize import Compaction, RewriteResult
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, BranchName
+from spark_omnigraph.storage.column_rewrite import ColumnRewrite
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
@@ -41,8 +42,9 @@ Addresses = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
-    """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), a replacement of all
-    rows, staged index segments and those they replace (alone), or a staged compaction (alone).
+    """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), fragments with columns
+    written anew (others than those with masked rows), a replacement of all rows, staged index segments and those they
+    replace (alone), or a staged compaction (alone).
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -51,6 +53,12 @@ class TableChange:
     segments: tuple[lance.Index, ...] = ()
     replaced_segments: tuple[lance.Index, ...] = ()
     rewrites: tuple[RewriteResult, ...] = ()
+    columns: tuple[ColumnRewrite, ...] = ()
+
+    @property
+    def staged(self) -> tuple[StagedFile, ...]:
+        """All files that nothing names until it lands."""
+        return (*self.files, *(rewrite.file for rewrite in self.columns))
 
     @property
     def added(self) -> int:
@@ -103,11 +111,17 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
         operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(dataset.schema, new)
         return Transaction(dataset.version, operation, transaction_properties=dict(properties))
     updated, removed = _mask_rows(dataset, change.removed)
+    updated += [FragmentMetadata.from_json(each.file.fragment) for each in change.columns]
     anchor = min(present, key=lambda f: f.fragment_id)
     if anchor.fragment_id not in {f.id for f in updated} | set(removed):
         updated.append(anchor.metadata)
     fields = [f.id() for f in dataset.lance_schema.fields()]
     operation = LanceOperation.Update(removed, updated, new, [], fields, "rewrite_rows")
+    if change.columns:
+        # Without the offsets no row would count as changed; without the fields an index would answer for old values.
+        operation.update_mode = "rewrite_columns"
+        operation.fields_modified = sorted({field for each in change.columns for field in each.fields})
+        operation.updated_fragment_offsets = {each.fragment_id: each.changed for each in change.columns}
     return Transaction(dataset.version, operation, transaction_properties=dict(properties))
 
 
