@@ -126,6 +126,14 @@ def resolve_config(
     )
 
 
+def overridden(environ: Mapping[str, str], provider: str | None = None) -> str | None:
+    """What to warn of: a mock that is switched on beside a provider that a variable names, which is not asked then."""
+    named = _variable(environ, PROVIDER)
+    if provider is not None or _variable(environ, MOCK).lower() not in _TRUE or named in ("", Provider.MOCK):
+        return None
+    return f"{MOCK} is on: vectors are made up, and the provider of {PROVIDER} ('{excerpt(named)}') is not asked"
+
+
 def shared_limits(config: EmbedConfig, tasks: int) -> EmbedConfig:
     """The configuration of one of several tasks that ask at the same time: each has its part of what a minute allows,
     and of the requests at one time.

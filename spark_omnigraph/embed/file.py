@@ -52,6 +52,8 @@ class FileCounts:
 
     rows: int = 0
     selected_rows: int = 0
+    wanted_rows: int = 0
+    """Those that are to get a vector."""
     embedded_rows: int = 0
     cleaned_rows: int = 0
     failed_rows: int = 0
@@ -168,6 +170,7 @@ def _rows(lines: Iterable[str], choice: FileChoice, counts: FileCounts) -> Itera
             continue
         counts.selected_rows += 1
         if row.of is not None and choice.mode is not FileMode.CLEAN and _wants(row, row.of, choice):
+            counts.wanted_rows += 1
             values = [_value(row.data.get(name)) for name in row.of.fields]
             row.text = record_text(type_name, row.of.fields, values)
         yield row
