@@ -49,7 +49,7 @@ class EmbedConfig:
     """URL of the proxy through which the provider is reached."""
 
 
-class _Kind(NamedTuple):
+class _Defaults(NamedTuple):
     provider: Provider
     base_url: str
     model: str
@@ -57,22 +57,22 @@ class _Kind(NamedTuple):
 
 
 UNSET = "openai-compatible"
-KINDS: Mapping[str, _Kind] = {
-    "openai-compatible": _Kind(
+KINDS: Mapping[str, _Defaults] = {
+    "openai-compatible": _Defaults(
         Provider.OPENAI,
         "https://openrouter.ai/api/v1",
         "openai/text-embedding-3-large",
         ("OPENROUTER_API_KEY", "OPENAI_API_KEY"),
     ),
-    "openai": _Kind(Provider.OPENAI, "https://api.openai.com/v1", "text-embedding-3-large", ("OPENAI_API_KEY",)),
-    "gemini": _Kind(
+    "openai": _Defaults(Provider.OPENAI, "https://api.openai.com/v1", "text-embedding-3-large", ("OPENAI_API_KEY",)),
+    "gemini": _Defaults(
         Provider.GEMINI,
         "https://generativelanguage.googleapis.com/v1beta",
         "gemini-embedding-2",
         ("GEMINI_API_KEY",),
     ),
-    "mock": _Kind(Provider.MOCK, "", "", ()),
-    "local": _Kind(Provider.LOCAL, "", "wordllama-256", ()),
+    "mock": _Defaults(Provider.MOCK, "", "", ()),
+    "local": _Defaults(Provider.LOCAL, "", "wordllama-256", ()),
 }
 """Names of providers with what holds where nothing else is said."""
 MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"
@@ -202,7 +202,7 @@ def _is_excepted(host: str, host_and_port: str, exceptions: str) -> bool:
     return False
 
 
-def _key(environ: Mapping[str, str], name: str, kind: _Kind, given: str | None) -> str:
+def _key(environ: Mapping[str, str], name: str, kind: _Defaults, given: str | None) -> str:
     if not kind.keys:
         return ""
     key = (given or "").strip() or next(filter(None, (_variable(environ, each) for each in kind.keys)), "")

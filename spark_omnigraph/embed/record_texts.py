@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from spark_omnigraph.errors import BadRequestError
+
+_SELECTOR = re.compile(r"(?:([^:=]*):)?([^=]*)=(.*)", re.DOTALL)
 
 
 def record_text(type_name: str, fields: Sequence[str], values: Sequence[object]) -> str:
@@ -40,12 +43,10 @@ class Selector(NamedTuple):
 
 def parse_selector(text: str) -> Selector:
     """`field=value` or `Type:field=value`. BadRequestError for anything else."""
-    left, equals, value = text.partition("=")
-    if not equals:
+    found = _SELECTOR.fullmatch(text)
+    if found is None:
         raise BadRequestError(f"selector must be field=value or Type:field=value, got '{text}'")
-    type_name, colon, field = left.partition(":")
-    if not colon:
-        type_name, field = "", left
-    if not field.strip():
+    type_name, field, value = (part.strip() for part in found.groups(""))
+    if not field:
         raise BadRequestError(f"selector field cannot be empty: '{text}'")
-    return Selector(type_name.strip() or None, field.strip(), value.strip())
+    return Selector(type_name or None, field, value)

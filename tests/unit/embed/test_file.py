@@ -50,7 +50,8 @@ def test_equal_texts_are_asked_for_once() -> None:
 
 
 def test_values_are_rendered_for_a_reader() -> None:
-    assert [rendered(each) for each in (None, True, 3, 1e16, " x ", [], {}, [[1], [None]])] == [
+    values: list[object] = [None, True, 3, 1e16, " x ", [], {}, [[1], [None]]]
+    assert [rendered(each) for each in values] == [
         "", "true", "3", "1e+16", "x", "", "{}", "1",
     ]  # laid out as a table  # fmt: skip
 
