@@ -95,7 +95,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
 
 
 def _stage(context: StageContext, frame: FramePlan, batches: Iterator[pa.RecordBatch]) -> StagedPart:
-    decoder, task = FrameDecoder(context.catalog, context.decode, frame), TaskContext.get()
+    decoder, task = FrameDecoder(context.accepted, context.decode, frame), TaskContext.get()
     return staged_part(context, stage_frame(context, decoder, batches, task.partitionId() if task is not None else 0))
 
 
@@ -145,7 +145,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
             stage = open_stage(store, shared=current_batch())
             context = self._capture(store).context
             # The schema may have changed since the query began.
-            frame = plan_frame(context.catalog, self.write_options.table_key, self.columns)
+            frame = plan_frame(context.accepted, self.write_options.table_key, self.columns)
             return Staged(_stage(context, frame, iterator), current_query(), stage)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
