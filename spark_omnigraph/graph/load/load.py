@@ -175,11 +175,13 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
         mentioned = partial(tables_mentioned, base.contract.catalog, store.storage_options)
         written.update(*executor.map(mentioned, ranges))
         fork_first(store, base.snapshot, written)
-    return replace(plan_on(store, request, base, written), ranges=ranges)
+    return replace(plan_on(store, request, base, written, executor.parallelism), ranges=ranges)
 
 
-def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[str]) -> LoadPlan:
-    """A plan whose tasks stage rows in the forks of the `written` tables, and read the others where they are."""
+def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[str], tasks: int = 1) -> LoadPlan:
+    """A plan whose tasks, so many at a time, stage rows in the forks of the `written` tables, and read the others where
+    they are.
+    """
     snapshot, catalog, options = base.snapshot, base.contract.catalog, request.options
     targets = {}
     for key, entry in snapshot.entries.items():
@@ -187,7 +189,7 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
     decode = DecodeOptions(options.unknown_fields, options.blob_schemes)
     reach(CrashPoint.PLANNED)
-    fill = options.vector_fill(store) if _fills(catalog, options) else None
+    fill = options.vector_fill(store, tasks) if _fills(catalog, options) else None
     return LoadPlan(base, StageContext(catalog, request.mode, decode, targets, store.storage_options, fill=fill))
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
-from spark_omnigraph.embed.config import EmbedConfig, resolve_config
+from spark_omnigraph.embed.config import EmbedConfig, resolve_config, shared_limits
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
@@ -94,9 +94,13 @@ class LoadOptions:
         stem, ending = os.path.splitext(name)
         return os.path.join(folder, f"{stem}-{self.batch}{ending}")
 
-    def vector_fill(self, store: GraphStore) -> VectorFill:
-        """Who gives vectors to rows without one. EmbeddingConfigError when nobody is configured."""
+    def vector_fill(self, store: GraphStore, tasks: int) -> VectorFill:
+        """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when nobody is
+        configured.
+        """
         provider = None if self.dry_run else provider_of(self.embedder)
+        if isinstance(provider, EmbedConfig):
+            provider = shared_limits(provider, tasks)
         return VectorFill(provider, VectorStore.beside(store.root, self.cache, store.storage_options))
 
     def allows(self, bad: int, records: int) -> bool:
