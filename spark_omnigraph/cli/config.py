@@ -16,7 +16,7 @@ from spark_omnigraph.cli.values import Missing, MissingFileError, check_characte
 from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
 _READ = ("input", "schema", "file", "config", "decisions", "spec", "seed")
@@ -101,6 +101,7 @@ class JobConfig:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     cache: str | None = None
+    embed: EmbedAtLoad = EmbedAtLoad.OFF
     no_cache: bool = False
     cache_every: int = 1000
     cache_seconds: int = 10

@@ -12,7 +12,15 @@ from enum import Enum
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields, bad_row_limit, schemes_of
+from spark_omnigraph.records.mode import (
+    REMOTE_SCHEMES,
+    EmbedAtLoad,
+    LoadMode,
+    OnDuplicate,
+    UnknownFields,
+    bad_row_limit,
+    schemes_of,
+)
 
 ENV_PREFIX = "OMNIGRAPH_"
 
@@ -213,9 +221,29 @@ LOAD_CONCURRENCY = Option(
 SPARK_THRESHOLD = Option(
     "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
 )
+
+
+def _embed(value: str) -> str:
+    """YAML takes `off` for false."""
+    return str(values.one_of(*EmbedAtLoad)("off" if value == "false" else value))
+
+
+EMBED = Option(
+    "embed",
+    "ask for vectors of @embed properties that rows lack, of the provider that OMNIGRAPH_EMBED_… name; off asks nobody",
+    _embed,
+    "off|missing",
+    default="off",
+)
+CACHE = Option(
+    "cache",
+    "where answers are kept, so that none is asked for twice: a folder or s3://…; unset: beside the graph",
+    values.graph_uri,
+    "URI",
+)
 LOADING = (
-    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY,
-    SPARK_THRESHOLD,
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE, SHOW_ROWS, INDEX,
+    LOAD_CONCURRENCY, SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip
 
 VERSION = Option("version", "read this manifest version", values.positive, "N")
@@ -390,13 +418,6 @@ BATCH = Option("batch", "texts in one request", values.positive, "N", default="6
 PARALLEL = Option("parallel", "requests under way at a time, in all tasks together", values.positive, "N", default="8")
 REQUESTS_PER_MINUTE = Option("requests_per_minute", "requests a minute, in all tasks together", values.positive, "N")
 TOKENS_PER_MINUTE = Option("tokens_per_minute", "tokens a minute, in all tasks together", values.positive, "N")
-CACHE = Option(
-    "cache",
-    "where answers are kept, so that none is asked for twice: a folder or s3://…; unset: beside the graph",
-    values.graph_uri,
-    "URI",
-    env=True,
-)
 NO_CACHE = Option("no_cache", "keep no answers", values.switch, default="false", shape=Shape.SWITCH)
 CACHE_EVERY = Option(
     "cache_every", "commit answers to the cache after so many at most", values.positive, "N", default="1000"

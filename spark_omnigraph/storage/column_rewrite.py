@@ -23,7 +23,7 @@ from lance.fragment import DataFile, FragmentMetadata
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
-from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget
 
 Offsets = npt.NDArray[np.int64]
 """int64[n]: places of rows in a fragment, deleted ones counted; ascending, distinct."""
@@ -43,20 +43,6 @@ class NewValues:
 
     at: Offsets
     read: Callable[[int, int], pa.Array]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRewrite:
-    """A fragment that has some columns in a new file, which nothing refers to yet.
-
-    `file.fragment` is its metadata with that file; `fields` are the columns' ids, and `changed` the rows that got a new
-    value (offsets as a Roaring bitmap), of which alone Lance is to say that they changed.
-    """
-
-    file: StagedFile
-    fragment_id: int
-    fields: tuple[int, ...]
-    changed: bytes
 
 
 def rewrite_columns(

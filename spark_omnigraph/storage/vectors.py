@@ -22,8 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.predicates.sql import is_text_of
+from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset
@@ -33,6 +35,8 @@ from spark_omnigraph.storage.uri import Location, is_inside, locate
 
 TIDY_ABOVE = 64
 """Files of one dataset from which it is compacted."""
+CACHE = ".embeddings"
+"""What the name of a graph's own store ends with."""
 _KEPT = timedelta(days=1)
 """How long a version stays that nobody should read any more."""
 _ANSWERED = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("at", pa.int64(), nullable=False)])
@@ -46,7 +50,7 @@ Rows = npt.NDArray[np.int64]
 
 def vector_type(dimension: int) -> pa.DataType:
     """How vectors of so many numbers are stored."""
-    return pa.list_(pa.field("item", pa.float32(), nullable=True), dimension)
+    return property_type(PropType(Scalar.VECTOR, dimension=dimension))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,11 @@ class VectorStore:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def at(cls, uri: str, graph: str, options: Mapping[str, str]) -> VectorStore:
-        """BadRequestError for a place that cannot be written to, or that lies in the graph: what other programs find
-        there that they do not know they remove.
+    def beside(cls, graph: str, uri: str | None, options: Mapping[str, str]) -> VectorStore:
+        """The store of a graph, beside it unless another place is named. BadRequestError for one that cannot be written
+        to, or that lies in the graph: what other programs find there that they do not know they remove.
         """
-        root = locate(uri, options).root
+        root = locate(f"{graph}{CACHE}" if uri is None else uri, options).root
         if is_inside(root, graph):
             raise BadRequestError(f"the cache of vectors '{uri}' must lie outside of the graph")
         return cls(root, dict(options))

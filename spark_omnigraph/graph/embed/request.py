@@ -6,29 +6,25 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Catalog, NodeType, Property, Scalar, embedding_model, embedding_source
-from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
-from spark_omnigraph.embed.config import MODEL, EmbedConfig, resolve_config, shared_limits
+from spark_omnigraph.embed.config import MODEL, EmbedConfig, shared_limits
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, NAMES, SWITCH, TEXT, Kind, require
-from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, Kind, require
+from spark_omnigraph.graph.load.options import LoadOptions, provider_of
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.mode import choice
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.staging.asking import AT_ONCE, EVERY_SECONDS, EVERY_TEXTS
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.vectors import VectorStore
+from spark_omnigraph.storage.vectors import CACHE, VectorStore
 from spark_omnigraph.words import TextEnum, nearest
 from spark_omnigraph.write.executor import Executor, LocalExecutor
-
-CACHE = ".embeddings"
-"""What the name of a graph's own cache ends with, which lies beside the graph."""
 
 
 class EmbedMode(TextEnum):
@@ -180,7 +176,7 @@ def embed_request(
     )
     line = parse_branch(choices.get("branch") or branch)
     store.require_branch(line, "; create it first")
-    provider = None if mode is EmbedMode.CLEAN else _provider(embedder)
+    provider = None if mode is EmbedMode.CLEAN else provider_of(embedder)
     return EmbedRequest(
         provider,
         _store_of(store, choices),
@@ -202,23 +198,10 @@ def embed_request(
     )
 
 
-def _provider(given: object) -> EmbedConfig | Embedder:
-    """What the caller gives, else what the environment of this process names."""
-    if given is None:
-        return resolve_config(os.environ)
-    if isinstance(given, EmbedConfig):
-        return given
-    if isinstance(given, Embedder):
-        return given
-    require("embedder", given, CALLABLE)
-    return embedder_of(cast("EmbedFunction", given))
-
-
 def _store_of(store: GraphStore, choices: EmbedChoices) -> VectorStore:
-    default = f"{store.root}{CACHE}"
-    if choices.get("no_cache"):
-        default += f"/x_{new_ulid()}"
-    return VectorStore.at(os.fspath(choices.get("cache") or default), store.root, store.storage_options)
+    given = choices.get("cache")
+    place = f"{store.root}{CACHE}/x_{new_ulid()}" if choices.get("no_cache") else given and os.fspath(given)
+    return VectorStore.beside(store.root, place or None, store.storage_options)
 
 
 def embed_targets(catalog: Catalog, request: EmbedRequest) -> list[EmbedTarget]:

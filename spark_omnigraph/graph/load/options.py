@@ -6,16 +6,35 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from typing import cast
 
 from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
+from spark_omnigraph.embed.config import EmbedConfig, resolve_config, shared_limits
+from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
-from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields, choice
+from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, EmbedAtLoad, OnDuplicate, UnknownFields, choice
 from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.staging.filling import VectorFill
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.write.executor import Executor
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, items done, and items in all."""
+
+
+def provider_of(given: object) -> EmbedConfig | Embedder:
+    """The provider of vectors that a caller gives, else the one that the environment of this process names.
+    EmbeddingConfigError when there is none.
+    """
+    if given is None:
+        return resolve_config(os.environ)
+    if isinstance(given, (EmbedConfig, Embedder)):
+        return given
+    require("embedder", given, CALLABLE)
+    return embedder_of(cast("EmbedFunction", given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +58,11 @@ class LoadOptions:
     executor: Executor | None = None
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
+    embed: EmbedAtLoad = EmbedAtLoad.OFF
+    embedder: object = None
+    """A function from texts to vectors, an `EmbedConfig`, or None: what the environment names."""
+    cache: str | None = None
+    """Where answers are kept; None: beside the graph."""
 
     def __post_init__(self) -> None:
         require("build_indexes", self.build_indexes, SWITCH)
@@ -51,6 +75,7 @@ class LoadOptions:
         object.__setattr__(self, "on_duplicate", choice("on_duplicate", self.on_duplicate, OnDuplicate))
         object.__setattr__(self, "unknown_fields", choice("unknown_fields", self.unknown_fields, UnknownFields))
         object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
+        object.__setattr__(self, "embed", choice("embed", self.embed, EmbedAtLoad))
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
         if unknown is not None:
             raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
@@ -68,6 +93,15 @@ class LoadOptions:
         folder, name = os.path.split(self.bad_rows)
         stem, ending = os.path.splitext(name)
         return os.path.join(folder, f"{stem}-{self.batch}{ending}")
+
+    def vector_fill(self, store: GraphStore, tasks: int) -> VectorFill:
+        """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when nobody is
+        configured.
+        """
+        provider = None if self.dry_run else provider_of(self.embedder)
+        if isinstance(provider, EmbedConfig):
+            provider = shared_limits(provider, tasks)
+        return VectorFill(provider, VectorStore.beside(store.root, self.cache, store.storage_options))
 
     def allows(self, bad: int, records: int) -> bool:
         """Whether so many bad rows among so many records still let the good ones in."""

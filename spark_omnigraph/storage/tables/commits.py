@@ -20,11 +20,10 @@ from lance.optimize import Compaction, RewriteResult
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, BranchName
-from spark_omnigraph.storage.column_rewrite import ColumnRewrite
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
-from spark_omnigraph.storage.tables.staged import StagedFile
+from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile
 
 FENCE_KEY = "omnigraph:fence"
 CONTENT_KEY = "omnigraph:content"
