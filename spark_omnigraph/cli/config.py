@@ -19,7 +19,7 @@ from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
-_READ = ("input", "schema", "file", "config", "decisions")
+_READ = ("input", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
@@ -83,7 +83,9 @@ class JobConfig:
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
-    type: str | None = None
+    spec: str = ""
+    seed: str = ""
+    select: tuple[str, ...] = ()
     property: str | None = None
     fields: tuple[str, ...] = ()
     missing: bool = False
@@ -164,7 +166,7 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
     graph, or one that the job reads.
     """
-    read = (*config.input, config.schema, config.file, config.config, config.decisions)
+    read = (*config.input, config.schema, config.file, config.config, config.decisions, config.spec, config.seed)
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)

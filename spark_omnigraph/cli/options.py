@@ -361,7 +361,32 @@ CACHE_MEMORY = Option(
     env=True,
 )
 
-NODE_TYPE = Option("type", "only properties of this node type; unset: all @embed properties of the graph", metavar="T")
+EMBED_TYPES = replace(
+    TYPES,
+    help="only this type; of a file, may be repeated. unset: all @embed properties of the graph, all rows of the file",
+)
+EMBED_INPUT = replace(
+    INPUT,
+    help="instead of a graph, a file of JSON lines (also .gz) whose records get vectors",
+    parse=values.existing_file,
+    metavar="FILE",
+    required=False,
+)
+EMBED_OUTPUT = replace(OUTPUT, help="the file that --input becomes, complete or not at all; packed when it ends in .gz")
+SPEC = Option(
+    "spec",
+    'what of a file is embedded (JSON): {"dimension": N, "types": {"T": {"target": "vec", "fields": ["a", "b"]}}}',
+    values.existing_file,
+    "FILE",
+)
+SEED = Option("seed", "manifest (YAML) that names input, output and specification", values.existing_file, "FILE")
+SELECT = Option(
+    "select",
+    "only records of a file with this text in a field, also those that have a vector; may be repeated",
+    metavar="[T:]FIELD=TEXT",
+    shape=Shape.MANY,
+)
+OF_FILE = (EMBED_INPUT, EMBED_OUTPUT, SPEC, SEED, SELECT)
 PROPERTY = Option("property", "only this vector property of the type; unset: all with @embed", metavar="P")
 TEXT_SOURCE = Option("source", "the String property that is the text; unset: what @embed names", metavar="S")
 TEXT_FIELDS = Option(
@@ -406,16 +431,16 @@ PRICE = Option(
     "price_per_million", "what a million tokens costs: a dry run says what all of them will", values.amount, "PRICE"
 )
 EMBEDDING = (
-    NODE_TYPE, PROPERTY, *EMBED_MODES, TEXT_SOURCE, TEXT_FIELDS, WHERE, ADOPT, PROVIDER, EMBED_MODEL, BATCH, PARALLEL,
+    EMBED_TYPES, PROPERTY, *EMBED_MODES, TEXT_SOURCE, TEXT_FIELDS, WHERE, ADOPT, PROVIDER, EMBED_MODEL, BATCH, PARALLEL,
     REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE, CACHE, NO_CACHE, CACHE_EVERY, CACHE_SECONDS, FAILED_ROWS, BAD_ROWS,
-    SHOW_ROWS, COMMIT_EVERY, PRICE,
+    SHOW_ROWS, COMMIT_EVERY, PRICE, *OF_FILE,
 )  # laid out as a table  # fmt: skip
 EMBED_EXECUTOR = replace(
     EXECUTOR,
     help="where texts are asked and vectors written: this process, or Spark; auto takes Spark when the master "
     "is a cluster",
 )
-TO_EMBED = (GRAPH, BRANCH, ACTOR, META, EMBED_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_EMBED = (replace(GRAPH, required=False), BRANCH, ACTOR, META, EMBED_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what embeds the rows of a branch."""
 EXCLUSIVE = (PAST, EMBED_MODES)
 """Options of which at most one can be given."""

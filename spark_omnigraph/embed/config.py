@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from spark_omnigraph.errors import EmbeddingConfigError
-from spark_omnigraph.redaction import excerpt, has_credentials
+from spark_omnigraph.redaction import excerpt, has_credentials, redact
 from spark_omnigraph.words import TextEnum, nearest
 
 
@@ -49,7 +49,7 @@ class EmbedConfig:
     """URL of the proxy through which the provider is reached."""
 
 
-class _Kind(NamedTuple):
+class _Defaults(NamedTuple):
     provider: Provider
     base_url: str
     model: str
@@ -57,22 +57,22 @@ class _Kind(NamedTuple):
 
 
 UNSET = "openai-compatible"
-KINDS: Mapping[str, _Kind] = {
-    "openai-compatible": _Kind(
+KINDS: Mapping[str, _Defaults] = {
+    "openai-compatible": _Defaults(
         Provider.OPENAI,
         "https://openrouter.ai/api/v1",
         "openai/text-embedding-3-large",
         ("OPENROUTER_API_KEY", "OPENAI_API_KEY"),
     ),
-    "openai": _Kind(Provider.OPENAI, "https://api.openai.com/v1", "text-embedding-3-large", ("OPENAI_API_KEY",)),
-    "gemini": _Kind(
+    "openai": _Defaults(Provider.OPENAI, "https://api.openai.com/v1", "text-embedding-3-large", ("OPENAI_API_KEY",)),
+    "gemini": _Defaults(
         Provider.GEMINI,
         "https://generativelanguage.googleapis.com/v1beta",
         "gemini-embedding-2",
         ("GEMINI_API_KEY",),
     ),
-    "mock": _Kind(Provider.MOCK, "", "", ()),
-    "local": _Kind(Provider.LOCAL, "", "wordllama-256", ()),
+    "mock": _Defaults(Provider.MOCK, "", "", ()),
+    "local": _Defaults(Provider.LOCAL, "", "wordllama-256", ()),
 }
 """Names of providers with what holds where nothing else is said."""
 MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"
@@ -126,6 +126,14 @@ def resolve_config(
     )
 
 
+def overridden(environ: Mapping[str, str], provider: str | None = None) -> str | None:
+    """What to warn of: a mock that is switched on beside a provider that a variable names, which is not asked then."""
+    named = _variable(environ, PROVIDER)
+    if provider is not None or _variable(environ, MOCK).lower() not in _TRUE or named in ("", Provider.MOCK):
+        return None
+    return f"{MOCK} is on: vectors are made up, and the provider of {PROVIDER} ('{excerpt(named)}') is not asked"
+
+
 def shared_limits(config: EmbedConfig, tasks: int) -> EmbedConfig:
     """The configuration of one of several tasks that ask at the same time: each has its part of what a minute allows,
     and of the requests at one time.
@@ -170,7 +178,20 @@ def proxy_of(environ: Mapping[str, str], url: str) -> str:
     found = named.get(f"{parts.scheme}_proxy") or named.get("all_proxy", "")
     if not found or _is_excepted(parts.hostname or "", parts.netloc, named.get("no_proxy", "")):
         return ""
-    return found if "://" in found else f"http://{found}"
+    return _checked_proxy(found if "://" in found else f"http://{found}")
+
+
+def _checked_proxy(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme == "http" and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise EmbeddingConfigError(
+            f"the proxy of HTTPS_PROXY, HTTP_PROXY or ALL_PROXY must be http://HOST:PORT, got '{excerpt(redact(url))}'"
+        )
+    return url
 
 
 def _is_excepted(host: str, host_and_port: str, exceptions: str) -> bool:
@@ -181,7 +202,7 @@ def _is_excepted(host: str, host_and_port: str, exceptions: str) -> bool:
     return False
 
 
-def _key(environ: Mapping[str, str], name: str, kind: _Kind, given: str | None) -> str:
+def _key(environ: Mapping[str, str], name: str, kind: _Defaults, given: str | None) -> str:
     if not kind.keys:
         return ""
     key = (given or "").strip() or next(filter(None, (_variable(environ, each) for each in kind.keys)), "")

@@ -62,6 +62,11 @@ class Connections:
             self._give_back(connection, kept)
         return answer
 
+    def close(self) -> None:
+        """Ends the connections that wait for the next request."""
+        while self._idle:
+            self._idle.pop().close()
+
     def abort(self) -> None:
         """Ends the requests that are under way: each fails with TransportError."""
         with self._lock:

@@ -13,6 +13,7 @@ from spark_omnigraph.embed.mock import MockEmbedder
 _CLASSES = {
     Provider.OPENAI: ("remote", "RemoteEmbedder"),
     Provider.GEMINI: ("remote", "RemoteEmbedder"),
+    Provider.LOCAL: ("local", "LocalEmbedder"),
 }
 
 

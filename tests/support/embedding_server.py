@@ -10,8 +10,11 @@ import json
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR, socket
+from ssl import SSLContext
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any
@@ -82,6 +85,7 @@ class EmbeddingServer:
         refuses: Callable[[str], bool] = lambda text: False,
         quick: bool = True,
         repeat_last: bool = False,
+        tls: SSLContext | None = None,
     ) -> None:
         self.script = deque(script)
         self.refuses = refuses
@@ -94,6 +98,8 @@ class EmbeddingServer:
         self._lock = Lock()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.served = self
+        if tls is not None:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
         self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def __enter__(self) -> EmbeddingServer:
@@ -106,6 +112,7 @@ class EmbeddingServer:
         self.release.set()
         self._http.shutdown()
         self._http.server_close()
+        self._http.end_kept()
         self._thread.join(_PATIENCE)
 
     @property
@@ -155,6 +162,24 @@ class _Http(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
     served: EmbeddingServer
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._open: set[socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def end_kept(self) -> None:
+        """Ends connections that are kept for another request."""
+        for each in list(self._open):
+            with suppress(OSError):
+                each.shutdown(SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away is no news."""

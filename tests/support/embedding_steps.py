@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import zip_longest
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -11,8 +14,10 @@ import pytest
 
 from spark_omnigraph.embed.config import MOCK, resolve_config
 from spark_omnigraph.embed.embedder import Role, embed_text
+from spark_omnigraph.embed.file import FileChoice, FileCounts, FileMode, embed_lines, read_spec
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.embed.providers import embedder_for
+from spark_omnigraph.embed.record_texts import parse_selector
 from spark_omnigraph.embed.vectors import checked
 from tests.support.cases import Json, Step
 from tests.support.embedding_server import EmbeddingServer, Reply
@@ -78,3 +83,15 @@ def _vector_problems(found: Json, expect: dict[str, Json]) -> list[str]:
     if got.shape == wanted.shape and np.all(np.abs(got - wanted) <= expect["tolerance"]):
         return []
     return [f"expected {wanted.tolist()}, got {got.tolist()}"]
+
+
+def embed_file(step: Step) -> list[str]:
+    fields, expect = step.fields, step.expect
+    spec = read_spec(json.dumps(fields["spec"]))
+    selectors = [parse_selector(text) for text in fields["select"]]
+    choice = FileChoice(spec, FileMode(fields["mode"]), fields["types"], selectors)
+    counts = FileCounts()
+    rows = [json.loads(line) for line in embed_lines(fields["input"], choice, MockEmbedder(), counts)]
+    told = {**asdict(counts), "mode": str(choice.told_mode), "dimension": spec.dimension, "model": ""}
+    found = [f"{name}: {told[name]!r}" for name, value in expect["summary"].items() if told[name] != value]
+    return found + [f"expected {want}, got {got}" for got, want in zip_longest(rows, expect["rows"]) if got != want]

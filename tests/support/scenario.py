@@ -269,7 +269,7 @@ class Scenario:
         if found:
             raise MismatchError(f"{_title(step)}: {'; '.join(found)}")
 
-    _mock_embed = _normalize = _embed_config = _embed_request = _embed_response = _of_provider
+    _mock_embed = _normalize = _embed_config = _embed_request = _embed_response = _embed_file = _of_provider
 
     def _where(self, step: Step) -> Json:
         """Which state a step reads: a checkpoint, or the newest of a branch."""

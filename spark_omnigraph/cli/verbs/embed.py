@@ -1,14 +1,15 @@
-"""The verb that gives rows their vectors: `embed`."""
+"""The verb that gives rows their vectors: `embed`; those of a graph here, those of a file in `embed_file.py`."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from spark_omnigraph.cli.output.log import log_bad_rows, say_table
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
-from spark_omnigraph.embed.config import EmbedConfig, resolve_config
+from spark_omnigraph.cli.verbs.embed_file import embed_file, is_of_file
+from spark_omnigraph.cli.verbs.provider import provider_of
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.embed.request import EmbedMode
 from spark_omnigraph.graph.handle import Graph
@@ -19,12 +20,18 @@ _SHOWN = ("rows", "missing", "stale", "blank", "distinct", "cached", "requested"
 def embed(job: Job) -> VerbOutcome:
     """Embeds, or says what that would take."""
     config = job.config
+    if is_of_file(config):
+        return embed_file(job)
+    if not config.graph:
+        raise UsageError("embed needs --graph URI, or a file: --input FILE --output FILE --spec FILE")
+    if len(config.types) > 1:
+        raise UsageError("--type: one type of a graph at a time, or none for all of them")
     storage = job.host.storage_options(config)
     mode = next((mode for mode in EmbedMode if getattr(config, mode)), EmbedMode.MISSING)
     provider = None if mode is EmbedMode.CLEAN else provider_of(job)
     graph = Graph.open(config.graph, mode="r" if config.dry_run else "rw", storage_options=storage)
     report = graph.with_origin(job.origin).embed(
-        config.type,
+        config.types[0] if config.types else None,
         config.property,
         provider,
         branch=config.branch,
@@ -65,19 +72,6 @@ def embed(job: Job) -> VerbOutcome:
             "minutes": report.minutes,
             "cost": round(sum(tokens) * (config.price_per_million or 0) / 1e6, 6) if priced else None,
         },
-    )
-
-
-def provider_of(job: Job) -> EmbedConfig:
-    """The provider of a job: options win over the environment; a key in the Spark configuration over none."""
-    config = job.config
-    found = resolve_config(os.environ, provider=config.provider, model=config.model, api_key=job.host.embed_key)
-    return replace(
-        found,
-        batch_size=config.batch,
-        parallel=config.parallel,
-        requests_per_minute=config.requests_per_minute,
-        tokens_per_minute=config.tokens_per_minute,
     )
 
 

@@ -35,7 +35,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 def asker(server: EmbeddingServer, provider: str = "openai-compatible", **limits: float) -> Embedder:
     config = resolve_config(server.environ(provider, KEY))
-    return embedder_for(replace(config, **{"batch_size": 4, "parallel": 2, **limits}))  # type: ignore[arg-type]
+    return embedder_for(replace(config, **{"batch_size": 4, "parallel": 2, **limits}))  # type: ignore[arg-type]  # of several types
 
 
 def ask(embedder: Embedder, texts: list[str] = TEXTS, role: Role = Role.DOCUMENT) -> Embedded:
