@@ -75,7 +75,7 @@ def kill_and_repeat(folder: Path, kills: int, seed: int) -> None:
         assert job.returncode == 0, err
     expected = MockEmbedder().embed(texts, dimension=4, role=Role.DOCUMENT).vectors
     found = vectors(graph)
-    np.testing.assert_allclose([found[text] for text in texts], expected, atol=1e-6)
+    assert np.allclose(np.array([found[text] for text in texts], np.float32), expected, atol=1e-6)
     asked = Counter(server.asked)
     assert set(asked) == set(texts)
     assert asked.total() - len(texts) <= kills * AGAIN, "no more is asked again than what was not kept"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
-from spark_omnigraph.cli.verbs.embed import provider_of
+from spark_omnigraph.cli.verbs.provider import provider_of
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.records.mode import EmbedAtLoad
