@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_omnigraph.embed.record_texts import record_text, rendered
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest, EmbedTarget
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.manifest.branches import display
@@ -51,23 +52,13 @@ class Selection:
 def texts_of(target: EmbedTarget, rows: pa.Table | pa.RecordBatch) -> list[str | None]:
     """The text of each row, None where it is blank."""
     if target.is_rendered:
-        columns = {name: plain_values(rows.column(name)) for name in target.columns}
-        texts: list[str | None] = [
-            rendered(target.entity.name, {name: values[at] for name, values in columns.items()})
-            for at in range(rows.num_rows)
+        values = zip(*(plain_values(rows.column(name)) for name in target.columns), strict=True)
+        return [
+            record_text(target.entity.name, target.columns, each) if any(map(rendered, each)) else None
+            for each in values
         ]
-    else:
-        texts = rows.column(target.columns[0]).to_pylist()
+    texts = rows.column(target.columns[0]).to_pylist()
     return [None if text is None or not text.strip() else text for text in texts]
-
-
-def rendered(type_name: str, values: dict[str, object]) -> str:
-    """The record as text."""
-    lines = [f"type: {type_name}"]
-    for name, value in values.items():
-        if value not in (None, "", []):
-            lines.append(f"{name}: {value}")
-    return "\n".join(lines)
 
 
 def place_of(store: GraphStore, request: EmbedRequest, target: EmbedTarget) -> str:

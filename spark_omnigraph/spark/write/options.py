@@ -43,8 +43,8 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "storage knows but `file`",
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
     "`index`; default `true`",
-    "embed": "`missing` asks for vectors of `@embed` properties that rows lack, of the provider that the environment names "
-    "of the process that plans the write (of a stream: of its tasks); default `off`",
+    "embed": "`missing` asks for vectors of `@embed` properties that rows lack, of the provider which the environment "
+    "of the process that plans the write names (of a stream: of its tasks); default `off`",
     "embedCache": "folder or `s3://…` where answers of the provider are kept; default beside the graph",
     "userMetadata": "texts of your own, kept with the commit: a JSON object, or one text, which gets the name "
     "`userMetadata`; 1,024 bytes at most",
