@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     from spark_omnigraph.commit.plan import WriterKind as WriterKind
     from spark_omnigraph.commit.recovery import Recovered as Recovered
     from spark_omnigraph.commit.recovery import TableOutcome as TableOutcome
+    from spark_omnigraph.embed.callables import embedder_of as embedder_of
+    from spark_omnigraph.embed.config import EmbedConfig as EmbedConfig
+    from spark_omnigraph.embed.config import Provider as Provider
+    from spark_omnigraph.embed.embedder import Embedded as Embedded
+    from spark_omnigraph.embed.embedder import Embedder as Embedder
+    from spark_omnigraph.embed.embedder import Role as Role
+    from spark_omnigraph.embed.embedder import Usage as Usage
     from spark_omnigraph.engine.result import QueryResult as QueryResult
     from spark_omnigraph.errors import AlreadyInitializedError as AlreadyInitializedError
     from spark_omnigraph.errors import BadRequestError as BadRequestError
@@ -48,6 +55,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.errors import ConstraintError as ConstraintError
     from spark_omnigraph.errors import DamagedError as DamagedError
     from spark_omnigraph.errors import DriftError as DriftError
+    from spark_omnigraph.errors import EmbeddingConfigError as EmbeddingConfigError
+    from spark_omnigraph.errors import EmbeddingError as EmbeddingError
     from spark_omnigraph.errors import ExpectedVersionMismatch as ExpectedVersionMismatch
     from spark_omnigraph.errors import InputError as InputError
     from spark_omnigraph.errors import InternalError as InternalError
@@ -97,6 +106,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
     from spark_omnigraph.graph.read.describe import TableDescription as TableDescription
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
+    from spark_omnigraph.graph.read.embedding import embedding_config as embedding_config
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
@@ -143,14 +153,17 @@ _HOMES = {
     "commit.lost": ("LostPublishes",),
     "commit.plan": ("WriterKind",),
     "commit.recovery": ("Recovered", "TableOutcome"),
+    "embed.callables": ("embedder_of",),
+    "embed.config": ("EmbedConfig", "Provider"),
+    "embed.embedder": ("Embedded", "Embedder", "Role", "Usage"),
     "engine.result": ("QueryResult",),
     "errors": (
         "AlreadyInitializedError", "BadRequestError", "BadRowsError", "BranchExistsError", "CatalogError",
-        "ConflictError", "ConstraintError", "DamagedError", "DriftError", "ExpectedVersionMismatch", "InputError",
-        "InternalError", "IoError", "MergeConflict", "MergeConflictsError", "NotFoundError", "OmnigraphError",
-        "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError", "QueryTypeError",
-        "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError", "StorageError",
-        "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "WriterBusyError",
+        "ConflictError", "ConstraintError", "DamagedError", "DriftError", "EmbeddingConfigError", "EmbeddingError",
+        "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "MergeConflict", "MergeConflictsError",
+        "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError",
+        "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError",
+        "StorageError", "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "WriterBusyError",
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
@@ -164,6 +177,7 @@ _HOMES = {
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
+    "graph.read.embedding": ("embedding_config",),
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
     "lang.gq.plan": ("ResultColumn",),

@@ -78,7 +78,7 @@ class FileChoice:
 
 
 @dataclass(slots=True)
-class _Record:
+class _FileRow:
     """A line; with `data` where it is an entity whose type has a target, and a text where it is to be embedded."""
 
     line: str
@@ -141,7 +141,7 @@ def embed_lines(
 
 
 def _vectors(
-    rows: Sequence[_Record], dimension: int, embedder: Embedder, counts: FileCounts
+    rows: Sequence[_FileRow], dimension: int, embedder: Embedder, counts: FileCounts
 ) -> Mapping[str | None, msgspec.Raw]:
     """JSON of the vector of each text; equal texts are asked for once."""
     asked = list(dict.fromkeys(row.text for row in rows if row.text is not None))
@@ -156,7 +156,7 @@ def _vectors(
     return {text: msgspec.Raw(msgspec.json.encode(vector)) for text, vector in vectors if text not in failed}
 
 
-def _rows(lines: Iterable[str], choice: FileChoice, counts: FileCounts) -> Iterator[_Record]:
+def _rows(lines: Iterable[str], choice: FileChoice, counts: FileCounts) -> Iterator[_FileRow]:
     for line in lines:
         stripped = line.strip()
         if not stripped:
@@ -176,7 +176,7 @@ def _rows(lines: Iterable[str], choice: FileChoice, counts: FileCounts) -> Itera
         yield row
 
 
-def _read(line: str, number: int, spec: FileSpec) -> _Record:
+def _read(line: str, number: int, spec: FileSpec) -> _FileRow:
     """A line as an entity where it is one. BadRequestError when it is no JSON, or an entity without data."""
     try:
         members = _MEMBERS.decode(line)
@@ -193,10 +193,10 @@ def _read(line: str, number: int, spec: FileSpec) -> _Record:
             raise BadRequestError(f"line {number} is missing object field 'data'") from None
         members.pop("data", None)
         data = {}
-    return _Record(line, number, members, data, of)
+    return _FileRow(line, number, members, data, of)
 
 
-def _is_chosen(type_name: str, row: _Record, choice: FileChoice) -> bool:
+def _is_chosen(type_name: str, row: _FileRow, choice: FileChoice) -> bool:
     if choice.types and type_name not in choice.types:
         return False
     return not choice.selectors or any(
@@ -207,7 +207,7 @@ def _is_chosen(type_name: str, row: _Record, choice: FileChoice) -> bool:
     )
 
 
-def _wants(row: _Record, of: Target, choice: FileChoice) -> bool:
+def _wants(row: _FileRow, of: Target, choice: FileChoice) -> bool:
     missing = _value(row.data.get(of.target)) in (None, [])
     return missing or choice.told_mode is not FileMode.FILL_MISSING
 

@@ -31,7 +31,7 @@ _FILES = ("model.safetensors", "tokenizer.json")
 _TOGETHER = 256
 _HEAD = 32
 """Numbers of a head of attention where no file says it."""
-_EXTRA = "pip install 'spark-omnigraph[local-embeddings]'"
+EXTRA = "pip install 'spark-omnigraph[local-embeddings]'"
 
 
 class _Model(Protocol):
@@ -117,7 +117,7 @@ def _loaded(model: str) -> _Loaded:
     try:
         tokenizers, safetensors = import_module("tokenizers"), import_module("safetensors.numpy")
     except ImportError as error:
-        raise EmbeddingConfigError(f"the local embedding provider needs packages that are missing: {_EXTRA}") from error
+        raise EmbeddingConfigError(f"the local embedding provider needs packages that are missing: {EXTRA}") from error
     try:
         weights: Weights = safetensors.load_file(weights_file)
         tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
@@ -172,7 +172,7 @@ def _files(model: str) -> tuple[Path, Path]:
     if model == WORDLLAMA:
         found = find_spec("wordllama")
         if found is None or not found.submodule_search_locations:
-            raise EmbeddingConfigError(f"the model '{WORDLLAMA}' is not installed: {_EXTRA}")
+            raise EmbeddingConfigError(f"the model '{WORDLLAMA}' is not installed: {EXTRA}")
         folder = Path(found.submodule_search_locations[0])
         files = folder / "weights/l2_supercat_256.safetensors", folder / "tokenizers/l2_supercat_tokenizer_config.json"
     else:

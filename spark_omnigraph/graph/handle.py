@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from spark_omnigraph.embed.callables import EmbedFunction
+    from spark_omnigraph.embed.config import EmbedConfig
     from spark_omnigraph.embed.embedder import Embedder
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
@@ -316,12 +317,12 @@ class Graph:
         text: str,
         name: str | None = None,
         params: Mapping[str, object] | None = None,
-        embedder: Embedder | EmbedFunction | None = None,
+        embedder: Embedder | EmbedConfig | EmbedFunction | None = None,
         **where: Unpack[Where],
     ) -> QueryResult:
         """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
-        `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, or by default the provider
-        that variables `OMNIGRAPH_EMBED_…` name.
+        `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, an `EmbedConfig`, or by
+        default the provider that variables `OMNIGRAPH_EMBED_…` name.
 
         Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError, EmbeddingConfigError, EmbeddingError.
         """

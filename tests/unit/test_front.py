@@ -18,6 +18,7 @@ import typing_extensions
 
 import spark_omnigraph
 from spark_omnigraph import errors
+from spark_omnigraph.embed.callables import EmbedFunction
 from spark_omnigraph.graph.read.history import ReadTarget
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -26,11 +27,12 @@ INSIDE = {GraphStore, ReadTarget}
 FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
-    "MergeChoices", "MergeReport", "MutationResult",
+    "MergeChoices", "MergeReport", "MutationResult", "EmbedConfig", "Embedder",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {
     **{name: getattr(spark_omnigraph, name) for name in LATER},
     **{"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES, "Source": str},
+    "EmbedFunction": EmbedFunction,
 }
 """Names that stand in signatures and are imported for type checkers alone."""
 

@@ -14,9 +14,26 @@ from spark_omnigraph.lang.gq.bind import bind_texts
 from spark_omnigraph.lang.gq.plan import Nearest, Plan
 
 
-def with_vectors(plan: Plan, given: Embedder | EmbedFunction | None = None) -> Plan:
-    """A plan whose texts for `nearest` are vectors of an embedder: the given one, a function, or that of this process's
-    environment, which is looked at when there is such a text.
+def embedding_config(
+    provider: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+) -> EmbedConfig:
+    """The provider that variables of this process name (`OMNIGRAPH_EMBED_…`); what is given here wins over them.
+
+    EmbeddingConfigError says what is missing. Limits are set with `dataclasses.replace`.
+
+    Examples:
+        >>> embedding_config("local").model
+        'wordllama-256'
+    """
+    return resolve_config(os.environ, provider=provider, model=model, base_url=base_url, api_key=api_key)
+
+
+def with_vectors(plan: Plan, given: Embedder | EmbedConfig | EmbedFunction | None = None) -> Plan:
+    """A plan whose texts for `nearest` are vectors of an embedder: the given one, a function, that of a configuration,
+    or of this process's environment, which is looked at when there is such a text.
 
     BadRequestError when stored vectors come from another model; EmbeddingConfigError, EmbeddingError.
     """
@@ -34,9 +51,9 @@ def with_vectors(plan: Plan, given: Embedder | EmbedFunction | None = None) -> P
     return bind_texts(plan, vector)
 
 
-def _embedder(given: Embedder | EmbedFunction | None) -> Embedder:
-    if given is None:
-        return _of_config(resolve_config(os.environ))
+def _embedder(given: Embedder | EmbedConfig | EmbedFunction | None) -> Embedder:
+    if given is None or isinstance(given, EmbedConfig):
+        return _of_config(given or embedding_config())
     return given if isinstance(given, Embedder) else embedder_of(given)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, PropType
 from spark_omnigraph.embed.callables import EmbedFunction
+from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.engine.costs import DEFAULT, Costs
 from spark_omnigraph.engine.execute import run_plan
@@ -81,7 +82,7 @@ def bound_plan(
     prepared: Prepared,
     params: Mapping[str, object] | None,
     now: datetime | None = None,
-    embedder: Embedder | EmbedFunction | None = None,
+    embedder: Embedder | EmbedConfig | EmbedFunction | None = None,
 ) -> Plan:
     """The plan with its parameters' values, and with vectors for texts of `nearest`; `now()` is the instant `now`, by
     default this one, and the embedder by default that of the environment.
