@@ -102,11 +102,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.merge.rows import MergedTable as MergedTable
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
+    from spark_omnigraph.graph.provider import embedding_config as embedding_config
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
     from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
     from spark_omnigraph.graph.read.describe import TableDescription as TableDescription
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
-    from spark_omnigraph.graph.read.embedding import embedding_config as embedding_config
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
@@ -176,8 +176,8 @@ _HOMES = {
     "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
+    "graph.provider": ("embedding_config",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
-    "graph.read.embedding": ("embedding_config",),
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
     "lang.gq.plan": ("ResultColumn",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_omnigraph.embed.local import EXTRA, WORDLLAMA, is_installed
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.read.embedding import embedding_config
+from spark_omnigraph.graph.provider import embedding_config
 
 TEXTS = ("ghosts in an old house", "falling in love in Paris", "a journey to the stars")
 HEADERS = ("asked for", "title", "first", "distance")

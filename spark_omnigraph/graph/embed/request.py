@@ -15,7 +15,8 @@ from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, Kind, require
-from spark_omnigraph.graph.load.options import LoadOptions, provider_of
+from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.mode import choice

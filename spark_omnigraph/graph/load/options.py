@@ -6,14 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import cast
 
 from spark_omnigraph.bad_rows import BadRowSummary
-from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
-from spark_omnigraph.embed.config import EmbedConfig, resolve_config, shared_limits
-from spark_omnigraph.embed.embedder import Embedder
+from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
+from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, EmbedAtLoad, OnDuplicate, UnknownFields, choice
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.staging.filling import VectorFill
@@ -23,18 +21,6 @@ from spark_omnigraph.write.executor import Executor
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, items done, and items in all."""
-
-
-def provider_of(given: object) -> EmbedConfig | Embedder:
-    """The provider of vectors that a caller gives, else the one that the environment of this process names.
-    EmbeddingConfigError when there is none.
-    """
-    if given is None:
-        return resolve_config(os.environ)
-    if isinstance(given, (EmbedConfig, Embedder)):
-        return given
-    require("embedder", given, CALLABLE)
-    return embedder_of(cast("EmbedFunction", given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 
-from spark_omnigraph.embed.callables import EmbedFunction, embedder_of
-from spark_omnigraph.embed.config import MODEL, EmbedConfig, resolve_config
+from spark_omnigraph.embed.callables import EmbedFunction
+from spark_omnigraph.embed.config import MODEL, EmbedConfig
 from spark_omnigraph.embed.embedder import Embedder, Role, embed_text
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.lang.gq.bind import bind_texts
 from spark_omnigraph.lang.gq.plan import Nearest, Plan
-
-
-def embedding_config(
-    provider: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    api_key: str | None = None,
-) -> EmbedConfig:
-    """The provider that variables of this process name (`OMNIGRAPH_EMBED_…`); what is given here wins over them.
-
-    EmbeddingConfigError says what is missing. Limits are set with `dataclasses.replace`.
-
-    Examples:
-        >>> embedding_config("local").model
-        'wordllama-256'
-    """
-    return resolve_config(os.environ, provider=provider, model=model, base_url=base_url, api_key=api_key)
 
 
 def with_vectors(plan: Plan, given: Embedder | EmbedConfig | EmbedFunction | None = None) -> Plan:
@@ -39,7 +22,8 @@ def with_vectors(plan: Plan, given: Embedder | EmbedConfig | EmbedFunction | Non
     """
 
     def vector(of: Nearest, text: str) -> tuple[float, ...]:
-        embedder = _embedder(given)
+        provider = provider_of(given)
+        embedder = _of_config(provider) if isinstance(provider, EmbedConfig) else provider
         if of.model is not None and of.model != embedder.model:
             raise BadRequestError(
                 f"nearest() on '{of.column.name}': its stored vectors were embedded with model '{of.model}', but the "
@@ -49,12 +33,6 @@ def with_vectors(plan: Plan, given: Embedder | EmbedConfig | EmbedFunction | Non
         return embed_text(embedder, text, of.column.type.dimension or 0, Role.QUERY)
 
     return bind_texts(plan, vector)
-
-
-def _embedder(given: Embedder | EmbedConfig | EmbedFunction | None) -> Embedder:
-    if given is None or isinstance(given, EmbedConfig):
-        return _of_config(given or embedding_config())
-    return given if isinstance(given, Embedder) else embedder_of(given)
 
 
 @lru_cache(maxsize=4)
