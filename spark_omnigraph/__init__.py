@@ -84,6 +84,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.changes.diff import Operation as Operation
     from spark_omnigraph.graph.changes.diff import RowChange as RowChange
     from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
+    from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
+    from spark_omnigraph.graph.embed.report import PropertyCounts as PropertyCounts
+    from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
+    from spark_omnigraph.graph.embed.request import EmbedMode as EmbedMode
     from spark_omnigraph.graph.handle import Graph as Graph
     from spark_omnigraph.graph.load.options import LoadOptions as LoadOptions
     from spark_omnigraph.graph.load.options import LoadReport as LoadReport
@@ -118,6 +122,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.rows import Transaction as Transaction
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
+    from spark_omnigraph.records.mode import EmbedAtLoad as EmbedAtLoad
     from spark_omnigraph.records.mode import LoadMode as LoadMode
     from spark_omnigraph.records.mode import OnDuplicate as OnDuplicate
     from spark_omnigraph.records.mode import UnknownFields as UnknownFields
@@ -167,6 +172,8 @@ _HOMES = {
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
+    "graph.embed.report": ("EmbedReport", "PropertyCounts"),
+    "graph.embed.request": ("EmbedChoices", "EmbedMode"),
     "graph.handle": ("Graph",),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
@@ -186,7 +193,7 @@ _HOMES = {
     "manifest.lineage": ("Commit",),
     "manifest.rows": ("Transaction",),
     "manifest.snapshot": ("Snapshot", "TableEntry"),
-    "records.mode": ("LoadMode", "OnDuplicate", "UnknownFields"),
+    "records.mode": ("EmbedAtLoad", "LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),

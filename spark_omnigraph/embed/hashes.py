@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 
 from spark_omnigraph.embed.embedder import Role
@@ -17,9 +18,23 @@ def cache_key(identity: str, dimension: int, role: Role, text: str) -> bytes:
 
     Each part is told by its length first, so that no two answers have one key.
     """
-    found = sha256()
-    for part in (identity, str(dimension), str(role), text):
-        coded = part.encode(errors="surrogatepass")
-        found.update(len(coded).to_bytes(8, "big"))
-        found.update(coded)
-    return found.digest()
+    return key_of(identity, dimension, role)(text)
+
+
+def key_of(identity: str, dimension: int, role: Role) -> Callable[[str], bytes]:
+    """`cache_key` for many texts."""
+    before = sha256()
+    for part in (identity, str(dimension), str(role)):
+        before.update(_told(part))
+
+    def key(text: str) -> bytes:
+        found = before.copy()
+        found.update(_told(text))
+        return found.digest()
+
+    return key
+
+
+def _told(part: str) -> bytes:
+    coded = part.encode(errors="surrogatepass")
+    return len(coded).to_bytes(8, "big") + coded

@@ -56,14 +56,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.embed.embedder import Embedder
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
-    from spark_omnigraph.graph.delete.by_id import DeleteReport
-    from spark_omnigraph.graph.embed.report import EmbedReport
-    from spark_omnigraph.graph.embed.request import EmbedChoices
-    from spark_omnigraph.graph.maintain.cleanup import CleanupReport
-    from spark_omnigraph.graph.maintain.optimize import OptimizeReport
-    from spark_omnigraph.graph.maintain.repair import RepairReport
-    from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
-    from spark_omnigraph.graph.mutate.mutate import MutationResult
     from spark_omnigraph.storage.input.found import Source
 
 _LOG = logging.getLogger(__name__)
@@ -248,7 +240,7 @@ class Graph:
         branch: str | None = None,
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
-    ) -> DeleteReport:
+    ) -> verbs.DeleteReport:
         """Deletes rows of `node:T` or `edge:E` by id in one commit, with nodes the edges that touch them.
 
         Ids that are not stored are counted. Raises BadRequestError (also for a single text, whose letters would each
@@ -271,7 +263,7 @@ class Graph:
         branch: str | None = None,
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
-    ) -> MutationResult:
+    ) -> verbs.MutationResult:
         """Runs one mutation of a `.gq` text in one commit: the one of that `name`, or the only one. A dry run checks
         and counts, and writes nothing.
 
@@ -291,8 +283,8 @@ class Graph:
         type: str | None = None,
         property: str | None = None,
         embedder: object = None,
-        **choices: Unpack[EmbedChoices],
-    ) -> EmbedReport:
+        **choices: Unpack[verbs.EmbedChoices],
+    ) -> verbs.EmbedReport:
         """Gives stored rows that have a text and no vector one, in one commit: of a property, or of all with `@embed`,
         of a type or of the graph. Answers are kept in a cache: each text is paid for once, whoever is stopped goes on.
 
@@ -394,8 +386,8 @@ class Graph:
         return create_branch(self.store, name, base, version)
 
     def merge_branch(
-        self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[MergeChoices]
-    ) -> MergeReport:
+        self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[verbs.MergeChoices]
+    ) -> verbs.MergeReport:
         """Merges what `source` changed since the branches parted, by row, in one commit with two parents. `source` does
         not change. Choices: `dry_run` only finds and checks; `metadata` are texts of yours; `executor` does the work.
 
@@ -435,7 +427,7 @@ class Graph:
         self.refresh()
         return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
 
-    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> OptimizeReport:
+    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> verbs.OptimizeReport:
         """Joins small files, drops masked rows, makes indexes whole, and compacts the manifest and the commit log. No
         row changes, and there is no commit. A dry run counts files.
         """
@@ -452,7 +444,7 @@ class Graph:
         self._require_writable()
         return recover(self.store)
 
-    def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
+    def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> verbs.RepairReport:
         """Finds tables of a branch that another program committed to past the manifest, and says how to go on.
 
         With `confirm` those that were only compacted are published, with `force` besides also what nobody checked.
@@ -462,7 +454,7 @@ class Graph:
             self._require_writable()
         return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force, self.origin)
 
-    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> CleanupReport:
+    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> verbs.CleanupReport:
         """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
         `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
         stays.

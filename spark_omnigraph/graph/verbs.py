@@ -8,19 +8,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spark_omnigraph.graph.changes.diff import diff as diff
     from spark_omnigraph.graph.create import create_graph as create_graph
+    from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
     from spark_omnigraph.graph.delete.by_id import DeleteRequest as DeleteRequest
     from spark_omnigraph.graph.delete.by_id import delete_ids as delete_ids
     from spark_omnigraph.graph.delete.by_id import id_array as id_array
     from spark_omnigraph.graph.embed.embed import embed as embed
+    from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
+    from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
     from spark_omnigraph.graph.embed.request import embed_request as embed_request
     from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
     from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
     from spark_omnigraph.graph.load.load import load as load
+    from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
+    from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
+    from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import repair as repair
+    from spark_omnigraph.graph.merge.merge import MergeChoices as MergeChoices
+    from spark_omnigraph.graph.merge.merge import MergeReport as MergeReport
     from spark_omnigraph.graph.merge.merge import merge_branch as merge_branch
     from spark_omnigraph.graph.merge.merge import merge_request as merge_request
+    from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.mutate import mutate as mutate
     from spark_omnigraph.graph.mutate.mutate import prepare_mutation as prepare_mutation
     from spark_omnigraph.graph.read.query import bound_plan as bound_plan
@@ -30,18 +39,19 @@ if TYPE_CHECKING:
     from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
+    "graph.embed.report": ("EmbedReport",),
     "graph.changes.diff": ("diff",),
     "graph.create": ("create_graph",),
-    "graph.delete.by_id": ("DeleteRequest", "delete_ids", "id_array"),
+    "graph.delete.by_id": ("DeleteReport", "DeleteRequest", "delete_ids", "id_array"),
     "graph.embed.embed": ("embed",),
-    "graph.embed.request": ("embed_request",),
+    "graph.embed.request": ("EmbedChoices", "embed_request"),
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": ("LoadRequest", "load"),
-    "graph.maintain.cleanup": ("cleanup",),
-    "graph.maintain.optimize": ("optimize",),
-    "graph.maintain.repair": ("repair",),
-    "graph.merge.merge": ("merge_branch", "merge_request"),
-    "graph.mutate.mutate": ("mutate", "prepare_mutation"),
+    "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
+    "graph.maintain.optimize": ("OptimizeReport", "optimize"),
+    "graph.maintain.repair": ("RepairReport", "repair"),
+    "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
+    "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
     "storage.input.found": ("list_inputs",),
 }

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_omnigraph.embed.embedder import Embedder, Role, Usage
-from spark_omnigraph.embed.hashes import cache_key
+from spark_omnigraph.embed.hashes import key_of
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.storage.vectors import VectorStore
 
@@ -49,9 +49,10 @@ class Asking:
     every_texts: int = EVERY_TEXTS
     every_seconds: float = EVERY_SECONDS
 
-    def key(self, text: str) -> str:
-        """The name of the answer to a text."""
-        return cache_key(self.embedder.identity, self.dimension, Role.DOCUMENT, text).hex()
+    def key(self) -> Callable[[str], str]:
+        """Text → the name of its answer."""
+        digest = key_of(self.embedder.identity, self.dimension, Role.DOCUMENT)
+        return lambda text: digest(text).hex()
 
     def ask(self, keys: Sequence[str], texts: Callable[[int, int], list[str]], most: int) -> Replies:
         """Asks for all keys, whose `texts(first, last)` are read as they are needed, and gives up when more than `most`
@@ -98,7 +99,7 @@ class _Keeper:
         self._keys += keys
         self._vectors.append(vectors)
         late = time.monotonic() - self._since >= asking.every_seconds
-        if late or len(self._keys) + asking.at_once > asking.every_texts:
+        if late or len(self._keys) >= asking.every_texts:
             self.keep()
 
     def keep(self) -> None:

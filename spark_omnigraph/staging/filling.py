@@ -106,7 +106,8 @@ class _Column:
         asking = self._asking
         if asking is None or not len(self._at):
             return self._vectors
-        by_text = {text: asking.key(text) for text in dict.fromkeys(self._texts) if text is not None}
+        key = asking.key()
+        by_text = {text: key(text) for text in dict.fromkeys(self._texts) if text is not None}
         self._keys = [None if text is None else by_text[text] for text in self._texts]
         unknown = asking.store.answers(self._dimension).find(pa.array(list(by_text.values()), pa.string())) < 0
         texts = [text for text, new in zip(by_text, unknown.tolist(), strict=True) if new]

@@ -144,6 +144,8 @@ def _put(column: pa.Array, new: NewValues, first: int) -> pa.Array:
     start, stop = (int(place) for place in np.searchsorted(new.at, (first, first + len(column))))
     if start == stop:
         return column
+    if stop - start == len(column):
+        return new.read(start, stop).cast(column.type)
     places = np.arange(len(column))
     places[new.at[start:stop] - first] = len(column) + np.arange(stop - start)
     return pa.concat_arrays([column, new.read(start, stop).cast(column.type)]).take(pa.array(places))

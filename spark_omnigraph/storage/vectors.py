@@ -37,6 +37,8 @@ TIDY_ABOVE = 64
 """Files of one dataset from which it is compacted."""
 CACHE = ".embeddings"
 """What the name of a graph's own store ends with."""
+TIDY_ROWS, TIDY_VALUES = 1 << 15, 1 << 20
+"""Rows of a file that is large enough, and numbers that are in memory at once while files are joined."""
 _KEPT = timedelta(days=1)
 """How long a version stays that nobody should read any more."""
 _ANSWERED = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("at", pa.int64(), nullable=False)])
@@ -94,6 +96,8 @@ class AnswerReader:
         distinct, back = np.unique(rows[there], return_inverse=True)
         with reading(f"read vectors of {self.dataset.uri}"):
             found = self.dataset._take_rows(distinct.tolist(), columns=["vector"]).column("vector").combine_chunks()
+        if len(distinct) == len(rows) and bool((np.diff(rows) > 0).all()):
+            return found
         places = np.zeros(len(rows), dtype=np.int64)
         places[there] = back
         return found.take(pa.array(places, mask=~there))
@@ -148,11 +152,12 @@ class VectorStore:
 
     def tidy(self, *dimensions: int) -> None:
         """Joins the small files of many additions; what cannot be done now is left to the next time."""
-        for name in ("rows", *map(_answers, dimensions)):
+        for name, width in (("rows", 1), *((_answers(each), each) for each in dimensions)):
             dataset = self._open(name)
             if dataset is not None and len(dataset.get_fragments()) > TIDY_ABOVE:
                 with suppress(CommitFailed), reading(f"tidy {dataset.uri}"):
-                    compact(dataset)
+                    # What was joined once is not joined again.
+                    compact(dataset, TIDY_ROWS, max(64, TIDY_VALUES // width))
                     dataset.cleanup_old_versions(older_than=_KEPT)
 
     def remove(self) -> None:

@@ -80,7 +80,7 @@ def select(
     if request.mode is EmbedMode.CLEAN:
         found = _scan(table, ["id"], _both(where, vector), lambda batch: [None] * batch.num_rows, str)
         return Selection(target, table, _without(found, done), entry.row_count, 0, 0, 0, ROWS.empty_table())
-    make = Asking(request.embedder(), target.dimension, request.store).key
+    make = Asking(request.embedder(), target.dimension, request.store).key()
     wanted = _both(where, lacking if request.mode is EmbedMode.MISSING else None)
     columns = list(dict.fromkeys(("id", *target.columns)))
     found = _scan(table, columns, wanted, lambda batch: texts_of(target, batch), make)

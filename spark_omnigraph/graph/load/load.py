@@ -23,20 +23,24 @@ from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique, embedding_source
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
+from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
+from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import DecodeOptions, EmbedAtLoad, LoadMode
+from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
 from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
@@ -189,8 +193,16 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
     decode = DecodeOptions(options.unknown_fields, options.blob_schemes)
     reach(CrashPoint.PLANNED)
-    fill = options.vector_fill(store, tasks) if _fills(catalog, options) else None
+    fill = _vector_fill(store, options, tasks) if _fills(catalog, options) else None
     return LoadPlan(base, StageContext(catalog, request.mode, decode, targets, store.storage_options, fill=fill))
+
+
+def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
+    """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when there is nobody."""
+    provider = None if options.dry_run else provider_of(options.embedder)
+    if isinstance(provider, EmbedConfig):
+        provider = shared_limits(provider, tasks)
+    return VectorFill(provider, VectorStore.beside(store.root, options.cache, store.storage_options))
 
 
 def _fills(catalog: Catalog, options: LoadOptions) -> bool:

@@ -8,15 +8,10 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
 from spark_omnigraph.bad_rows import BadRowSummary
-from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
-from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, EmbedAtLoad, OnDuplicate, UnknownFields, choice
 from spark_omnigraph.redaction import as_shown
-from spark_omnigraph.staging.filling import VectorFill
-from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.write.executor import Executor
 
 Progress = Callable[[str, int, int], None]
@@ -79,15 +74,6 @@ class LoadOptions:
         folder, name = os.path.split(self.bad_rows)
         stem, ending = os.path.splitext(name)
         return os.path.join(folder, f"{stem}-{self.batch}{ending}")
-
-    def vector_fill(self, store: GraphStore, tasks: int) -> VectorFill:
-        """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when nobody is
-        configured.
-        """
-        provider = None if self.dry_run else provider_of(self.embedder)
-        if isinstance(provider, EmbedConfig):
-            provider = shared_limits(provider, tasks)
-        return VectorFill(provider, VectorStore.beside(store.root, self.cache, store.storage_options))
 
     def allows(self, bad: int, records: int) -> bool:
         """Whether so many bad rows among so many records still let the good ones in."""

@@ -267,13 +267,14 @@ def append_strict(dataset: LanceDataset, rows: pa.Table) -> int:
     return int(commit_strict(dataset, prepare_change(dataset, change, {})).version)
 
 
-def compact(dataset: LanceDataset) -> None:
-    """Merges the small fragments that commits of a row or two leave; the content and older versions stay.
+def compact(dataset: LanceDataset, rows: int = 1 << 20, at_once: int | None = None) -> None:
+    """Merges the small fragments that commits of a row or two leave, those of fewer than so many rows; the content and
+    older versions stay. So many rows `at_once` are in memory.
 
     Two versions, or none when there is nothing to merge. A concurrent write of the same fragments wins or loses whole.
     """
     with committing(f"compact {dataset.uri}"):
-        dataset.optimize.compact_files()
+        dataset.optimize.compact_files(target_rows_per_fragment=rows, batch_size=at_once)
 
 
 def create_branch(dataset: LanceDataset, branch: BranchName, parent: Branch, version: int) -> LanceDataset:

@@ -88,7 +88,7 @@ def test_rows_with_a_text_and_no_vector_get_one(graph: Graph) -> None:
         rows=5, missing=3, blank=2, distinct=2, requested=2, requests=1, tokens=6, embedded=3, bytes=6
     )
     assert (report.tables, report.mode, report.model) == ({"node:Film": 3}, "missing", "m")
-    assert graph.commit(report.commit or "").facts.to_dict()["operation"] == "embed"  # type: ignore[union-attr]  # it has
+    assert graph.commit(report.commit or "").facts.to_dict()["operation"] == "embed"  # type: ignore[union-attr]  # a commit of this release has facts
     changes = graph.diff(report.base_commit or "", report.commit).changes
     assert [(change.id, str(change.op)) for change in changes] == [(i, "update") for i in "abc"]
     again = graph.embed("Film", "plot_vec", asked)

@@ -29,7 +29,7 @@ def film(slug: str, plot: str | None, **data: object) -> str:
 
 
 def load(graph: Graph, asked: Scripted, *lines: str, mode: str = "append", **options: object) -> LoadReport:
-    chosen = LoadOptions(build_indexes=False, embed=EmbedAtLoad.MISSING, embedder=asked, **options)  # type: ignore[arg-type]  # by name
+    chosen = LoadOptions(build_indexes=False, embed=EmbedAtLoad.MISSING, embedder=asked, **options)  # type: ignore[arg-type]  # options by their names
     return graph.load(list(lines), mode, options=chosen)
 
 
