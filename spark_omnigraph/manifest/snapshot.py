@@ -14,7 +14,7 @@ from spark_omnigraph.redaction import excerpt
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class GraphMark:
     """By what the graph and the branch of a snapshot are told from others that take their place: a file of the manifest
     as a path below the root, and the newest commit that it names.
     """
@@ -34,7 +34,7 @@ class TableEntry:
     version: int
     branch: Branch
     row_count: int
-    origin: Origin | None = field(default=None, compare=False, repr=False)
+    origin: GraphMark | None = field(default=None, compare=False, repr=False)
     """Of the snapshot, where it was read from a store."""
 
 
@@ -48,7 +48,7 @@ class Snapshot:
     mark: str = field(default="", compare=False, repr=False)
     """Which content the manifest has at that version, where it was read from a store."""
 
-    def read_from(self, mark: str, origin: Origin | None) -> Snapshot:
+    def read_from(self, mark: str, origin: GraphMark | None) -> Snapshot:
         """The same snapshot with what tells it from another one in its place."""
         return replace(self, mark=mark, entries={k: replace(e, origin=origin) for k, e in self.entries.items()})
 

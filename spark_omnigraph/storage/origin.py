@@ -14,7 +14,7 @@ from lance import LanceDataset
 from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
-from spark_omnigraph.manifest.snapshot import Origin
+from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, branch_path
@@ -22,7 +22,7 @@ from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import Location
 
 
-def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch: Branch) -> Origin | None:
+def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch: Branch) -> GraphMark | None:
     """What tells an opened manifest from another: the first file that its branch has of its own, or the first at all,
     which both stay the same until it is compacted. None for one without rows, which names no table.
     """
@@ -34,10 +34,12 @@ def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch
     if first.base_id is not None:
         folder = MANIFEST + str(manifest.base_paths()[first.base_id].path).rpartition(MANIFEST)[2]
     publish = sentinel_facts(rows)
-    return Origin(root, branch, f"{folder.rstrip('/')}/data/{first.path}", None if publish is None else publish.commit)
+    return GraphMark(
+        root, branch, f"{folder.rstrip('/')}/data/{first.path}", None if publish is None else publish.commit
+    )
 
 
-def require_origin(origin: Origin | None, options: dict[str, str]) -> None:
+def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
     """To be asked after a table was opened. ConflictError when the graph, or the branch, that a snapshot showed is not
     there any more.
     """
@@ -50,7 +52,7 @@ def require_origin(origin: Origin | None, options: dict[str, str]) -> None:
         )
 
 
-def _is_logged(origin: Origin, options: dict[str, str]) -> bool:
+def _is_logged(origin: GraphMark, options: dict[str, str]) -> bool:
     """Whether the log has the commit, as it has when the manifest was compacted and cleaned up since."""
     if origin.commit is None:
         return False

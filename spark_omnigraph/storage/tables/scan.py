@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
-from spark_omnigraph.manifest.snapshot import Origin
+from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import reading, reason
@@ -35,7 +35,7 @@ class PinnedTable:
     uri: str
     version: int
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    origin: Origin | None = None
+    origin: GraphMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
