@@ -204,6 +204,20 @@ def test_staged_files_of_a_schema_whose_tables_are_not_there_go(change: Change, 
     check(change, finished=False, audited=False)
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_a_staged_file_that_is_no_text_is_named_or_goes(change: Change, tmp_path: Path, name: str) -> None:
+    stage(change, tmp_path, NEW)
+    (change.root / f"{name}.staging").write_bytes(b"\xff\xfe[")
+    age(change.root)
+    try:
+        Graph.open(change.root)
+    except SchemaFilesError as error:
+        assert f"{name}.staging" in str(error)
+        for path in change.root.glob("*.staging"):
+            path.unlink()
+    check(change, finished=False, audited=False)
+
+
 def test_staged_files_of_the_same_schema_go(change: Change, tmp_path: Path) -> None:
     stage(change, tmp_path, OLD)
     age(change.root)
