@@ -20,7 +20,7 @@ Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class GraphMark:
+class Origin:
     """Where staged rows came from: range index and ordinal, one pair a row."""
 
     ranges: Rows
@@ -116,10 +116,10 @@ class StagedTable:
             self._columns[name] = merged.column(name)
 
     @cached_property
-    def origin(self) -> GraphMark:
+    def origin(self) -> Origin:
         ranges = [np.full(f.file.rows, index, dtype=np.int64) for index, f in self.parts]
         ordinals = [f.row_ordinals() for _, f in self.parts]
-        return GraphMark(_joined(ranges), _joined(ordinals))
+        return Origin(_joined(ranges), _joined(ordinals))
 
     @cached_property
     def input_rank(self) -> Rows:

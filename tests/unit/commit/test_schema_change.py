@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import lance
@@ -209,12 +210,11 @@ def test_a_staged_file_that_is_no_text_is_named_or_goes(change: Change, tmp_path
     stage(change, tmp_path, NEW)
     (change.root / f"{name}.staging").write_bytes(b"\xff\xfe[")
     age(change.root)
-    try:
+    unclear = pytest.raises(SchemaFilesError, match=r"_schema\.pg\.staging")
+    with unclear if name == "_schema.pg" else nullcontext():
         Graph.open(change.root)
-    except SchemaFilesError as error:
-        assert f"{name}.staging" in str(error)
-        for path in change.root.glob("*.staging"):
-            path.unlink()
+    for path in change.root.glob("*.staging"):
+        path.unlink()
     check(change, finished=False, audited=False)
 
 
