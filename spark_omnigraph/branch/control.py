@@ -108,7 +108,8 @@ def _refuse_collision(branch: BranchName, names: set[BranchName]) -> None:
         # Lance nests the folders of branches, so one name inside another would share a folder.
         if other.startswith(f"{branch}/") or branch.startswith(f"{other}/"):
             raise BranchExistsError(
-                f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other"
+                f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other; choose another "
+                "name"
             )
 
 
@@ -135,7 +136,7 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> None:
         reach(CrashPoint.BRANCH_LOGGED)
         create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
-        raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
+        raise ConflictError(f"branch '{branch}' could not be created ({failure}); run it again") from failure
 
 
 def branch_to_write(store: GraphStore, name: str, base: str | None, dry_run: bool) -> tuple[Branch, bool]:

@@ -225,7 +225,8 @@ class _Recovery:
                 return None
             if decision is Decision.ABORT:
                 raise RecoveryRequiredError(
-                    f"{self._where()} covers a table whose HEAD is behind its published version"
+                    f"{self._where()} covers a table whose HEAD is behind its published version: files of it are "
+                    "gone. Nothing was moved; put them back from a backup, then recover again"
                 )
             try:
                 return self._stale(snapshot) if decision is Decision.STALE else self._finish(whole, snapshot)
@@ -447,7 +448,8 @@ class _Recovery:
             try:
                 complete_commit(location, row)
             except CommitFailed as failure:
-                raise StorageError(f"storage: commit {row.id} could not be recorded: {failure}") from failure
+                what = f"commit {row.id} of '{self._store.root}' could not be recorded: {failure}"
+                raise StorageError(f"storage: {what}. Look at the store, then recover again") from failure
         reach(CrashPoint.RECOVERY_RECORDED)
         tables = [
             {"table_key": o.table_key, "from_version": o.from_version, "to_version": o.to_version} for o in outcomes

@@ -90,7 +90,10 @@ def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     bases = [(commit, _shown(store, commit)) for commit in merge_bases(commits, *heads)]
     found = tuple((commit, snapshot) for commit, snapshot in bases if snapshot is not None)
     if not found:
-        raise BadRequestError(f"branches '{display(source)}' and '{display(target)}' have no common ancestor")
+        raise BadRequestError(
+            f"branches '{display(source)}' and '{display(target)}' have no common ancestor that is still stored: "
+            "export the one and load that into the other"
+        )
     return MergePlan(one, other, found)
 
 
@@ -114,7 +117,7 @@ def _logged(store: GraphStore, sides: tuple[Base, Base], heads: tuple[str, str])
 
 def _commit(base: Base) -> str:
     if base.commit is None:
-        raise BadRequestError(f"branch '{display(base.snapshot.branch)}' has no commit")
+        raise BadRequestError(f"branch '{display(base.snapshot.branch)}' has no commit: load something first")
     return base.commit
 
 
