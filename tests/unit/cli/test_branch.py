@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph import BadRequestError, Graph, LoadOptions
 from spark_omnigraph.cli import main
 
 NO_INDEX = LoadOptions(build_indexes=False)
@@ -66,6 +66,36 @@ def test_how_a_deletion_is_refused(
     assert got == code
     assert said in str(body["error"])
     assert graph.branches() == ["main", "draft"]
+
+
+@pytest.mark.parametrize(
+    ("words", "branch"),
+    [
+        ("create draft/2", "draft/2"),
+        ("delete nowhere", "nowhere"),
+        ("delete", None),
+        ("merge nowhere --into draft", "draft"),
+        ("merge nowhere", "main"),
+    ],
+)
+def test_what_fails_names_its_branch_too(
+    graph: Graph, capsys: pytest.CaptureFixture[str], words: str, branch: str | None
+) -> None:
+    code, body, _ = run(capsys, "branch", *words.split(), "--graph", graph.uri)
+    assert (code > 0, body["branch"]) == (True, branch)
+
+
+def test_a_file_of_conflicts_is_refused_before_anything_is_staged(
+    graph: Graph, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    path, before = tmp_path / "file" / "conflicts.jsonl", sorted(Path(graph.uri).rglob("*"))
+    code, body, _ = run(capsys, "branch", "merge", "draft", "--graph", graph.uri, "--conflicts", str(path))
+    assert (code, body["error"]["kind"]) == (2, "usage")
+    assert f"'{path}' cannot be written: {tmp_path}/file is no folder" in body["error"]["error"]
+    with pytest.raises(BadRequestError, match=r"file of conflicts '.*' cannot be written"):
+        graph.merge_branch("draft", conflicts=path)
+    assert sorted(Path(graph.uri).rglob("*")) == before
 
 
 def test_nothing_is_merged_yet(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
