@@ -40,7 +40,8 @@ def entry(key: str, version: int, branch: Branch) -> TableEntry:
 @pytest.fixture
 def base() -> Base:
     """A branch that has `node:A` of its own and shows two tables of main."""
-    entries = {e.table_key: e for e in (entry("node:A", 3, DRAFT), entry("node:B", 4, None), entry("edge:E", 5, None))}
+    found = (entry("node:A", 3, DRAFT), entry("node:B", 4, None), entry("edge:E", 5, None))
+    entries: dict[str, TableEntry] = {each.table_key: each for each in found}
     catalog = compile_schema("node A { x: I32? }")
     return Base(Contract(catalog, "", catalog.ir_hash), Snapshot(DRAFT, 7, entries), "c", "made once")
 

@@ -8,6 +8,7 @@ from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
+from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.write.checker import CheckResult, WriteChecker
 from tests.support.fake_tables import FakeTable, empty_target
 
@@ -26,7 +27,7 @@ def catalog() -> Catalog:
 def check(
     catalog: Catalog, *tables: FakeTable, mode: LoadMode = LoadMode.MERGE, repeated: OnDuplicate = OnDuplicate.LAST
 ) -> CheckResult:
-    targets = {entity.table_key: empty_target(entity.table_key) for entity in catalog.tables()}
+    targets: dict[str, TableTarget] = {e.table_key: empty_target(e.table_key) for e in catalog.tables()}
     return WriteChecker(catalog, mode, repeated, {t.table_key: t for t in tables}, targets, {}).run(frozenset())
 
 
