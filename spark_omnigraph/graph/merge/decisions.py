@@ -34,6 +34,8 @@ MEMBERS = (
 """What a conflict has as data."""
 _KNOWN = (*MEMBERS, "type", "take", "row")
 _NAMED = 3
+_AT_ONCE = 1 << 16
+"""Conflicts that are looked at as texts at once."""
 _TAKE = "take must be source or target, or row must be a record as a load reads it"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -216,8 +218,12 @@ def _checked(catalog: Catalog, entity: EntityType, given: Sequence[GivenDecision
 
 def refuse_unused(given: Sequence[GivenDecision], in_conflict: Mapping[str, pa.Table]) -> None:
     """BadRequestError for decisions about rows on which the branches do not disagree."""
-    ids = {key: set(rows.column("id").to_pylist()) for key, rows in in_conflict.items()}
-    unused = [each for each in given if each.id not in ids.get(each.table, ())]
+    left = {(each.table, each.id): each for each in given}
+    for key, rows in in_conflict.items() if given else ():
+        for batch in rows.select(["id"]).to_batches(_AT_ONCE):
+            for name in batch.column(0).to_pylist():
+                left.pop((key, name), None)
+    unused = list(left.values())
     if unused:
         told = ", ".join(f"{each.name} ({each.place})" for each in unused[:_NAMED])
         more = f" and {len(unused) - _NAMED} more" if len(unused) > _NAMED else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
@@ -33,6 +34,13 @@ class MergePlan:
     source: Base
     target: Base
     bases: tuple[tuple[Commit, Snapshot], ...]
+    branch_ids: Mapping[Branch, str | None]
+    """What told every branch from a later one of its name before anything was read of it."""
+
+    def read_from(self) -> dict[Branch, str | None]:
+        """Branches that are read besides the target, with their ids."""
+        read = {self.source.snapshot.branch, *(commit.branch for commit, _ in self.bases)}
+        return {branch: self.branch_ids.get(branch) for branch in read - {self.target.snapshot.branch}}
 
     @property
     def source_commit(self) -> str:
@@ -84,6 +92,7 @@ def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     refuse_schema_change(store)
     store.require_branch(source)
     store.require_branch(target)
+    ids: dict[Branch, str | None] = {name: ref.id for name, ref in store.branch_refs().items()}
     one, other = capture(store, source), capture(store, target)
     heads = (_commit(one), _commit(other))
     commits = _logged(store, (one, other), heads)
@@ -94,7 +103,7 @@ def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
             f"branches '{display(source)}' and '{display(target)}' have no common ancestor that is still stored: "
             "export the one and load that into the other"
         )
-    return MergePlan(one, other, found)
+    return MergePlan(one, other, found, ids)
 
 
 def _logged(store: GraphStore, sides: tuple[Base, Base], heads: tuple[str, str]) -> dict[str, Commit]:
