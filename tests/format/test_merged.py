@@ -103,7 +103,9 @@ def test_the_manifest_is_written_as_any_write_does(merged: Path, branch: str | N
     ds = internal(merged, "__manifest", branch)
     assert ds.schema.equals(MANIFEST_SCHEMA, check_metadata=False)
     assert ds.schema.metadata == {b"omnigraph:internal_schema_version": b"3"}
-    assert type(ds.read_transaction(ds.version).operation).__name__ == "Update"
+    transaction = ds.read_transaction(ds.version)
+    assert transaction is not None
+    assert type(transaction.operation).__name__ == "Update"
     rows = manifest_rows(merged, branch)
     assert len({row["object_id"] for row in rows}) == len(rows)
     own = {row["object_type"] for row in rows} - {"table", "table_version", "table_tombstone"}

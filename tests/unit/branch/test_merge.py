@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import random
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +31,8 @@ from spark_omnigraph.branch.conflicts import ConflictKind, conflict_kind
 from spark_omnigraph.branch.merge import judge
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.graph.merge.conflicts import off_memory
+from spark_omnigraph.graph.merge.rows import SideRows
+from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 SCHEMA = "node Room { name: String @key  size: I32? }\nedge Door: Room -> Room"
@@ -432,3 +436,16 @@ def test_many_conflicts_take_no_memory(graph: Graph, tmp_path: Path, monkeypatch
     assert [line["id"] for line in lines] == sorted(f"r{number}" for number in range(10))
     graph.merge_branch("draft", decisions=[{**line, "take": "source"} for line in lines])
     assert rooms(graph) == rooms(graph, "draft")
+
+
+def test_rows_in_conflict_are_json_whatever_others_stored(tmp_path: Path) -> None:
+    """No record can carry NaN, so it is never written here; another program may have stored it."""
+    graph = Graph.init(tmp_path / "g", "node Gauge { tag: String @key  value: F64?  places: Vector(2)? }")
+    graph.load(['{"type": "Gauge", "data": {"tag": "NaN", "value": 1.5}}'], options=NO_INDEX)
+    entity = graph.catalog().require("node:Gauge")
+    schema = physical_schema(entity)
+    values = {"id": ["NaN"], "tag": ["NaN"], "value": [math.nan], "places": [[math.inf, -math.inf]]}
+    stored = cast("StoredRows", SimpleNamespace(take=lambda _: pa.table(values, schema=schema)))
+    (record,) = SideRows(stored, pa.chunked_array([[0]], pa.uint64())).records(entity, np.array([0]))
+    data = json.loads(record or "", parse_constant=pytest.fail)["data"]
+    assert data == {"id": "NaN", "tag": "NaN", "value": "NaN", "places": ["Infinity", "-Infinity"]}
