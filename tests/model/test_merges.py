@@ -169,7 +169,7 @@ class History:
             return
         choices = {"on_conflict": side, "conflicts": file}
         with suppress(MergeConflictsError):
-            self.graph.merge_branch(source, target, dry_run=True, **choices)  # type: ignore[arg-type]  # two kinds
+            self.graph.merge_branch(source, target, dry_run=True, **choices)  # type: ignore[arg-type]  # a path and a text
         if self.random.random() < 0.5:
             self.write(target)
         merged, disputed, bases = self.model.outcome(source, target)

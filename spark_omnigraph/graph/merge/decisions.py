@@ -79,8 +79,8 @@ class TableDecisions:
 
 
 def read_decisions(given: object, options: Mapping[str, str]) -> tuple[GivenDecision, ...]:
-    """Decisions from a file (JSON lines, or Parquet by its name), a frame (Arrow, pandas, or what hands over Arrow), or
-    dicts. What has no `take` and no `row` is left out: it decides nothing.
+    """Decisions from a file (JSON lines, or Parquet by its name), a frame (Arrow, pandas, Spark, or what hands over
+    Arrow), or dicts. What has no `take` and no `row` is left out: it decides nothing.
 
     BadRequestError names what is no decision and a row that is decided twice.
     """
@@ -100,6 +100,8 @@ def _records(given: Any, options: Mapping[str, str]) -> Iterator[tuple[str, Mapp
         for file in list_inputs(given, options).files:
             yield from _of_parquet(file, options) if file.name.endswith(".parquet") else _of_lines(file, options)
         return
+    if type(given).__module__.startswith("pyspark.sql."):  # asked by name: its frames answer to any attribute
+        given = given.toArrow()
     if hasattr(given, "iloc"):  # pandas, whose index and attributes are no members
         given = given.astype(object).where(given.notna(), None).to_dict("records")
     elif hasattr(given, "__arrow_c_stream__"):

@@ -92,7 +92,10 @@ class MergeRequest:
     origin: CommitOrigin = field(default_factory=CommitOrigin)
 
     def __post_init__(self) -> None:
-        """BadRequestError where rows would be discarded without a trace."""
+        """BadRequestError for a branch and itself, and where rows would be discarded without a trace."""
+        if self.source == self.target:
+            twice = f"not '{display(self.source)}' twice"
+            raise BadRequestError(f"a merge needs distinct source and target branches, {twice}")
         if self.on_conflict is not OnConflict.FAIL and self.conflicts is None:
             raise BadRequestError(
                 f"on_conflict '{self.on_conflict}' discards rows: name a file that gets them (conflicts, --conflicts)"

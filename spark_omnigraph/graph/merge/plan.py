@@ -84,11 +84,9 @@ class MergePlan:
 def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     """Captures both branches and finds where they parted.
 
-    Raises BadRequestError for a branch and itself or for branches that have nothing in common, NotFoundError for a
-    missing one, ConflictError while a schema change runs.
+    Raises BadRequestError for branches that have nothing in common, NotFoundError for a missing one, ConflictError
+    while a schema change runs.
     """
-    if source == target:
-        raise BadRequestError(f"a merge needs distinct source and target branches, not '{display(source)}' twice")
     refuse_schema_change(store)
     store.require_branch(source)
     store.require_branch(target)
