@@ -180,7 +180,7 @@ def _attempt(
             facts = CommitFacts("merge", None, counts, None, clock.total(), request.origin)
             published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
     report = _report(request, plan, outcome, tables, published, clock)
-    return replace(report, warnings=(*found.warnings, *report.warnings))
+    return replace(report, warnings=(*plan.warnings, *found.warnings, *report.warnings))
 
 
 def _stage(

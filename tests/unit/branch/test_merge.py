@@ -30,6 +30,7 @@ from spark_omnigraph import (
 from spark_omnigraph.branch.conflicts import ConflictKind, conflict_kind
 from spark_omnigraph.branch.merge import judge
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.graph.merge import plan
 from spark_omnigraph.graph.merge.conflicts import off_memory
 from spark_omnigraph.graph.merge.rows import SideRows
 from spark_omnigraph.records.arrow_schema import physical_schema
@@ -449,3 +450,36 @@ def test_rows_in_conflict_are_json_whatever_others_stored(tmp_path: Path) -> Non
     (record,) = SideRows(stored, pa.chunked_array([[0]], pa.uint64())).records(entity, np.array([0]))
     data = json.loads(record or "", parse_constant=pytest.fail)["data"]
     assert data == {"id": "NaN", "tag": "NaN", "value": "NaN", "places": ["Infinity", "-Infinity"]}
+
+
+def shared_third(graph: Graph) -> None:
+    """Both have merged what a third branch did to the hall, and main has set it back."""
+    graph.create_branch("third")
+    put(graph, "third", room("hall", 5))
+    put(graph, "draft", room("attic", 6))
+    for branch in ("draft", "main"):
+        graph.merge_branch("third", branch)
+    put(graph, "main", room("hall", 1))
+
+
+def test_what_went_with_a_third_branch_is_told(graph: Graph) -> None:
+    shared_third(graph)
+    assert graph.merge_branch("draft", dry_run=True).warnings == ()
+    graph.delete_branch("third")
+    (told,) = graph.merge_branch("draft", dry_run=True).warnings
+    assert told.startswith("both branches have 1 commit in common that went with a branch")
+    graph.merge_branch("draft")
+    put(graph, "draft", room("attic", 7))
+    assert graph.merge_branch("draft").warnings == (), "it lies behind the new base"
+
+
+def test_a_base_whose_state_was_removed_gives_way_to_the_one_before_it(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared_third(graph)
+    base, shown = graph.commits(branch="third")[0], plan._shown
+    monkeypatch.setattr(plan, "_shown", lambda store, commit: None if commit.id == base.id else shown(store, commit))
+    report = graph.merge_branch("draft", dry_run=True)
+    assert report.bases != (base.id,)
+    assert len(report.bases) == 1
+    assert base.id in report.warnings[0]
