@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.graph.merge.rows import TableDelta, TableSides
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.equality import equal_rows
@@ -33,17 +33,18 @@ def parallel_edges(catalog: Catalog, deltas: Mapping[str, TableDelta], options: 
 
 def _count(delta: TableDelta, options: Mapping[str, str]) -> int:
     sides = delta.sides
-    assert sides.source is not None
-    assert sides.target is not None
+    if sides.source is None or sides.target is None:
+        return 0
     staged = pa.concat_tables([read_staged(file, _ENDS, options) for file in delta.files])
     staged = _inserted(staged.rename_columns(["source", "src", "dst"]), "source", sides)
-    dataset = open_pinned(sides.target)
+    starts = staged.column("src").combine_chunks().unique()
     equal = [pa.array([], pa.string())]
-    for batch in rows_among(dataset, [*_ENDS, "_rowid"], ["src"], staged.column("src").combine_chunks().unique()):
+    for batch in rows_among(open_pinned(sides.target), [*_ENDS, "_rowid"], ["src"], starts) if len(starts) else ():
         both = staged.join(pa.table(batch), keys=["src", "dst"], join_type="inner")
         both = both.filter(pc.not_equal(both.column("source"), both.column("id")))
         both = _inserted(both, "id", sides).sort_by("source")
-        equal += [_equal(both.slice(at, _PAIRS), sides.source, delta) for at in range(0, both.num_rows, _PAIRS)]
+        parts = (both.slice(at, _PAIRS) for at in range(0, both.num_rows, _PAIRS))
+        equal += [_equal(part, delta.sides.entity, sides.source, sides.target) for part in parts]
     return len(pa.chunked_array(equal, pa.string()).unique())
 
 
@@ -56,11 +57,10 @@ def _inserted(rows: pa.Table, column: str, sides: TableSides) -> pa.Table:
     return rows
 
 
-def _equal(pairs: pa.Table, source: PinnedTable, delta: TableDelta) -> pa.Array:
+def _equal(pairs: pa.Table, entity: EntityType, source: PinnedTable, target: PinnedTable) -> pa.Array:
     """Ids of the source's edges that have the values of the target's."""
-    names = [name for name in physical_schema(delta.sides.entity).names if name not in _ENDS]
-    assert delta.sides.target is not None
-    theirs, ours = StoredRows.open(source, names), StoredRows.open(delta.sides.target, names)
+    names = [name for name in physical_schema(entity).names if name not in _ENDS]
+    theirs, ours = StoredRows.open(source, names), StoredRows.open(target, names)
     found = find_rows(theirs.dataset, pairs.column("source"))
     pairs = pairs.filter(pa.array(found.hit))  # a row that was given in a decision may be none of the source's
     if names and pairs.num_rows:

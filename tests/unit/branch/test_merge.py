@@ -483,3 +483,17 @@ def test_a_base_whose_state_was_removed_gives_way_to_the_one_before_it(
     assert report.bases != (base.id,)
     assert len(report.bases) == 1
     assert base.id in report.warnings[0]
+
+
+def test_a_row_that_is_given_where_the_source_has_none_left(graph: Graph, tmp_path: Path) -> None:
+    put(graph, "main", door("d", "hall", "attic"))
+    graph.create_branch("work")
+    graph.delete("edge:Door", ["d"], branch="work")
+    put(graph, "main", door("d", "attic", "hall"), door("e", "hall", "hall"))
+    path = tmp_path / "conflicts.jsonl"
+    with pytest.raises(MergeConflictsError):
+        graph.merge_branch("work", conflicts=path)
+    (line,) = [json.loads(line) for line in path.read_text().splitlines()]
+    given = json.loads(door("d", "hall", "hall"))
+    report = graph.merge_branch("work", decisions=[{**line, "row": given}])
+    assert (report.tables["edge:Door"].updated, report.warnings) == (1, ())
