@@ -22,16 +22,7 @@ from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.open import opened
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
-from spark_omnigraph.graph.read.history import (
-    ReadTarget,
-    State,
-    Where,
-    check_where,
-    commit_history,
-    get_commit,
-    resolve,
-    target_of,
-)
+from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
 from spark_omnigraph.manifest.branches import MAIN, Branch, display
@@ -49,11 +40,7 @@ from spark_omnigraph.write.indexes import BuiltIndexes, IndexStatus, ensure_indi
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from spark_omnigraph.embed.callables import EmbedFunction
-    from spark_omnigraph.embed.config import EmbedConfig
-    from spark_omnigraph.embed.embedder import Embedder
-    from spark_omnigraph.engine.result import QueryResult
-    from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
+    from spark_omnigraph.graph.provider import VectorSource
     from spark_omnigraph.storage.input.found import Source
 
 
@@ -263,11 +250,10 @@ class Graph:
         embedder: object = None,
         **choices: Unpack[verbs.EmbedChoices],
     ) -> verbs.EmbedReport:
-        """Gives stored rows that have a text and no vector one, in one commit: of a property, or of all with `@embed`,
-        of a type or of the graph. Answers are kept in a cache: each text is paid for once, whoever is stopped goes on.
-
-        `embedder` is a function from texts to vectors, an `EmbedConfig`, or None: what the environment names. The
-        choices are told in docs/embeddings.md. Raises EmbeddingError, EmbeddingConfigError, ConflictError.
+        """Gives rows that have a text and no vector one, in one commit: of a property, or of all with `@embed`. Each
+        text is paid for once, and whoever is stopped goes on. `embedder` is a function from texts to vectors, an
+        `EmbedConfig`, or None: what the environment names. docs/embeddings.md tells the choices. Raises EmbeddingError,
+        EmbeddingConfigError, ConflictError.
         """
         request = verbs.embed_request(self.store, self.branch, (type, property), embedder, choices, self.origin)
         if not request.bounds.dry_run:
@@ -287,9 +273,9 @@ class Graph:
         text: str,
         name: str | None = None,
         params: Mapping[str, object] | None = None,
-        embedder: Embedder | EmbedConfig | EmbedFunction | None = None,
+        embedder: VectorSource | None = None,
         **where: Unpack[Where],
-    ) -> QueryResult:
+    ) -> verbs.QueryResult:
         """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
         `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, an `EmbedConfig`, or by
         default the provider that variables `OMNIGRAPH_EMBED_…` name.
@@ -317,13 +303,13 @@ class Graph:
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""
-        return commit_history(self.store, branch or self.branch, limit, actor)
+        return verbs.commit_history(self.store, branch or self.branch, limit, actor)
 
     def commit(self, commit_id: str) -> Commit:
         """A commit by id with its facts. NotFoundError when no branch has it."""
-        return get_commit(self.store, commit_id, parse_branch(self.branch))
+        return verbs.get_commit(self.store, commit_id, parse_branch(self.branch))
 
-    def diff(self, before: State, after: State | None = None, *, only: DiffFilter | None = None) -> Diff:
+    def diff(self, before: State, after: State | None = None, *, only: verbs.DiffFilter | None = None) -> verbs.Diff:
         """Net changes from one state to another; `after` is by default what this handle shows.
 
         A state is a manifest version, a commit id, a time, a branch, or what `at` takes: `g.diff(3)`,
@@ -361,7 +347,7 @@ class Graph:
             base, version = display(found.branch), found.version
         if dry_run:
             return check_new_branch(self.store, name, base, version)
-        self._require_writable()
+        self.refresh()  # the commits that the branch is to see are in the log then
         return create_branch(self.store, name, base, version)
 
     def merge_branch(

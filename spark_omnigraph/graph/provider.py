@@ -10,6 +10,9 @@ from spark_omnigraph.embed.config import EmbedConfig, resolve_config
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.graph.arguments import CALLABLE, require
 
+VectorSource = Embedder | EmbedConfig | EmbedFunction
+"""Who gives vectors, as a caller says it: one that asks, a configuration, or a function from texts to vectors."""
+
 
 def embedding_config(
     provider: str | None = None,

@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_omnigraph.engine.result import QueryResult as QueryResult
+    from spark_omnigraph.graph.changes.diff import Diff as Diff
+    from spark_omnigraph.graph.changes.diff import DiffFilter as DiffFilter
     from spark_omnigraph.graph.changes.diff import diff as diff
     from spark_omnigraph.graph.create import create_graph as create_graph
     from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.mutate import mutate as mutate
     from spark_omnigraph.graph.mutate.mutate import prepare_mutation as prepare_mutation
+    from spark_omnigraph.graph.read.history import commit_history as commit_history
+    from spark_omnigraph.graph.read.history import get_commit as get_commit
     from spark_omnigraph.graph.read.query import bound_plan as bound_plan
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
@@ -39,11 +44,12 @@ if TYPE_CHECKING:
     from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
-    "graph.embed.report": ("EmbedReport",),
-    "graph.changes.diff": ("diff",),
+    "engine.result": ("QueryResult",),
+    "graph.changes.diff": ("Diff", "DiffFilter", "diff"),
     "graph.create": ("create_graph",),
     "graph.delete.by_id": ("DeleteReport", "DeleteRequest", "delete_ids", "id_array"),
     "graph.embed.embed": ("embed",),
+    "graph.embed.report": ("EmbedReport",),
     "graph.embed.request": ("EmbedChoices", "embed_request"),
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": ("LoadRequest", "load"),
@@ -52,6 +58,7 @@ _HOMES = {
     "graph.maintain.repair": ("RepairReport", "repair"),
     "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
+    "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
     "storage.input.found": ("list_inputs",),
 }

@@ -64,9 +64,9 @@ def by_dimension(rows: int, executor: Executor | None) -> None:
         count = rows * 256 // dimension
         with tempfile.TemporaryDirectory() as scratch:
             graph = make(Path(scratch), dimension, count)
-            mock = taken(lambda: alone(dimension, count))  # noqa: B023 - called at once
+            mock = taken(lambda: alone(dimension, count))  # noqa: B023 - it is called at once
             with watched() as peak:
-                run = taken(lambda: graph.embed(embedder=MOCK, executor=executor or LocalExecutor(1)))  # noqa: B023 - called at once
+                run = taken(lambda: graph.embed(embedder=MOCK, executor=executor or LocalExecutor(1)))  # noqa: B023 - it is called at once
             assert graph.embed(embedder=MOCK).commit is None
         told = f"mock {mock[0]:.2f} ({mock[1]:.2f})  run {run[0]:.2f} ({run[1]:.2f})"
         ratio = run[1] / mock[1] if executor else run[0] / mock[0]
@@ -110,7 +110,7 @@ def main() -> None:
     few_of_many(options.table)
     if options.spark:
         from spark_omnigraph import SparkExecutor  # noqa: PLC0415 - needs pyspark
-        from spark_omnigraph.spark.session import active_or_local  # noqa: PLC0415 - as above
+        from spark_omnigraph.spark.session import active_or_local  # noqa: PLC0415 - needs pyspark, as above
 
         executor = SparkExecutor(active_or_local("bench_embed"))
         executor.map(len, [[0]])

@@ -293,7 +293,8 @@ class GraphMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.shown) < len(BRANCHES) + len(MADE))
     @rule(base=st.sampled_from([*BRANCHES, *MADE]))
     def create_branch(self, base: str) -> None:
-        """A branch shows what its base shows, whatever is pending there, and keeps it."""
+        """A branch shows what its base shows, whatever else is pending there, and keeps it."""
+        self._healed()
         base = base if base in self.shown else "main"
         name = next(each for each in MADE if each not in self.shown)
         self.graph.create_branch(name, base)

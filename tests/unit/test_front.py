@@ -28,6 +28,7 @@ FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
     "MergeChoices", "MergeReport", "MutationResult", "EmbedConfig", "Embedder",
+    "EmbedReport", "EmbedChoices",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {
     **{name: getattr(spark_omnigraph, name) for name in LATER},
