@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from spark_omnigraph.embed.embedder import Embedded, Role, Usage, check_dimension
+from spark_omnigraph.embed.embedder import Embedded, Embedder, Role, Usage, check_dimension
 from spark_omnigraph.embed.vectors import NORMALISATION, checked
 from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.redaction import as_shown
@@ -58,7 +58,7 @@ class CallableEmbedder:
         return rows
 
 
-def embedder_of(function: EmbedFunction, model: str = "") -> CallableEmbedder:
+def embedder_of(function: EmbedFunction, model: str = "") -> Embedder:
     """A function `f(list[str]) -> array-like` as an embedder; `model` names what it computes, for a cache and for
     `@embed(model=…)`.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,12 +13,13 @@ from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_d
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
-from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
+from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.graph.open import opened
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
 from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
@@ -31,9 +31,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
-from spark_omnigraph.storage.manifest.stamp import migrate
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.executor import LocalExecutor
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
 
     from spark_omnigraph.graph.provider import VectorSource
     from spark_omnigraph.storage.input.found import Source
-
-_LOG = logging.getLogger(__name__)
 
 
 @checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH)
@@ -104,25 +100,7 @@ class Graph:
         `interrupted`; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError
         for a missing graph or branch, UnsupportedFormatError for a format that this release does not know.
         """
-        if mode not in ("r", "rw"):
-            raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
-        store = GraphStore.open(uri, storage_options)
-        name = parse_branch(branch)
-        store.require_branch(name)
-        recovered: tuple[Recovered, ...] = ()
-        lost = None
-        if mode == "rw":
-            manifests = [whole_manifest(store, each) for each in {None, name}]
-            store.objects.probe(RECOVERY)
-            for manifest in manifests:
-                migrate(manifest)
-            recovered = tuple(recover_for_writing(store, Scope.FULL))
-        else:
-            lost = find_lost(store, name)
-        read_contract(store)
-        if lost is not None:
-            _LOG.warning("%s: %s", store.root, lost)
-        return cls(store, mode == "rw", ReadTarget(display(name)), recovered, lost)
+        return cls(*opened(uri, mode, branch, storage_options))
 
     @property
     def uri(self) -> str:

@@ -134,6 +134,10 @@ class EmbeddingServer:
         """Every text of every request, in the order they came in."""
         return [text for each in list(self.log) for text in each.texts]
 
+    def end_kept(self) -> None:
+        """Ends the connections that clients keep."""
+        self._http.end_kept()
+
     def environ(self, provider: str = "openai-compatible", key: str = "sk-test-0123456789") -> dict[str, str]:
         """Variables that lead a program here."""
         base = self.gemini if provider == "gemini" else self.openai

@@ -71,6 +71,13 @@ def test_an_error_of_the_function_is_its_own() -> None:
         embedder_of(broken).embed(["a"], dimension=2, role=Role.QUERY)
 
 
+def test_squares_are_added_from_left_to_right() -> None:
+    """Each of the last squares is too small for a sum of 1, and together they would round the length up."""
+    row = [1.0, 2.0**-12, 2.0**-12, 2.0**-24] + [2.0**-27] * 1000
+    vectors, _ = checked([row], len(row))
+    assert vectors[0, 0] == 1.0
+
+
 @pytest.mark.parametrize("row", [[3e38] * 4, [1e-30, 0, 0, 0], [1e-7, 0, 0, 0]])
 def test_lengths_that_a_float_cannot_hold_are_no_direction(row: list[float]) -> None:
     _, failures = checked([row], 4)

@@ -89,9 +89,11 @@ def test_a_connection_is_kept_and_made_anew_when_the_other_side_ended_it() -> No
         connections = Connections(server.openai, "", 30)
         for _ in range(3):
             assert connections.post("/v1/embeddings", {}, BODY, 1000).status == 200
+        server.end_kept()
+        assert connections.post("/v1/embeddings", {}, BODY, 1000).status == 200
     with pytest.raises(TransportError):
         connections.post("/v1/embeddings", {}, BODY, 1000)
-    assert len(server.log) == 3
+    assert len(server.log) == 4
 
 
 def test_a_plain_request_goes_to_the_proxy_whole() -> None:
