@@ -28,7 +28,7 @@ from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.objects.small import Objects
-from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset
+from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset, expire
 from spark_omnigraph.storage.tables.keys import rows_among, scan_where
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, is_inside, locate
@@ -155,10 +155,10 @@ class VectorStore:
         for name, width in (("rows", 1), *((_answers(each), each) for each in dimensions)):
             dataset = self._open(name)
             if dataset is not None and len(dataset.get_fragments()) > TIDY_ABOVE:
-                with suppress(CommitFailed), reading(f"tidy {dataset.uri}"):
+                with suppress(CommitFailed):
                     # What was joined once is not joined again.
                     compact(dataset, TIDY_ROWS, max(64, TIDY_VALUES // width))
-                    dataset.cleanup_old_versions(older_than=_KEPT)
+                    expire(dataset, _KEPT)
 
     def remove(self) -> None:
         """Takes the whole store away: a folder of its own, which nobody else may look for."""

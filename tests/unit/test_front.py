@@ -18,7 +18,6 @@ import typing_extensions
 
 import spark_omnigraph
 from spark_omnigraph import errors
-from spark_omnigraph.embed.callables import EmbedFunction
 from spark_omnigraph.graph.provider import VectorSource
 from spark_omnigraph.graph.read.history import ReadTarget
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -34,7 +33,6 @@ LATER = (
 ELSEWHERE = {
     **{name: getattr(spark_omnigraph, name) for name in LATER},
     **{"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES, "Source": str},
-    "EmbedFunction": EmbedFunction,
     "VectorSource": VectorSource,
 }
 """Names that stand in signatures and are imported for type checkers alone."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import uuid4
 
 import lance
@@ -277,6 +278,12 @@ def compact(dataset: LanceDataset, rows: int = 1 << 20, at_once: int | None = No
         dataset.optimize.compact_files(target_rows_per_fragment=rows, batch_size=at_once)
 
 
+def expire(dataset: LanceDataset, older_than: timedelta) -> None:
+    """Removes versions of a dataset that belongs to no graph, and what they alone name."""
+    with committing(f"expire versions of {dataset.uri}"):
+        dataset.cleanup_old_versions(older_than=older_than)
+
+
 def create_branch(dataset: LanceDataset, branch: BranchName, parent: Branch, version: int) -> LanceDataset:
     """New Lance branch at a version of its parent. Racing creations corrupt it: callers hold a claim."""
     with one_spelling(str(dataset.uri)), committing(f"branch {dataset.uri}"):
@@ -315,6 +322,7 @@ __all__ = [
     "create_branch",
     "create_dataset",
     "drop_branch",
+    "expire",
     "landed_version",
     "merge_manifest_rows",
     "newest_version",
