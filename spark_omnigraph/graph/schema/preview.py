@@ -46,8 +46,8 @@ class SchemaChoices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A desired schema, values for stored rows (`Type.prop`, as `values_of` takes them), whether what is dropped is gone
-    at once, and the file for rows that the change would break.
+    """A desired schema, values for stored rows (as `values_of` takes them), whether what is dropped is gone at once, and
+    the file for rows that the change would break.
     """
 
     source: str
@@ -146,10 +146,8 @@ def _is_acceptable(source: str) -> bool:
     return True
 
 
-def preview(
-    store: GraphStore, request: ChangeRequest, executor: Executor, bad_rows: str | None = None
-) -> SchemaPreview:
-    """Plans and counts. All rows that the change would break go to the file `bad_rows`.
+def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None = None) -> SchemaPreview:
+    """Plans and counts, in this process unless an executor is given.
 
     Raises what `plan_change` raises, and ConflictError when another change won meanwhile.
     """
