@@ -80,7 +80,7 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
         return None
     if files.ir is None or files.state is None:
         missing = SCHEMA_IR if files.ir is None else SCHEMA_STATE
-        raise SchemaFilesError(f"'{store.root}' lacks {missing}: the schema files do not belong together")
+        raise SchemaFilesError(f"'{store.root}' lacks {missing}, which goes with its other schema files: put it back")
     return _state_hash(store, files.state.encode())
 
 
@@ -91,7 +91,8 @@ def _state_hash(store: GraphStore, text: bytes) -> str:
         raise SchemaFilesError(f"{error.message}. Put the right one back") from error
     if state.format_version != _STATE_FORMAT:
         raise SchemaFilesError(
-            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}"
+            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}: put the right "
+            "one back, or upgrade spark_omnigraph when a newer release wrote it"
         )
     return state.schema_ir_hash
 

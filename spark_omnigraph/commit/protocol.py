@@ -49,6 +49,7 @@ from spark_omnigraph.errors import (
     StorageError,
     WriterBusyError,
 )
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
@@ -340,7 +341,7 @@ def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite
     store = whole.store
     refuse_schema_change(store)
     if current_hash(store) != prepared.schema_hash:
-        raise ConflictError("the schema changed after this write was planned; plan it again")
+        raise ConflictError("the schema changed after this write was planned; nothing has changed, run it again")
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
@@ -386,7 +387,9 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
         except CommitFailed as failure:
             loss = _loss(attempt.store, armed.prepared, bound)
             if loss.actual == loss.expected:
-                raise StorageError(f"storage: {failure}") from failure  # nobody won: the store refused
+                # Nobody won: the store refused.
+                what = f"'{bound.write.table_key}' ({bound.dataset.uri}) took no commit: {failure}"
+                raise StorageError(f"storage: {what}. Look at the store, then run it again") from failure
             raise loss from failure
     reach(CrashPoint.LANDED_ALL)
     if armed.prepared.merged is not None and attempt.landed:
@@ -452,7 +455,7 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
             properties = {FENCE_KEY: identity.operation_id, CONTENT_KEY: str(below)}
             restored = restore(table.dataset, below, properties)
             if int(restored.version) != table.version + 1:
-                raise StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken")
+                raise StorageError(f"storage: another commit on '{table.bound.write.table_key}' came between")
             if below == table.bound.write.entry.version:
                 entry = table.bound.write.entry
                 updates.append(_update(whole.store, LandedTable(table.bound, restored), entry.row_count))
@@ -485,6 +488,6 @@ def _loss(store: GraphStore, prepared: PreparedCommit, bound: BoundWrite) -> Exp
 
 def _unknown(prepared: PreparedCommit, failure: BaseException) -> RecoveryRequiredError:
     return RecoveryRequiredError(
-        f"write {prepared.identity.operation_id} was interrupted and its outcome is not known ({failure}); its "
-        "sidecar was kept and recovery decides"
+        f"write {prepared.identity.operation_id} on branch '{display(prepared.branch)}' was interrupted and its "
+        f"outcome is not known ({failure}). Its sidecar was kept: run recover, which decides and says how it ended"
     )

@@ -277,7 +277,7 @@ class Graph:
 
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
         """One row by id as a dictionary (values as in `export`), or None."""
-        return read_entity(self.store, self.catalog(), self.snapshot(**where), table, entity_id)
+        return read_entity(self.store, *self._shown(where), table, entity_id)
 
     def query(
         self,
@@ -290,9 +290,9 @@ class Graph:
 
         Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
         """
-        catalog = self.catalog()
+        catalog, snapshot = self._shown(where)
         plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
-        return verbs.run_query(self.store, catalog, self.snapshot(**where), plan)
+        return verbs.run_query(self.store, catalog, snapshot, plan)
 
     def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:
         """The plan of a read query as text, one operator a line; with `params` their values stand in it."""
@@ -302,12 +302,12 @@ class Graph:
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]
     ) -> Iterator[str]:
         """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
-        return export_records(self.store, self.catalog(), self.snapshot(**where), types, tables)
+        return export_records(self.store, *self._shown(where), types, tables)
 
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
         warnings = () if self.lost is None else (str(self.lost),)
-        return describe_graph(self.store, self.catalog(), self.snapshot(**where), warnings)
+        return describe_graph(self.store, *self._shown(where), warnings)
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""
@@ -325,7 +325,8 @@ class Graph:
         The cost follows the number of changes, not the size of the graph.
         """
         later = self.snapshot() if after is None else self._named(after)
-        return verbs.diff(self.store, self.catalog(), self._named(before), later, only)
+        earlier = self._named(before)
+        return verbs.diff(self.store, self.catalog(), earlier, later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -409,7 +410,7 @@ class Graph:
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
         """The indexes that the schema asks for, and how many rows each covers."""
-        return index_status(self.store, self.catalog(), self.snapshot(**where))
+        return index_status(self.store, *self._shown(where))
 
     def recover(self) -> list[Recovered]:
         """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
@@ -452,6 +453,13 @@ class Graph:
         """Audit rows of all recoveries, oldest first."""
         self.store.manifest(None)
         return read_recoveries(self.store.location)
+
+    def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
+        """The schema and a state. The schema comes second: a table that is opened shows whether the state still stands,
+        and then so did the schema.
+        """
+        snapshot = self.snapshot(**where)
+        return self.catalog(), snapshot
 
     def _named(self, state: State) -> Snapshot:
         """A state as `diff` takes it."""

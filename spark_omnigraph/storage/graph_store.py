@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lance
@@ -36,6 +36,7 @@ from spark_omnigraph.storage.layout import (
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
 from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.origin import origin_of, require_origin
 from spark_omnigraph.storage.tables.commits import compact
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
@@ -176,7 +177,8 @@ class GraphStore:
     def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
         dataset, form = self._manifest(branch, version)
         rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
-        snapshot = replace(form.reduce(branch, int(dataset.version), rows), mark=content_mark(dataset))
+        origin = origin_of(dataset, rows, self.root, branch)
+        snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows
@@ -252,8 +254,10 @@ class GraphStore:
         return self.location.join(branch_path(location, branch))
 
     def open_table(self, entry: TableEntry) -> LanceDataset:
-        """A table exactly as a snapshot shows it."""
-        return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+        """A table exactly as a snapshot shows it. ConflictError when the graph was made anew since that was read."""
+        dataset = self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+        require_origin(entry.origin, self.storage_options)
+        return dataset
 
     def columns(self, entry: TableEntry) -> list[str]:
         """Names of the columns that a table stores, as a snapshot shows it."""
