@@ -27,7 +27,7 @@ INSIDE = {GraphStore, ReadTarget}
 FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
-    "MergeChoices", "MergeReport", "MutationResult", "EmbedConfig", "Embedder",
+    "MergeChoices", "MergeReport", "MutationResult", "SchemaChoices", "SchemaPreview", "EmbedConfig", "Embedder",
     "EmbedReport", "EmbedChoices",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {
@@ -104,7 +104,7 @@ def test_names_are_what_type_checkers_see() -> None:
 def test_exports_are_listed_and_found() -> None:
     assert set(spark_omnigraph.__all__) <= set(dir(spark_omnigraph))
     assert "__version__" in dir(spark_omnigraph)
-    assert spark_omnigraph.Graph.diff.__annotations__["return"] == "Diff"
+    assert spark_omnigraph.Graph.diff.__annotations__["return"] == "verbs.Diff"
     with pytest.raises(AttributeError, match="module 'spark_omnigraph' has no attribute 'Grahp'"):
         spark_omnigraph.Grahp  # noqa: B018 - looking is what is tested
     look = "import sys, spark_omnigraph as so; dir(so); print([m for m in ('lance', 'pyarrow') if m in sys.modules])"
