@@ -107,6 +107,8 @@ class JobConfig:
     cache_seconds: int = 10
     commit_every: int | None = None
     price_per_million: float | None = None
+    set: dict[str, object] = field(default_factory=dict, repr=False)
+    allow_data_loss: bool = False
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:

@@ -19,7 +19,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
-from spark_omnigraph.graph.open import opened
+from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
 from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.storage.input.found import Source
 
 
-@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH)
+@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
@@ -100,7 +100,8 @@ class Graph:
         `interrupted`; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError
         for a missing graph or branch, UnsupportedFormatError for a format that this release does not know.
         """
-        return cls(*opened(uri, mode, branch, storage_options))
+        opened = open_graph(uri, mode, branch, storage_options)
+        return cls(opened.store, mode == "rw", ReadTarget(display(opened.branch)), opened.recovered, opened.lost)
 
     @property
     def uri(self) -> str:
@@ -136,6 +137,18 @@ class Graph:
     def schema(self) -> str:
         """The accepted schema as `.pg` text."""
         return read_contract(self.store).source
+
+    def plan_schema(
+        self, schema: str | os.PathLike[str], **choices: Unpack[verbs.SchemaChoices]
+    ) -> verbs.SchemaPreview:
+        """What a change to this schema (`.pg` text or a file's path) would do to main, step by step: the rows that each
+        step touches, writes and would break; all that would break go to the file `bad_rows`. Nothing is written.
+
+        `values` are for stored rows: `{"Film.year": 1999}`, or `FromColumn("other")` for what each row has in another
+        property. Raises SchemaParseError, CatalogError, NotFoundError, BadRequestError; a step that no change can do is
+        part of the plan.
+        """
+        return verbs.preview(self.store, verbs.change_request(schema, choices), choices.get("executor"))
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.

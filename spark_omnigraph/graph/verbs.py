@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
+    from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
+    from spark_omnigraph.graph.schema.preview import change_request as change_request
+    from spark_omnigraph.graph.schema.preview import preview as preview
     from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
@@ -60,6 +64,7 @@ _HOMES = {
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
     "storage.input.found": ("list_inputs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -27,7 +27,7 @@ INSIDE = {GraphStore, ReadTarget}
 FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
-    "MergeChoices", "MergeReport", "MutationResult", "EmbedConfig", "Embedder",
+    "MergeChoices", "MergeReport", "MutationResult", "SchemaChoices", "SchemaPreview", "EmbedConfig", "Embedder",
     "EmbedReport", "EmbedChoices",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from spark_omnigraph.bad_rows import BadRow, BadRowSummary, Rule
+from spark_omnigraph.bad_rows import STORED, BadRow, BadRowSummary, Rule
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget
@@ -97,10 +97,10 @@ def minutes(request: EmbedRequest, counts: Iterable[PropertyCounts]) -> float | 
 
 
 def _bad_rows(target: EmbedTarget, rows: pa.Table, failures: Mapping[str, str]) -> Iterator[BadRow]:
-    file = f"<{target.entity.table_key}>"
-    for row in rows.select(["id", "key"]).to_pylist():
+    file = f"{STORED}{target.entity.table_key}>"
+    for number, row in enumerate(rows.select(["id", "key"]).to_pylist(), 1):
         message = f"no vector for {target.name}: {failures.get(row['key'], 'its text was not asked any more')}"
-        yield BadRow(file, 0, 0, target.entity.name, target.prop, Rule.EMBEDDING, message, "", row["id"])
+        yield BadRow(file, number, 0, target.entity.name, target.prop, Rule.EMBEDDING, message, "", row["id"])
 
 
 def refuse(summary: BadRowSummary, selected: int, request: EmbedRequest) -> None:

@@ -254,7 +254,7 @@ def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
 
 
 def write_rows(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:
-    """Writes all rows, whole or not at all, and returns the first ones."""
+    """Writes all rows, whole or not at all, to the file if there is one, and returns the first ones."""
     sample: list[BadRow] = []
     if path is None:
         return list(islice(rows, SAMPLE))

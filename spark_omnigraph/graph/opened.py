@@ -1,19 +1,18 @@
-"""Opening a graph: what is looked at, and what an open for writing brings in order, before anybody has a handle."""
+"""Opening a graph: what is looked at, brought up to date and recovered before anybody has a handle."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.read.history import ReadTarget
-from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.stamp import migrate
@@ -21,18 +20,20 @@ from spark_omnigraph.storage.manifest.stamp import migrate
 _LOG = logging.getLogger(__name__)
 
 
-class Opened(NamedTuple):
-    """What a handle begins with."""
+@dataclass(frozen=True, slots=True)
+class OpenedGraph:
+    """A graph and one of its branches; the writes that were finished or undone, and publishes that are missing."""
 
     store: GraphStore
-    writable: bool
-    target: ReadTarget
-    recovered: tuple[Recovered, ...]
-    lost: LostPublishes | None
+    branch: Branch
+    recovered: tuple[Recovered, ...] = ()
+    lost: LostPublishes | None = None
 
 
-def opened(uri: str | os.PathLike[str], mode: str, branch: str, storage_options: Mapping[str, str] | None) -> Opened:
-    """A graph and one of its branches, as `Graph.open` says."""
+def open_graph(
+    uri: str | os.PathLike[str], mode: str, branch: str, storage_options: Mapping[str, str] | None
+) -> OpenedGraph:
+    """As `Graph.open`, which says what is raised."""
     if mode not in ("r", "rw"):
         raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
     store = GraphStore.open(uri, storage_options)
@@ -51,4 +52,4 @@ def opened(uri: str | os.PathLike[str], mode: str, branch: str, storage_options:
     read_contract(store)
     if lost is not None:
         _LOG.warning("%s: %s", store.root, lost)
-    return Opened(store, mode == "rw", ReadTarget(display(name)), recovered, lost)
+    return OpenedGraph(store, name, recovered, lost)
