@@ -402,6 +402,20 @@ class DamagedError(StorageError):
     way_out = "put the object that the message names back from a backup, or move it away"
 
 
+class VersionExpiredError(NotFoundError, StorageError):
+    """A state of the past was removed by a clean-up; the message names the oldest that can be read."""
+
+    kind = "version_expired"
+    way_out = "read a newer state; a tag or a consumer keeps the states that must stay readable"
+
+
+class TagExistsError(ConflictError):
+    """A tag of that name exists already."""
+
+    kind = "tag_exists"
+    way_out = "choose another name, or delete the tag that has it"
+
+
 class InternalError(OmnigraphError):
     """A broken invariant: a bug. A damaged graph is a DamagedError."""
 

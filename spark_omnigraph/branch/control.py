@@ -6,7 +6,7 @@ import re
 from contextlib import ExitStack
 
 from spark_omnigraph.branch.fork import clear_debris
-from spark_omnigraph.commit.claim import branch_claim, claimed, source_claim
+from spark_omnigraph.commit.claim import STATES_CLAIM, branch_claim, claimed, source_claim
 from spark_omnigraph.commit.contract import read_catalog, refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
@@ -66,6 +66,8 @@ def create_branch(store: GraphStore, name: str, base: str | None = None, version
         claims.enter_context(claimed(store, branch_claim(branch)))
         if parent is not None:
             claims.enter_context(claimed(store, source_claim(parent)))
+        if version is not None:
+            claims.enter_context(claimed(store, STATES_CLAIM))
         check_new_branch(store, branch, base, version)
         _create(WholeBranch(store, parent), branch, version)
     return branch

@@ -1,0 +1,135 @@
+"""States of a graph as a handle knows them: which one it shows, names that keep them, and how old ones expire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.branch.tags import create_tag, delete_tag, list_tags
+from spark_omnigraph.commit.lost import LostPublishes
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph import verbs
+from spark_omnigraph.graph.arguments import checked
+from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
+from spark_omnigraph.manifest.branches import MAIN, Branch
+from spark_omnigraph.manifest.facts import CommitOrigin
+from spark_omnigraph.manifest.kept import Tag
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.graph_store import GraphStore
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What a handle on a graph holds, and the state that it shows."""
+
+    store: GraphStore
+    writable: bool = True
+    target: ReadTarget = field(default_factory=ReadTarget)
+    recovered: tuple[Recovered, ...] = ()
+    """Writes that opening this handle finished or undid."""
+    lost: LostPublishes | None = None
+    """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
+    shown, and the graph cannot be opened for writing.
+    """
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
+    """What commits of this handle say of who makes them."""
+
+    @property
+    def uri(self) -> str:
+        return self.store.root
+
+    @property
+    def branch(self) -> str:
+        return self.target.branch or MAIN
+
+    def snapshot(self, **where: Unpack[Where]) -> Snapshot:
+        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of`, `tag` as in `at`.
+
+        Whoever opens a table by other means opens it at its version here: what is newer may not be published yet.
+
+        A pinned handle shows its own state alone: BadRequestError for any other.
+        """
+        asked = [name for name, value in where.items() if value is not None]
+        if self.target.version is None:
+            return self._state(where)
+        if asked:
+            raise BadRequestError(
+                f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
+                " chosen: ask the handle that it was made from"
+            )
+        return resolve(self.store, self.target)
+
+    def refresh(self) -> list[Recovered]:
+        """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
+        self._require_writable()
+        return recover_for_writing(self.store, Scope.FORWARD_ONLY)
+
+    def _named(self, state: State) -> Snapshot:
+        """A state as `diff` takes it."""
+        if isinstance(state, Mapping):
+            return self._state(state)
+        target = target_of(state)
+        return resolve(self.store, replace(target, branch=target.branch or self.branch))
+
+    def _state(self, where: Where) -> Snapshot:
+        """A state of the graph, on this handle's branch unless another is named."""
+        check_where(where)
+        branch = where.get("branch")
+        line = self.branch if branch is None else branch
+        past = (where.get("version"), where.get("snapshot"), where.get("as_of"), where.get("tag"))
+        return resolve(self.store, ReadTarget(line, *past))
+
+    def _existing_branch(self, branch: str | None) -> Branch:
+        name = parse_branch(branch if branch is not None else self.branch)
+        self.store.require_branch(name, "; create it first")
+        return name
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
+
+
+@checked()
+@dataclass(frozen=True, slots=True)
+class StateVerbs(Handle):
+    """Verbs about states of the past: tags, restores, expiry."""
+
+    def tag(self, name: str, *, dry_run: bool = False, **where: Unpack[Where]) -> Tag:
+        """Names a state, by default the newest of this handle's branch: it stays readable (`tag=`) until the tag is
+        deleted, and its branch cannot be deleted before. A dry run only checks that it can.
+
+        Raises TagExistsError, NotFoundError for a missing state, BadRequestError for a name that is not usable.
+        """
+        self._require_writable()
+        if not dry_run:
+            self.refresh()
+        return create_tag(self.store, name, self.snapshot(**where), dry_run)
+
+    def tags(self) -> list[Tag]:
+        """All tags of the graph, by name."""
+        return list(list_tags(self.store).values())
+
+    def delete_tag(self, name: str, *, dry_run: bool = False) -> Tag:
+        """Removes a tag; what it kept may expire from now on. NotFoundError when there is none."""
+        self._require_writable()
+        if not dry_run:
+            self.refresh()
+        return delete_tag(self.store, name, dry_run)
+
+    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> CleanupReport:
+        """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
+        `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
+        stays.
+        """
+        if confirm:
+            self._require_writable()
+        return verbs.cleanup(self.store, older_than, confirm)
