@@ -47,15 +47,15 @@ Place = tuple[str, Branch, int]
 """Dataset, Lance branch and version."""
 
 
-def parse_tag(name: object) -> str:
-    """A checked name. BadRequestError says what a name may look like."""
+def parse_tag(name: object, what: str = "tag") -> str:
+    """A checked name of a tag, or of what else has such names. BadRequestError says what a name may look like."""
     if not isinstance(name, str):
-        raise BadRequestError(f"a tag is named by a text, not {as_shown(name)}")
+        raise BadRequestError(f"a {what} is named by a text, not {as_shown(name)}")
     text = name.strip()
     if not _NAME.fullmatch(text) or text.endswith(".lock") or len(text) > _NAME_LIMIT:
         raise BadRequestError(
-            f"tag name {as_shown(text)} is not usable: use letters, digits, '-', '_' and single dots between them, no "
-            f"ending '.lock', at most {_NAME_LIMIT} characters"
+            f"{what} name {as_shown(text)} is not usable: use letters, digits, '-', '_' and single dots between them, "
+            f"no ending '.lock', at most {_NAME_LIMIT} characters"
         )
     return text
 

@@ -226,7 +226,8 @@ LOADING = (
 VERSION = Option("version", "read this manifest version", values.positive, "N")
 SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
 AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", values.instant, "TIME")
-PAST = (VERSION, SNAPSHOT, AS_OF)
+TAG = Option("tag", "read the state of this tag", metavar="TAG")
+PAST = (VERSION, SNAPSHOT, AS_OF, TAG)
 """Options that name a state of the past; at most one of them can be meant."""
 
 LIMIT = Option("limit", "show at most this many, newest first; unset: all", values.positive, "N")
@@ -330,6 +331,9 @@ ALLOW_DATA_LOSS = Option(
     shape=Shape.SWITCH,
 )
 BROKEN_ROWS = replace(BAD_ROWS, help="write every stored row that the new schema refuses to this JSONL file")
+NEW_TAG = Option("name", "name of the new tag", metavar="NAME", required=True, positional=True)
+OLD_TAG = Option("name", "the tag to delete", metavar="NAME", required=True, positional=True)
+AT_TAG = Option("tag", "start from the state of this tag", metavar="TAG")
 QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")

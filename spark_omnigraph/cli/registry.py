@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 
 from spark_omnigraph.cli import options as o
@@ -126,7 +127,7 @@ _ALL = (
         "Makes a branch; it costs the same whatever the size of the graph.",
         "spark-omnigraph branch create review --from main --graph graphs/films",
         _in("branch", "create_branch"),
-        (o.NAME, o.START, o.AT_VERSION, o.AT_COMMIT),
+        (o.NAME, o.START, o.AT_VERSION, o.AT_COMMIT, o.AT_TAG),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(
@@ -169,6 +170,30 @@ _ALL = (
         _in("schema", "plan_schema"),
         (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
         o.TO_PLAN,
+    ),
+    Verb(
+        "tag create",
+        "Names a state of the graph, by default the newest: it stays readable until the tag is deleted.",
+        "spark-omnigraph tag create release-7 --graph graphs/films",
+        _in("states", "create_tag"),
+        (o.NEW_TAG, *(replace(each, help=each.help.replace("read", "name", 1)) for each in o.PAST[:3])),
+        o.TO_KEEP,
+    ),
+    Verb(
+        "tag list",
+        "Lists the tags of a graph.",
+        "spark-omnigraph tag list --graph graphs/films",
+        _in("states", "list_tags"),
+        (),
+        o.OF_WHOLE,
+    ),
+    Verb(
+        "tag delete",
+        "Deletes a tag; what it kept may expire from now on.",
+        "spark-omnigraph tag delete release-7 --graph graphs/films",
+        _in("states", "delete_tag"),
+        (o.OLD_TAG,),
+        o.TO_CHANGE_WHOLE,
     ),
     Verb(
         "index",

@@ -125,11 +125,24 @@ class StateVerbs(Handle):
             self.refresh()
         return delete_tag(self.store, name, dry_run)
 
-    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> CleanupReport:
+    def cleanup(
+        self,
+        older_than: timedelta | None = None,
+        *,
+        keep: int | None = None,
+        confirm: bool = False,
+        force: bool = False,
+    ) -> CleanupReport:
         """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
-        `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
-        stays.
+        `confirm` removes them. What is younger than `older_than` (7 days), or than any writer that is alive or awaits
+        recovery, stays.
+
+        `keep` and `older_than` also let old states expire, of all branches: those beyond the newest `keep` commits of
+        their branch, that nobody was shown for `older_than`; of both, what both let go. What was shown within 7 days
+        stays unless `force` is set; and always the newest state of each branch, what tags show, consumers have not
+        read, and merges start from. StorageError while a branch cannot be read, DriftError for a table that drifted:
+        then nothing was removed.
         """
         if confirm:
             self._require_writable()
-        return verbs.cleanup(self.store, older_than, confirm)
+        return verbs.cleanup(self.store, verbs.Policy(keep, older_than, force), confirm)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
     from spark_omnigraph.graph.load.load import load as load
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
+    from spark_omnigraph.graph.maintain.expire import Policy as Policy
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
     from spark_omnigraph.graph.maintain.repair import repair as repair
     from spark_omnigraph.graph.merge.merge import merge_branch as merge_branch
@@ -36,6 +37,7 @@ _HOMES = {
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": ("LoadRequest", "load"),
     "graph.maintain.cleanup": ("cleanup",),
+    "graph.maintain.expire": ("Policy",),
     "graph.maintain.optimize": ("optimize",),
     "graph.maintain.repair": ("repair",),
     "graph.merge.merge": ("merge_branch", "merge_request"),

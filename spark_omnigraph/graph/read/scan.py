@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph.branch.info import branch_infos
+from spark_omnigraph.branch.tags import list_tags
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import NotFoundError
@@ -79,6 +80,15 @@ TABLES = pa.schema(
 )
 STORED = frozenset({"fragments", "bytes", "indexes", "indexes_complete"})
 """Columns of the list of tables that only the tables themselves know."""
+TAGS = pa.schema(
+    [
+        pa.field("tag", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("commit", pa.string()),
+        pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
 RECOVERIES = pa.schema(
     [
         pa.field("commit", pa.string(), nullable=False),
@@ -170,6 +180,12 @@ def _fact_columns(facts: CommitFacts | None) -> tuple[object, ...]:
 def branches_table(store: GraphStore) -> pa.Table:
     """All branches, main first: a row for each `BranchInfo`."""
     return _table((astuple(info) for info in branch_infos(store)), BRANCHES)
+
+
+def tags_table(store: GraphStore) -> pa.Table:
+    """All tags, by name."""
+    tags = list_tags(store).values()
+    return _table(((t.name, display(t.branch), t.manifest_version, t.commit, t.created_micros) for t in tags), TAGS)
 
 
 def recoveries_table(store: GraphStore) -> pa.Table:

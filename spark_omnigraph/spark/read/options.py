@@ -22,7 +22,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `load(uri)` sets",
     "node": "name of a node type",
     "edge": "name of an edge type",
-    "table": "`commits`, `branches`, `tables`, `recoveries`, `conflicts`: facts about the graph; `changes`: the feed",
+    "table": "`commits`, `branches`, `tables`, `tags`, `consumers`, `recoveries`, `conflicts`; `changes`: the feed",
     "query": "text with a read query (`.gq`); its rows are found by one task",
     "queryName": "which query of the text; without it its only one",
     "params": "parameters of the query, as a JSON object",
@@ -30,6 +30,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "versionAsOf": "manifest version to read",
     "snapshot": "id of the commit to read",
     "timestampAsOf": "ISO 8601 time whose state is read; without a zone it is UTC",
+    "tag": "name of the tag whose state is read",
     "columns": "names separated by commas, in the order wanted",
     "filter": "predicate in Lance SQL",
     "where": 'conditions as JSON, `[["age", ">", 3], ["name", "starts with", "A"]]`; all must hold',
@@ -50,6 +51,7 @@ _CATALOG = (
 _FEED = ": the change feed is option('table', 'changes') with 'startingVersion'"
 INSTEAD = {"location": _CATALOG, "owner": _CATALOG, "readchangefeed": _FEED, "readchangedata": _FEED}
 """What to do instead of options that other sources have."""
+_PAST = ("versionAsOf", "snapshot", "timestampAsOf", "tag")
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 
@@ -59,6 +61,7 @@ class MetaTable(TextEnum):
     COMMITS = "commits"
     BRANCHES = "branches"
     TABLES = "tables"
+    TAGS = "tags"
     RECOVERIES = "recoveries"
     CHANGES = "changes"
     CONFLICTS = "conflicts"
@@ -76,6 +79,7 @@ class ReadOptions:
     version: int | None = None
     snapshot: str | None = None
     as_of: str | None = None
+    tag: str | None = None
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     where: tuple[Term, ...] = ()
@@ -108,6 +112,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         version=whole_number("versionAsOf", text.get("versionAsOf"), 1),
         snapshot=text.get("snapshot"),
         as_of=text.get("timestampAsOf"),
+        tag=text.get("tag"),
         columns=_columns(text.get("columns")),
         filter=text.get("filter"),
         where=parse_where(text["where"]) if "where" in text else (),
@@ -150,7 +155,7 @@ def _check_combination(text: Mapping[str, str]) -> None:
     if "query" in text:
         others = ("node", "edge", "table", "aggregate", *_TABLE_ONLY)
         _refuse_with(text, "query", others, "a query says itself what is read")
-        return _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
+        return _at_most_one(text, _PAST)
     _refuse_alone(text, ("queryName", "params"), "'query'")
     return _check_table(text)
 
@@ -160,15 +165,15 @@ def _check_table(text: Mapping[str, str]) -> None:
     _at_most_one(text, ("node", "edge") if is_feed else ("node", "edge", "table"))
     if not is_feed:
         _refuse_alone(text, ("startingVersion", "endingVersion", "maxCommitsPerTrigger"), "'table' with 'changes'")
-    _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
+    _at_most_one(text, _PAST)
     if "table" in text:
         _refuse_with(text, "table", ("aggregate", *_TABLE_ONLY), "use Spark's own select, filter and limit")
     table = text.get("table", "").strip().lower()
     if table and table != MetaTable.TABLES.value:
-        _refuse_with(text, "table", ("versionAsOf", "snapshot", "timestampAsOf"), "the log has one state")
+        _refuse_with(text, "table", _PAST, "the log has one state")
     _check_conflicts(text, table)
-    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value):
-        _refuse_with(text, "table", ("branch",), "all branches are listed")
+    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value, MetaTable.TAGS.value):
+        _refuse_with(text, "table", ("branch",), "all branches are looked at")
     if "aggregate" in text:
         if text["aggregate"].lower() != "count":
             raise BadRequestError(f"option 'aggregate' is '{text['aggregate']}'; the only aggregate is 'count'")

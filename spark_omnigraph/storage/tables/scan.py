@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
+from spark_omnigraph.errors import BadRequestError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.redaction import excerpt
@@ -154,8 +154,8 @@ def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
 
 
 def open_pinned(table: PinnedTable) -> LanceDataset:
-    """The dataset of a pinned table. NotFoundError says what is left when a clean-up removed the version, ConflictError
-    that the graph was made anew since the table was pinned.
+    """The dataset of a pinned table. VersionExpiredError says what is left when a clean-up removed the version,
+    ConflictError that the graph was made anew since the table was pinned.
     """
     try:
         with reading(f"open {table.uri} at version {table.version}"):
@@ -167,7 +167,7 @@ def open_pinned(table: PinnedTable) -> LanceDataset:
         stored = stored_versions(table)
         if table.version in stored or table.version > max(stored, default=0):
             raise
-        raise NotFoundError(
+        raise VersionExpiredError(
             f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "
             f"the oldest that is left is {min(stored)}"
         ) from error
