@@ -13,18 +13,21 @@ from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
-from spark_omnigraph.graph.arguments import checked
+from spark_omnigraph.graph.arguments import EXECUTOR, checked
 from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
 from spark_omnigraph.manifest.branches import MAIN, Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.kept import Tag
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.write.after import after
+from spark_omnigraph.write.executor import LocalExecutor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+    from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class Handle:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
 
 
-@checked()
+@checked(executor=EXECUTOR)
 @dataclass(frozen=True, slots=True)
 class StateVerbs(Handle):
     """Verbs about states of the past: tags, restores, expiry."""
@@ -124,6 +127,25 @@ class StateVerbs(Handle):
         if not dry_run:
             self.refresh()
         return delete_tag(self.store, name, dry_run)
+
+    def restore(
+        self, *, branch: str | None = None, actor: str | None = None, **choices: Unpack[RestoreChoices]
+    ) -> RestoreReport:
+        """Makes a branch show the rows of an old state again, in a new commit that writes the difference alone. The
+        state is named as in `at`: `version`, `snapshot`, `as_of`, or `tag`. Choices besides: `dry_run` counts,
+        `metadata` are texts of yours, `executor` does the work.
+
+        BadRequestError across a change of the schema, which it names. Applications whose last transaction is later (of
+        streams, and of named writes) bar it, unless `rewind_apps` sets them back or `confirm` leaves them: then what
+        they wrote since is gone for good. ConflictError when anything was written meanwhile.
+        """
+        self._require_writable()
+        request = verbs.restore_request(self.store, parse_branch(branch or self.branch), actor, choices)
+        request = replace(request, origin=self.origin.with_metadata(choices.get("metadata")))
+        if not request.dry_run:
+            self.refresh()
+        report = verbs.restore(self.store, request, choices.get("executor") or LocalExecutor(1))
+        return after(self.store, request.branch, report, "restore")
 
     def cleanup(
         self,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.graph.restore.restore import restore as restore
+    from spark_omnigraph.graph.restore.restore import restore_request as restore_request
     from spark_omnigraph.graph.schema.preview import change_request as change_request
     from spark_omnigraph.graph.schema.preview import preview as preview
     from spark_omnigraph.storage.input.found import list_inputs as list_inputs
@@ -43,6 +45,7 @@ _HOMES = {
     "graph.merge.merge": ("merge_branch", "merge_request"),
     "graph.mutate.mutate": ("mutate", "prepare_mutation"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.preview": ("change_request", "preview"),
     "storage.input.found": ("list_inputs",),
 }

@@ -119,6 +119,25 @@ def transaction_row(transaction: Transaction, operation: str, commit: str | None
     )
 
 
+def rewound_rows(rewound: Mapping[str, int | None], operation: str, commit: str | None) -> tuple[ManifestRow, ...]:
+    """Rows that set applications back to the number of an earlier transaction, or to none."""
+    return tuple(
+        ManifestRow(f"{TRANSACTION_PREFIX}{app_id}", RowKind.TRANSACTION, _NONE)
+        if version is None
+        else transaction_row(Transaction(app_id, version), operation, commit)
+        for app_id, version in sorted(rewound.items())
+    )
+
+
+def last_transactions(rows: Iterable[ManifestRow]) -> dict[str, int]:
+    """Application → number of its last committed transaction."""
+    return {
+        row.object_id.removeprefix(TRANSACTION_PREFIX): decoded(row.metadata, _NamedBody, row).version
+        for row in rows
+        if row.kind == RowKind.TRANSACTION and row.metadata is not None
+    }
+
+
 def facts_row(commit: str, facts: str) -> ManifestRow:
     """The row that keeps the facts of a commit, in the publish that makes it visible."""
     return ManifestRow(f"{FACTS_PREFIX}{commit}", RowKind.FACTS, _NONE, facts=facts)

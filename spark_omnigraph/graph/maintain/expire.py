@@ -25,11 +25,10 @@ from spark_omnigraph.commit.owners import Owners, covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import BadRequestError, DamagedError, DriftError, StorageError
 from spark_omnigraph.graph.arguments import WHOLE, require
-from spark_omnigraph.graph.maintain.referenced import BranchStates, Needed, branch_states, needed
+from spark_omnigraph.graph.maintain.referenced import BranchStates, Needed, branch_states, needed, unbroken
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.kept import Floors, floor_row, floors_of
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, branch_path
@@ -60,9 +59,7 @@ class Policy:
             if self.keep < 0:
                 raise BadRequestError(f"keep is a number of commits, 0 or more, not {self.keep}")
         if self.older_than is not None:
-            if not isinstance(self.older_than, timedelta):
-                wrong = as_shown(self.older_than)
-                raise BadRequestError(f"older_than is a timedelta, such as timedelta(days=7), not {wrong}")
+            require("older_than", self.older_than, (_is_duration, "a timedelta, such as timedelta(days=7)"))
             if self.older_than < timedelta(0):
                 raise BadRequestError(f"older_than must not be negative, got {self.older_than}")
 
@@ -76,6 +73,10 @@ class Policy:
         """For how long a state that goes was shown to nobody, at least."""
         asked = self.older_than if self.older_than is not None else timedelta(0)
         return asked if self.force else max(asked, RETENTION)
+
+
+def _is_duration(value: object) -> bool:
+    return isinstance(value, timedelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +320,6 @@ def _report(plan: _Plan, lines: list[ExpiredLine], before: int | None = None, af
     for branch, line in plan.lines.items():
         gone = set(plan.going.get((MANIFEST, branch), ()))
         commits = tuple(commit.id for commit in line.own if commit.manifest_version in gone)
-        oldest = min(version for version in line.stored if version not in gone)
+        oldest = min(unbroken({version: at for version, at in line.stored.items() if version not in gone}))
         branches.append(ExpiredStates(display(branch), oldest, line.stored[oldest], len(gone), commits))
     return ExpiryReport(tuple(branches), tuple(lines), tuple(plan.kept), before, after)
