@@ -21,6 +21,7 @@
     │   ├── WriterBusyError        a live lease covers the tables
     │   ├── MergeConflictsError    two branches changed the same rows differently
     │   ├── AlreadyInitializedError                                         exit 3
+    │   ├── TagExistsError         a tag of this name
     │   ├── BranchExistsError      a branch of this name, or one in its way  exit 3
     │   ├── SchemaFilesError       the schema files contradict each other   exit 3
     │   └── DriftError             tables, manifest and commit log do not fit: repair  exit 5
@@ -28,6 +29,7 @@
     ├── StorageError               disk, network or object store failed      exit 1
     │   ├── IoError                a file outside the graph
     │   └── DamagedError           something in the graph is not what its place says
+    ├── VersionExpiredError        a state of the past was removed (NotFound and Storage)  exit 6
     └── InternalError              a bug: please report                      exit 1
 
 Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine

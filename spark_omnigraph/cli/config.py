@@ -78,7 +78,9 @@ class JobConfig:
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False
-    older_than: timedelta = timedelta(days=7)
+    older_than: timedelta | None = None
+    keep: int | None = None
+    rewind_apps: bool = False
     report: str | None = None
     before: str = ""
     after: str = ""

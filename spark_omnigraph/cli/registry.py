@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 
 from spark_omnigraph.cli import options as o
@@ -176,7 +175,7 @@ _ALL = (
         "Names a state of the graph, by default the newest: it stays readable until the tag is deleted.",
         "spark-omnigraph tag create release-7 --graph graphs/films",
         _in("states", "create_tag"),
-        (o.NEW_TAG, *(replace(each, help=each.help.replace("read", "name", 1)) for each in o.PAST[:3])),
+        (o.NEW_TAG, *o.NAMED),
         o.TO_KEEP,
     ),
     Verb(
@@ -194,6 +193,34 @@ _ALL = (
         _in("states", "delete_tag"),
         (o.OLD_TAG,),
         o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "restore",
+        "Makes a branch show the rows of an old state again, in a new commit.",
+        "spark-omnigraph restore --tag release-7 --graph graphs/films --dry-run",
+        _in("states", "restore"),
+        (
+            *o.RESTORED,
+            o.LEAVE_APPS,
+            o.REWIND_APPS,
+        ),
+        (o.BRANCH, *o.TO_MERGE),
+    ),
+    Verb(
+        "consumer list",
+        "Lists the readers of the change feed that clean-up waits for.",
+        "spark-omnigraph consumer list --graph graphs/films",
+        _in("states", "list_consumers"),
+        (),
+        o.OF_WHOLE,
+    ),
+    Verb(
+        "consumer delete",
+        "Forgets a reader of the change feed: clean-up waits for it no more.",
+        "spark-omnigraph consumer delete nightly --graph graphs/films",
+        _in("states", "delete_consumer"),
+        (o.OLD_CONSUMER,),
+        o.OF_WHOLE,
     ),
     Verb(
         "index",
@@ -229,10 +256,10 @@ _ALL = (
     ),
     Verb(
         "cleanup",
-        "Finds and removes what interrupted work left behind: files that no version names, unused forks, old leases.",
-        "spark-omnigraph cleanup --graph graphs/films --older-than 7d --confirm --report removed.jsonl",
+        "Lets old states expire by a policy, and removes what interrupted work left: unnamed files, forks, leases.",
+        "spark-omnigraph cleanup --graph graphs/films --keep 10 --older-than 30d --confirm --report removed.jsonl",
         _in("maintain", "cleanup"),
-        (o.OLDER_THAN, o.CONFIRM, o.REPORT),
+        (o.KEEP, o.OLDER_THAN, o.CONFIRM, o.WITHIN_RETENTION, o.REPORT),
         o.TO_CHANGE_WHOLE,
     ),
 )

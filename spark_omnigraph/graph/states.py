@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from spark_omnigraph.branch.consumers import Consumer, delete_consumer, list_consumers
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.tags import create_tag, delete_tag, list_tags
 from spark_omnigraph.commit.lost import LostPublishes
@@ -127,6 +128,15 @@ class StateVerbs(Handle):
         if not dry_run:
             self.refresh()
         return delete_tag(self.store, name, dry_run)
+
+    def consumers(self) -> list[Consumer]:
+        """Readers of the change feed that said where they stand (option `consumer`), by name: expiry waits for them."""
+        return list_consumers(self.store)
+
+    def delete_consumer(self, name: str) -> Consumer:
+        """Forgets where a reader stood: nothing waits for it any more. NotFoundError when there is none."""
+        self._require_writable()
+        return delete_consumer(self.store, name)
 
     def restore(
         self, *, branch: str | None = None, actor: str | None = None, **choices: Unpack[RestoreChoices]

@@ -177,8 +177,8 @@ class GraphStore:
         while oldest - 1 in stored:
             oldest -= 1
         return VersionExpiredError(
-            f"manifest version {version} of branch '{display(branch)}' of '{self.root}' is not stored (any more), as "
-            f"after a clean-up that let it expire; the oldest that can be read is {oldest}, besides tags"
+            f"manifest version {version} of branch '{display(branch)}' of '{self.root}' is not stored: a clean-up let "
+            f"it expire, or the branch began later; the oldest that can be read is {oldest}, besides tags"
         )
 
     def saw(self, branch: Branch, version: int) -> None:

@@ -1,7 +1,10 @@
-"""The verbs about states of the past: `tag create`, `tag list`, `tag delete`."""
+"""The verbs about states of the past: `tag …`, `restore`, `consumer …`."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
+from spark_omnigraph.branch.consumers import Consumer
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
@@ -38,6 +41,69 @@ def delete_tag(job: Job) -> VerbOutcome:
     else:
         job.log.info("deleted tag %s of version %s of branch %s", tag.name, tag.manifest_version, display(tag.branch))
     return VerbOutcome(branch=display(tag.branch), result=_tag(tag))
+
+
+def restore(job: Job) -> VerbOutcome:
+    """An old state as a new commit."""
+    config = job.config
+    graph = _open(job, "rw", config.branch).with_origin(job.origin)
+    report = graph.restore(
+        actor=config.actor,
+        dry_run=config.dry_run,
+        confirm=config.confirm,
+        rewind_apps=config.rewind_apps,
+        executor=job.host.executor(config, 0),
+        **config.past,
+    )
+    for key, counts in sorted(report.tables.items()):
+        figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
+        job.log.info("%s: %s", key, figures)
+    done = "set back" if config.rewind_apps else "left" if config.confirm else "in the way"
+    for app in report.applications:
+        job.log.info("application %s committed %s since, %s by then: %s", app.app_id, app.now, app.then, done)
+    state = (report.restored_version, report.restored_branch)
+    if config.dry_run:
+        job.log.info("version %s of branch %s would be restored; dry run: nothing was written", *state)
+    elif report.commit is None:
+        job.log.info("nothing to do: the rows are those of version %s of branch %s", *state)
+    else:
+        job.log.info("restored version %s of branch %s: commit %s", *state, report.commit)
+    return VerbOutcome(
+        branch=report.branch,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: asdict(counts) for key, counts in report.tables.items()},
+        phases=report.phases,
+        warnings=report.warnings,
+        result={
+            "restored_branch": report.restored_branch,
+            "restored_version": report.restored_version,
+            "applications": [asdict(app) for app in report.applications],
+        },
+    )
+
+
+def list_consumers(job: Job) -> VerbOutcome:
+    """Readers that expiry waits for."""
+    found = [_consumer(each) for each in _open(job, "r").consumers()]
+    say_table(job.log, ("consumer", "branch", "manifest_version", "updated_at"), [[*each.values()] for each in found])
+    return VerbOutcome(result=found)
+
+
+def delete_consumer(job: Job) -> VerbOutcome:
+    """Nothing waits for the reader any more."""
+    gone = _open(job, "rw").delete_consumer(job.config.name)
+    job.log.info("consumer %s is forgotten; it had read branch %s to %s", gone.name, display(gone.branch), gone.version)
+    return VerbOutcome(branch=display(gone.branch), result=_consumer(gone))
+
+
+def _consumer(found: Consumer) -> dict[str, object]:
+    return {
+        "consumer": found.name,
+        "branch": display(found.branch),
+        "manifest_version": found.version,
+        "updated_at": moment_text(found.updated_at),
+    }
 
 
 def _tag(tag: Tag) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from spark_omnigraph.branch.consumers import take_consumer
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
@@ -88,11 +89,14 @@ def plan_feed_frame(given: Mapping[str, str]) -> FeedPlan:
     """A change feed as a frame: as `plan_feed`, and its range of versions is fixed."""
     plan = plan_feed(given)
     store, options = plan.store(), plan.options
-    newest = plan.commits(store)[-1].manifest_version
+    commits = plan.commits(store)
+    newest = commits[-1].manifest_version
     first = newest + 1 if options.from_now else options.starting or 0
     check_start(store, parse_branch(options.branch), first)
     if options.ending is not None and options.ending < first:
         raise BadRequestError(f"endingVersion {options.ending} lies before startingVersion {first}")
+    if options.consumer is not None:
+        take_consumer(store, options.consumer, parse_branch(options.branch), commits, max(first - 1, 0))
     return replace(plan, versions=(first, newest if options.ending is None else min(options.ending, newest)))
 
 

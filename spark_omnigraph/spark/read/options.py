@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from spark_omnigraph.branch.tags import parse_tag
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
@@ -40,6 +41,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "endingVersion": "of the change feed: last manifest version, included",
     "source": "of `conflicts`: the branch that would be merged",
     "into": "of `conflicts`: the branch that would take it, default `main`",
+    "consumer": "of the change feed: a name under which clean-up waits for what was not read yet",
     "maxCommitsPerTrigger": "of the change feed as a stream: at most so many commits in a batch",
 }
 """Every option of a read and what it takes; docs/spark-read.md shows them."""
@@ -52,6 +54,8 @@ _FEED = ": the change feed is option('table', 'changes') with 'startingVersion'"
 INSTEAD = {"location": _CATALOG, "owner": _CATALOG, "readchangefeed": _FEED, "readchangedata": _FEED}
 """What to do instead of options that other sources have."""
 _PAST = ("versionAsOf", "snapshot", "timestampAsOf", "tag")
+_WHOLE = ("tags", "consumers")
+_FEED_ONLY = ("startingVersion", "endingVersion", "maxCommitsPerTrigger", "consumer")
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 
@@ -62,6 +66,7 @@ class MetaTable(TextEnum):
     BRANCHES = "branches"
     TABLES = "tables"
     TAGS = "tags"
+    CONSUMERS = "consumers"
     RECOVERIES = "recoveries"
     CHANGES = "changes"
     CONFLICTS = "conflicts"
@@ -91,6 +96,7 @@ class ReadOptions:
     ending: int | None = None
     from_now: bool = False
     commits_per_trigger: int | None = None
+    consumer: str | None = None
     source: str = ""
     into: str = "main"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -124,6 +130,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         ending=whole_number("endingVersion", text.get("endingVersion"), 0),
         from_now=from_now,
         commits_per_trigger=whole_number("maxCommitsPerTrigger", text.get("maxCommitsPerTrigger"), 1),
+        consumer=None if "consumer" not in text else parse_tag(text["consumer"], "consumer"),
         source=text.get("source", ""),
         into=text.get("into", "main"),
         storage=storage,
@@ -164,7 +171,7 @@ def _check_table(text: Mapping[str, str]) -> None:
     is_feed = text.get("table", "").strip().lower() == MetaTable.CHANGES.value
     _at_most_one(text, ("node", "edge") if is_feed else ("node", "edge", "table"))
     if not is_feed:
-        _refuse_alone(text, ("startingVersion", "endingVersion", "maxCommitsPerTrigger"), "'table' with 'changes'")
+        _refuse_alone(text, _FEED_ONLY, "'table' with 'changes'")
     _at_most_one(text, _PAST)
     if "table" in text:
         _refuse_with(text, "table", ("aggregate", *_TABLE_ONLY), "use Spark's own select, filter and limit")
@@ -172,8 +179,8 @@ def _check_table(text: Mapping[str, str]) -> None:
     if table and table != MetaTable.TABLES.value:
         _refuse_with(text, "table", _PAST, "the log has one state")
     _check_conflicts(text, table)
-    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value, MetaTable.TAGS.value):
-        _refuse_with(text, "table", ("branch",), "all branches are looked at")
+    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value, *_WHOLE):
+        _refuse_with(text, "table", ("branch",), "all branches are listed")
     if "aggregate" in text:
         if text["aggregate"].lower() != "count":
             raise BadRequestError(f"option 'aggregate' is '{text['aggregate']}'; the only aggregate is 'count'")

@@ -22,6 +22,7 @@ from spark_omnigraph.graph.read.scan import (
     TypeAt,
     branches_table,
     commits_table,
+    consumers_table,
     recoveries_table,
     tables_table,
     tags_table,
@@ -97,6 +98,8 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
         return _known(recoveries_table(store), "table 'recoveries'")
     if options.meta is MetaTable.TAGS:
         return _known(tags_table(store), "table 'tags'")
+    if options.meta is MetaTable.CONSUMERS:
+        return _known(consumers_table(store), "table 'consumers'")
     if options.meta is MetaTable.CONFLICTS:
         from spark_omnigraph.spark.read.conflicts import conflicts_task  # noqa: PLC0415 - other reads merge nothing
 
