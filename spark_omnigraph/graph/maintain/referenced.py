@@ -51,15 +51,14 @@ class BranchStates:
         return in_order(commit for commit in self.commits.values() if commit.branch == self.branch)
 
     def cutoff(self, keep: int | None, limit: datetime) -> int:
-        """The oldest manifest version that the policy keeps: those of the newest `keep` commits and all since, and
-        what anybody was shown from `limit` on.
+        """The oldest manifest version that the policy keeps: those of the newest `keep` commits (at least one, since
+        what follows a commit shows its rows) and all since, and what anybody was shown from `limit` on.
         """
         versions = list(self.stored)
         oldest = next((v for v, after in pairwise(versions) if self.stored[after] >= limit), versions[-1])
-        if keep is not None:
-            own = self.own
-            oldest = min(oldest, own[-max(keep, 1)].manifest_version if len(own) >= max(keep, 1) else versions[0])
-        return max(oldest, versions[0])
+        own, least = self.own, max(keep or 1, 1)
+        newest = own[-least].manifest_version if len(own) >= least else versions[0]
+        return max(min(oldest, newest), versions[0])
 
 
 def branch_states(store: GraphStore) -> dict[Branch, BranchStates]:
