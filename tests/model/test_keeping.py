@@ -209,7 +209,7 @@ class KeepingMachine(GraphMachine):
 
 @pytest.mark.timeout(900)
 def test_short_sequences_with_expiry() -> None:
-    play(examples=6, steps=40, derandomize=True, machine=KeepingMachine)
+    play(examples=4, steps=40, derandomize=True, machine=KeepingMachine)
 
 
 @pytest.mark.long
