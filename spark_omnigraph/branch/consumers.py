@@ -61,7 +61,7 @@ class Consumer:
         return json.dumps(body).encode()
 
 
-class _Body(msgspec.Struct):
+class _ConsumerBody(msgspec.Struct):
     version: Count
     updated_at: Count
     reader: str
@@ -156,5 +156,5 @@ def _path(name: str) -> str:
 
 
 def _read(name: str, content: bytes) -> Consumer:
-    body = decode(content, _Body, f"consumer '{name}'", "delete it")
+    body = decode(content, _ConsumerBody, f"consumer '{name}'", "delete it")
     return Consumer(name, stored_branch(body.branch), body.version, body.updated_at, body.reader, body.branch_id)
