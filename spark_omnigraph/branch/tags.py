@@ -24,9 +24,10 @@ from spark_omnigraph.errors import (
     RecoveryRequiredError,
     StorageError,
     TagExistsError,
+    VersionExpiredError,
 )
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.kept import Tag, no_tag_row, tag_row, tags_of
+from spark_omnigraph.manifest.kept import Tag, floors_of, no_tag_row, tag_row, tags_of
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import ManifestRow
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -34,9 +35,9 @@ from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MANIFEST
+from spark_omnigraph.storage.layout import MANIFEST, branch_path
 from spark_omnigraph.storage.manifest.commit_log import read_commits
-from spark_omnigraph.storage.versions import drop_tag, lance_tags, set_tag
+from spark_omnigraph.storage.versions import drop_tag, lance_tags, set_tag, stored_since
 from spark_omnigraph.words import nearest
 
 LANCE_PREFIX = "omnigraph."
@@ -167,15 +168,32 @@ def _create(store: GraphStore, tag: Tag, snapshot: Snapshot) -> None:
             _tag(store, place, tag.name)
             reach(CrashPoint.TAG_FIRST)
         reach(CrashPoint.TAG_ALL)
+        _refuse_expired(store, tag, places)
         _publish(store, tag_row(tag))
     except (CommitFailed, OmnigraphError) as failure:
         if not isinstance(failure, RecoveryRequiredError):
             for place in reversed(places):
                 with suppress(CommitFailed, StorageError):
                     _untag(store, place, tag.name)
+        if isinstance(failure, VersionExpiredError):
+            raise
         what = f"storage: tag '{tag.name}' could not be made: {failure}"
         raise StorageError(what) from failure
     reach(CrashPoint.TAG_SHOWN)
+
+
+def _refuse_expired(store: GraphStore, tag: Tag, places: Iterable[Place]) -> None:
+    """VersionExpiredError when an expiry took some of it before the tags were there: it says how far it goes before it
+    looks for tags, and Lance removes no tagged version.
+    """
+    floors = floors_of(store.manifest_rows(store.manifest(None))).get(MANIFEST, {})
+    if tag.manifest_version >= floors.get(tag.branch, 0):
+        return
+    if any(v not in stored_since(store.objects, branch_path(location, line)) for location, line, v in places):
+        raise VersionExpiredError(
+            f"version {tag.manifest_version} of branch '{display(tag.branch)}' was let expire by a clean-up; choose a "
+            "newer state"
+        )
 
 
 def _tag(store: GraphStore, place: Place, name: str) -> None:

@@ -19,6 +19,7 @@ from itertools import pairwise
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import STATES_CLAIM, claimed
+from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import Owners, covering
@@ -197,6 +198,7 @@ def expire(store: GraphStore, policy: Policy, now: datetime, owners: Owners, con
 
 def _plan(store: GraphStore, policy: Policy, limit: datetime, owners: Owners, floors: Floors | None) -> _Plan:
     """What may go. Of what was announced as going no more than that, where `floors` say what was."""
+    refuse_schema_change(store)
     shown = what_is_shown(store)
     if shown.damaged:
         raise DamagedError(f"nothing expires: {shown.damaged[min(shown.damaged)]}")
@@ -207,6 +209,8 @@ def _plan(store: GraphStore, policy: Policy, limit: datetime, owners: Owners, fl
         gone = _going(store, plan, line, limit)
         if floors is not None:
             gone = tuple(version for version in gone if version < floors.get(line[0], {}).get(line[1], 0))
+        if gone and why is None and store.objects.links(branch_path(*line)):
+            why = "a symbolic link is in it or leads to it"
         if gone and why is not None:
             plan.kept.append((branch_path(*line), why))
         elif gone:

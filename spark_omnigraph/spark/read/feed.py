@@ -89,14 +89,11 @@ def plan_feed_frame(given: Mapping[str, str]) -> FeedPlan:
     """A change feed as a frame: as `plan_feed`, and its range of versions is fixed."""
     plan = plan_feed(given)
     store, options = plan.store(), plan.options
-    commits = plan.commits(store)
-    newest = commits[-1].manifest_version
+    newest = plan.commits(store)[-1].manifest_version
     first = newest + 1 if options.from_now else options.starting or 0
     check_start(store, parse_branch(options.branch), first)
     if options.ending is not None and options.ending < first:
         raise BadRequestError(f"endingVersion {options.ending} lies before startingVersion {first}")
-    if options.consumer is not None:
-        take_consumer(store, options.consumer, parse_branch(options.branch), commits, max(first - 1, 0))
     return replace(plan, versions=(first, newest if options.ending is None else min(options.ending, newest)))
 
 
@@ -131,7 +128,12 @@ class FeedReader(Portable, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self.plan.versions is not None
+        options, first = self.plan.options, self.plan.versions[0]
         with coded():
+            if options.consumer is not None:  # whoever asks for a range has done with what is before it
+                store = self.plan.store()
+                commits = self.plan.commits(store)
+                take_consumer(store, options.consumer, parse_branch(options.branch), commits, max(first - 1, 0))
             return self.plan.partitions(*self.plan.versions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
