@@ -33,6 +33,7 @@ from spark_omnigraph.graph.states import StateVerbs
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.write.after import after
