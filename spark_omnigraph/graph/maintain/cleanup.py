@@ -23,7 +23,7 @@ from spark_omnigraph.commit.announced import claim_path
 from spark_omnigraph.commit.claim import STATES_CLAIM, abandoned, claimed, is_held
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.graph.maintain.expire import ExpiryReport, Policy, expire
+from spark_omnigraph.graph.maintain.expire import ExpiryReport, Policy, before, expire
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
 from spark_omnigraph.storage.objects.small import StoredObject
@@ -37,7 +37,6 @@ INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
 ORPHAN, LEASE, CLAIM, PROBE, PIECE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe", "unfinished_object"
 HALF_TAG = "half_tag"
 """Reasons besides the kinds of residue."""
-_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _BRANCHING_CLAIMS = ("fork~", "branch~", "source~", STATES_CLAIM)
 """Claims that mean nothing once their owner died; those of recovery are for recovery."""
 _PROBES = (f"{RECOVERY}/x_probe_", f"{RECOVERY}/x_clock_")
@@ -108,8 +107,7 @@ def cleanup(store: GraphStore, policy: Policy, confirm: bool = False) -> Cleanup
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
     ended = _end_lost_stages(store, confirm)
     owners = find_owners(store)
-    limit = now - older_than if older_than < now - _EPOCH else _EPOCH
-    work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
+    work = _Cleanup(store, owners, now, owners.spare(before(now, older_than)), confirm)
     expiry = expire(store, policy, now, owners, confirm) if policy.lets_go else None
     shown = what_is_shown(store)
     work.kept += [KeptObject(MANIFEST, why) for _, why in sorted(shown.damaged.items())]

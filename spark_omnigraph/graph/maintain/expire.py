@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
@@ -38,6 +38,7 @@ from spark_omnigraph.storage.versions import lance_tags, origins, remove_version
 
 RETENTION = timedelta(days=7)
 """What anybody was shown within it stays, unless the caller forces the expiry."""
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 Line = tuple[str, Branch]
 """Dataset and Lance branch."""
 
@@ -74,6 +75,11 @@ class Policy:
         """For how long a state that goes was shown to nobody, at least."""
         asked = self.older_than if self.older_than is not None else timedelta(0)
         return asked if self.force else max(asked, RETENTION)
+
+
+def before(now: datetime, age: timedelta) -> datetime:
+    """The time so long ago, at least that where clocks begin."""
+    return now - age if age < now - _EPOCH else _EPOCH
 
 
 def _is_duration(value: object) -> bool:
@@ -178,7 +184,7 @@ def expire(store: GraphStore, policy: Policy, now: datetime, owners: Owners, con
     StorageError while a branch cannot be read, DriftError for a table with commits past the manifest: nothing is
     removed then.
     """
-    limit = owners.spare(now - policy.age)
+    limit = owners.spare(before(now, policy.age))
     if not confirm:
         plan = _plan(store, policy, limit, owners, None)
         found = ((line, gone, would_remove(_open(store, line), gone)) for line, gone in plan.going.items())
@@ -191,9 +197,9 @@ def expire(store: GraphStore, policy: Policy, now: datetime, owners: Owners, con
         floors = _announce(store, plan.going)
         reach(CrashPoint.EXPIRY_ANNOUNCED)
         plan = _plan(store, policy, limit, owners, floors)
-        before = _bytes(store, plan)
+        had = _bytes(store, plan)
         lines = _remove(store, plan)
-        return _report(plan, lines, before, _bytes(store, plan))
+        return _report(plan, lines, had, _bytes(store, plan))
 
 
 def _plan(store: GraphStore, policy: Policy, limit: datetime, owners: Owners, floors: Floors | None) -> _Plan:
@@ -319,11 +325,11 @@ def _bytes(store: GraphStore, plan: _Plan) -> int:
     return sum(each.size for location in locations for each in store.objects.walk(location))
 
 
-def _report(plan: _Plan, lines: list[ExpiredLine], before: int | None = None, after: int | None = None) -> ExpiryReport:
+def _report(plan: _Plan, lines: list[ExpiredLine], had: int | None = None, has: int | None = None) -> ExpiryReport:
     branches = []
     for branch, line in plan.lines.items():
         gone = set(plan.going.get((MANIFEST, branch), ()))
         commits = tuple(commit.id for commit in line.own if commit.manifest_version in gone)
         oldest = min(unbroken({version: at for version, at in line.stored.items() if version not in gone}))
         branches.append(ExpiredStates(display(branch), oldest, line.stored[oldest], len(gone), commits))
-    return ExpiryReport(tuple(branches), tuple(lines), tuple(plan.kept), before, after)
+    return ExpiryReport(tuple(branches), tuple(lines), tuple(plan.kept), had, has)
