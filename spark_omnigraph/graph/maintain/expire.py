@@ -11,6 +11,7 @@ it is forced, within the retention. A branch that cannot be read, or a table tha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -34,7 +35,14 @@ from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, branch_path
 from spark_omnigraph.storage.tables.handles import Dataset
-from spark_omnigraph.storage.versions import lance_tags, origins, remove_versions, stored_since, would_remove
+from spark_omnigraph.storage.versions import (
+    lance_tags,
+    origins,
+    remove_versions,
+    stored_since,
+    version_of,
+    would_remove,
+)
 
 RETENTION = timedelta(days=7)
 """What anybody was shown within it stays, unless the caller forces the expiry."""
@@ -185,6 +193,8 @@ def expire(store: GraphStore, policy: Policy, now: datetime, owners: Owners, con
     removed then.
     """
     limit = owners.spare(before(now, policy.age))
+    if not _is_any_old(store, limit):
+        return ExpiryReport((), (), ())
     if not confirm:
         plan = _plan(store, policy, limit, owners, None)
         found = ((line, gone, would_remove(_open(store, line), gone)) for line, gone in plan.going.items())
@@ -200,6 +210,15 @@ def expire(store: GraphStore, policy: Policy, now: datetime, owners: Owners, con
         had = _bytes(store, plan)
         lines = _remove(store, plan)
         return _report(plan, lines, had, _bytes(store, plan))
+
+
+def _is_any_old(store: GraphStore, limit: datetime) -> bool:
+    """Whether any dataset has a version that was replaced before the limit. Where none has, there is nothing to refuse
+    either: what is damaged stands in nobody's way.
+    """
+    files = (each for each in store.objects.walk("") if each.modified < limit)
+    folders = Counter(each.path.rpartition("/")[0] for each in files if version_of(each.path.rpartition("/")[2]))
+    return any(count > 1 for count in folders.values())
 
 
 def _plan(store: GraphStore, policy: Policy, limit: datetime, owners: Owners, floors: Floors | None) -> _Plan:
