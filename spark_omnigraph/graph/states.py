@@ -173,7 +173,7 @@ class StateVerbs(Handle):
         their branch, that nobody was shown for `older_than`; of both, what both let go. What was shown within 7 days
         stays unless `force` is set; and always the newest state of each branch, what tags show, consumers have not
         read, and merges start from. StorageError while a branch cannot be read, DriftError for a table that drifted:
-        then nothing was removed.
+        then nothing was removed. With `older_than` alone that is a warning, and no state expires.
         """
         if confirm:
             self._require_writable()

@@ -22,7 +22,7 @@ from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.announced import claim_path
 from spark_omnigraph.commit.claim import STATES_CLAIM, abandoned, claimed, is_held
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
-from spark_omnigraph.errors import StorageError
+from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.graph.maintain.expire import ExpiryReport, Policy, before, expire
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
@@ -100,15 +100,15 @@ def cleanup(store: GraphStore, policy: Policy, confirm: bool = False) -> Cleanup
     """Finds residue that is older than the policy says, by default OLDER_THAN, and versions that it lets go, where it
     says which; removes both with `confirm`.
 
-    RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs. StorageError and DriftError
-    of an expiry: then nothing was removed.
+    RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs. StorageError and
+    ConflictError of an expiry: then nothing was removed. By age alone, which is that of residue too, they are warnings.
     """
     older_than = OLDER_THAN if policy.older_than is None else policy.older_than
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
     ended = _end_lost_stages(store, confirm)
     owners = find_owners(store)
     work = _Cleanup(store, owners, now, owners.spare(before(now, older_than)), confirm)
-    expiry = expire(store, policy, now, owners, confirm) if policy.lets_go else None
+    expiry = work.expire(policy)
     shown = what_is_shown(store)
     work.kept += [KeptObject(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
     known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
@@ -151,6 +151,16 @@ class _Cleanup:
     warnings: list[str] = field(default_factory=list)
     younger: int = 0
     orphans: list[Orphan] = field(default_factory=list)
+
+    def expire(self, policy: Policy) -> ExpiryReport | None:
+        """Lets old versions go, where the policy says which."""
+        try:
+            return expire(self.store, policy, self.now, self.owners, self.confirm) if policy.lets_go else None
+        except (StorageError, ConflictError) as refusal:
+            if policy.keep is not None:
+                raise
+            self.warnings.append(f"no state expires: {refusal.message}")
+        return None
 
     def half_tags(self, locations: Sequence[str]) -> None:
         """Lance tags of tags whose creation or deletion died; one under way holds the claim."""

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
+from spark_omnigraph.branch.pins import internal_pins
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import STATES_CLAIM, claimed
 from spark_omnigraph.commit.contract import refuse_schema_change
@@ -227,6 +228,8 @@ def _plan(store: GraphStore, policy: Policy, limit: datetime, owners: Owners, fl
     shown = what_is_shown(store)
     if shown.damaged:
         raise DamagedError(f"nothing expires: {shown.damaged[min(shown.damaged)]}")
+    for internal in (COMMITS, COMMIT_ACTORS):
+        internal_pins(store, internal)  # rows that are lost there would make states look as if nothing needed them
     lines = branch_states(store)
     plan = _Plan(lines, needed(store, lines, policy.keep, limit))
     for line in _lines(store, shown, lines):
@@ -283,9 +286,11 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
         return "a pending write covers it"
     stored = stored_since(store.objects, branch_path(location, branch))
     newest = max(shown.pins[location][branch])
-    if newest not in stored:
+    floor = floors_of(store.manifest_rows(store.manifest(None))).get(location, {}).get(branch, 0)
+    lost = [v for v in shown.pins[location][branch] if v not in stored and (v == newest or v > max(floor, min(stored)))]
+    if lost:
         raise StorageError(
-            f"storage: nothing expires: {branch_path(location, branch)} lacks version {newest}, which is published; "
+            f"storage: nothing expires: {branch_path(location, branch)} lacks version {max(lost)}, which is published; "
             "put it back from a backup"
         )
     if max(stored) == newest:
