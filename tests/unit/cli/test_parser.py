@@ -109,7 +109,8 @@ def test_arguments_may_stand_around_options() -> None:
 
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
-        "unknown option --executor: describe does not take it, ingest, merge, overwrite, branch merge, schema plan, restore do"
+        "unknown option --executor: describe does not take it, ingest, merge, overwrite, branch merge, schema plan, "
+        "restore do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
         "unknown option --dry-run: query does not take it, init, ingest,"
