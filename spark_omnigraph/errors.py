@@ -21,7 +21,7 @@
     │   ├── WriterBusyError        a live lease covers the tables
     │   ├── MergeConflictsError    two branches changed the same rows differently
     │   ├── AlreadyInitializedError                                         exit 3
-    │   ├── TagExistsError         a tag of this name
+    │   ├── TagExistsError         a tag of this name                       exit 3
     │   ├── BranchExistsError      a branch of this name, or one in its way  exit 3
     │   ├── SchemaFilesError       the schema files contradict each other   exit 3
     │   └── DriftError             tables, manifest and commit log do not fit: repair  exit 5
@@ -412,9 +412,10 @@ class VersionExpiredError(NotFoundError, StorageError):
 
 
 class TagExistsError(ConflictError):
-    """A tag of that name exists already."""
+    """A tag of that name exists already. Running again does not help, so the exit code is that of a refusal."""
 
     kind = "tag_exists"
+    exit_code = 3
     way_out = "choose another name, or delete the tag that has it"
 
 
