@@ -310,6 +310,12 @@ class GraphStore:
                     f"storage: the graph '{self.root}' lacks {path}: it was removed, or init did not end. "
                     "Put the folder back from a backup, or make the graph anew by init with force"
                 ) from error
+            stored = {} if version is None else stored_since(self.objects, path)
+            if stored and version is not None and version not in stored and version < max(stored):
+                raise VersionExpiredError(
+                    f"version {version} of {path} in '{self.root}' is not stored: a clean-up let the state that shows "
+                    f"it expire; the oldest that is left of it is {min(stored)}"
+                ) from error
             raise
 
     def head_version(self, location: str, branch: Branch) -> int:

@@ -17,6 +17,8 @@ from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.owners import find_owners
 from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.graph.changes.feed import feed_tasks, first_parents
+from spark_omnigraph.storage.layout import MANIFEST
+from spark_omnigraph.storage.versions import origins
 from tests.model.test_machine import BRANCHES, MADE, GraphMachine, State, play, rows
 from tests.support.three_way import merge_bases
 
@@ -139,6 +141,7 @@ class KeepingMachine(GraphMachine):
         pairs = [(heads[name], heads[other]) for name in heads for other in {"main", self.parents.get(name, "main")}]
         bases = {base for one, other in pairs if one != other for base in merge_bases(lines, one, other)}
         states = {(tag.branch or "main", tag.manifest_version) for tag in self.graph.tags()}
+        states |= {(line or "main", version) for line, version in origins(self.graph.store.open_dataset(MANIFEST))}
         for name in self.shown:
             own = [c for c in self.graph.commits(branch=name) if (c.branch or "main") == name]
             for place, commit in enumerate(own):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
@@ -17,6 +18,9 @@ from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import reading, reason
 from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.tables.blobs import EXTERNAL, Descriptor, StoredBlobs, is_blob
+
+if TYPE_CHECKING:
+    from lance.lance import _Session
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -153,13 +157,15 @@ def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
         return next(batches, None)
 
 
-def open_pinned(table: PinnedTable) -> LanceDataset:
+def open_pinned(table: PinnedTable, session: _Session | None = None) -> LanceDataset:
     """The dataset of a pinned table. VersionExpiredError says what is left when a clean-up removed the version,
     ConflictError that the graph was made anew since the table was pinned.
     """
     try:
         with reading(f"open {table.uri} at version {table.version}"):
-            dataset = lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+            dataset = lance.dataset(
+                table.uri, version=table.version, storage_options=dict(table.options) or None, session=session
+            )
         require_origin(table.origin, dict(table.options))
         return dataset
     except StorageError as error:
