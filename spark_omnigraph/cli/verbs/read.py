@@ -110,7 +110,7 @@ def _row(table_key: str, found: TypeDescription) -> tuple[object, ...]:
 
 def _at(job: Job) -> Graph:
     """The graph at the state of the past that the job names, or as it is now."""
-    graph, past = _open(job), job.config.past
+    graph, past = _open(job), job.config.past()
     return graph if not any(past.values()) else graph.at(**past)
 
 

@@ -17,7 +17,7 @@ def create_tag(job: Job) -> VerbOutcome:
     """A name for a state."""
     config = job.config
     graph = _open(job, "rw", config.branch)
-    tag = graph.tag(config.name, dry_run=config.dry_run, **config.past)
+    tag = graph.tag(config.name, dry_run=config.dry_run, **config.past())
     if config.dry_run:
         job.log.info("tag %s can be made; dry run: nothing was written", tag.name)
     else:
@@ -53,7 +53,7 @@ def restore(job: Job) -> VerbOutcome:
         confirm=config.confirm,
         rewind_apps=config.rewind_apps,
         executor=job.host.executor(config, 0),
-        **config.past,
+        **config.past(),
     )
     for key, counts in sorted(report.tables.items()):
         figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
