@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
+
+if TYPE_CHECKING:
+    from spark_omnigraph.graph.read.history import Where
 
 _READ = ("input", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
@@ -58,6 +62,7 @@ class JobConfig:
     version: int | None = None
     snapshot: str | None = None
     as_of: str | None = None
+    tag: str | None = None
     limit: int | None = None
     filter: str | None = None
     types: tuple[str, ...] = ()
@@ -73,7 +78,9 @@ class JobConfig:
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False
-    older_than: timedelta = timedelta(days=7)
+    older_than: timedelta | None = None
+    keep: int | None = None
+    rewind_apps: bool = False
     report: str | None = None
     before: str = ""
     after: str = ""
@@ -109,6 +116,10 @@ class JobConfig:
     price_per_million: float | None = None
     set: dict[str, object] = field(default_factory=dict, repr=False)
     allow_data_loss: bool = False
+
+    def past(self) -> Where:
+        """The state of the past that is named, nothing but None where none is."""
+        return {"version": self.version, "snapshot": self.snapshot, "as_of": self.as_of, "tag": self.tag}
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:

@@ -254,8 +254,11 @@ LOADING = (
 VERSION = Option("version", "read this manifest version", values.positive, "N")
 SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
 AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", values.instant, "TIME")
-PAST = (VERSION, SNAPSHOT, AS_OF)
+TAG = Option("tag", "read the state of this tag", metavar="TAG")
+PAST = (VERSION, SNAPSHOT, AS_OF, TAG)
 """Options that name a state of the past; at most one of them can be meant."""
+RESTORED = tuple(replace(each, help=each.help.replace("read", "restore", 1)) for each in PAST)
+NAMED = tuple(replace(each, help=each.help.replace("read", "name", 1)) for each in PAST[:3])
 
 LIMIT = Option("limit", "show at most this many, newest first; unset: all", values.positive, "N")
 
@@ -287,8 +290,32 @@ UNCHECKED = Option(
     shape=Shape.SWITCH,
 )
 OLDER_THAN = Option(
-    "older_than", "leave alone what is younger than this, such as 7d, 12h or 90m", values.duration, "AGE", default="7d"
+    "older_than",
+    "let states expire that nobody was shown for so long, such as 30d, 12h or 90m; what is left over from interrupted "
+    "work goes at this age, too (unset: 7d)",
+    values.duration,
+    "AGE",
 )
+KEEP = Option(
+    "keep", "let states expire beyond the newest N commits of their branch; with --older-than, what both let go",
+    values.count, "N",
+)  # laid out as a table  # fmt: skip
+WITHIN_RETENTION = Option(
+    "force",
+    "let states expire, too, that were shown within the last 7 days, whose readers may still be at work",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+REWIND_APPS = Option(
+    "rewind_apps",
+    "set applications (streams, named writes) that committed after the state back to it, so that they write again",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+LEAVE_APPS = replace(CONFIRM, help="restore although applications committed after the state, and leave their numbers")
+OLD_CONSUMER = Option("name", "the consumer to forget", metavar="NAME", required=True, positional=True)
 REPORT = Option("report", "write every object that was found to this JSONL file", values.new_file, "PATH")
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
@@ -358,6 +385,9 @@ ALLOW_DATA_LOSS = Option(
     shape=Shape.SWITCH,
 )
 BROKEN_ROWS = replace(BAD_ROWS, help="write every stored row that the new schema refuses to this JSONL file")
+NEW_TAG = Option("name", "name of the new tag", metavar="NAME", required=True, positional=True)
+OLD_TAG = Option("name", "the tag to delete", metavar="NAME", required=True, positional=True)
+AT_TAG = Option("tag", "start from the state of this tag", metavar="TAG")
 QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")

@@ -6,6 +6,7 @@
     x_making~<id>.lease      the graph is made anew
     x_claim~<name>.claim     claim on a single step
     x_published~<branch>     the newest publish without a commit
+    x_consumer~<name>        where a reader of the change feed stands
 
 Whoever decides by several of these lists them once, and so sees one state. An object may be gone when it is read.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY, STAGE
+from spark_omnigraph.storage.layout import CONSUMER, MAKING, PUBLISHED, RECOVERY, STAGE
 
 SIDECAR, LEASE, CLAIM = ".json", ".lease", ".claim"
 _CLAIM_PREFIX = "x_claim~"
@@ -31,6 +32,7 @@ class Announced:
     makings: tuple[str, ...]
     claims: tuple[str, ...]
     notes: tuple[str, ...]
+    consumers: tuple[str, ...]
     others: tuple[str, ...]
 
     @property
@@ -47,7 +49,7 @@ def announced(store: GraphStore) -> Announced:
     def of(kind: str) -> tuple[str, ...]:
         return tuple(name for found, name in kinds if found == kind)
 
-    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(CLAIM), of(PUBLISHED), of(""))
+    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(CLAIM), of(PUBLISHED), of(CONSUMER), of(""))
 
 
 def claim_path(name: str) -> str:
@@ -64,4 +66,4 @@ def _kind(file: str) -> tuple[str, str]:
         return next((begin for begin in (STAGE, MAKING) if name.startswith(begin)), LEASE), name
     if file.startswith(_CLAIM_PREFIX) and file.endswith(CLAIM):
         return CLAIM, file.removeprefix(_CLAIM_PREFIX).removesuffix(CLAIM)
-    return (PUBLISHED if file.startswith(PUBLISHED) else ""), file
+    return next((begin for begin in (PUBLISHED, CONSUMER) if file.startswith(begin)), ""), file

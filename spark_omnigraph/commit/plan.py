@@ -92,6 +92,8 @@ class PreparedCommit:
     reads: Mapping[str, int] = field(default_factory=dict)
     transaction: Transaction | None = None
     """The name of the write, published with it; refused when it was published before."""
+    rewound: Mapping[str, int | None] = field(default_factory=dict)
+    """Applications that a restore sets back, and to which number, None for none."""
     stages: tuple[str, ...] = ()
     """Under which its files were staged; see `stage.staging`."""
     keeps_files: bool = False
@@ -107,8 +109,8 @@ class PreparedCommit:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to publish: no table advances, nothing is merged, no name is to be remembered."""
-        return not self.writes and self.transaction is None and self.merged is None
+        """Whether there is nothing to publish: no table advances, nothing is merged, no name is kept or rewound."""
+        return not (self.writes or self.rewound) and self.transaction is None and self.merged is None
 
     @property
     def staged(self) -> tuple[StagedFile, ...]:

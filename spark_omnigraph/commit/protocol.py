@@ -51,7 +51,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.rows import TableUpdate, rewound_rows
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
@@ -237,7 +237,8 @@ def _publication(prepared: PreparedCommit, updates: tuple[TableUpdate, ...], com
         commit_id,
         identity.actor,
         prepared.transaction,
-        facts=prepared.facts,
+        rewound_rows(prepared.rewound, identity.operation_id, commit_id),
+        prepared.facts,
     )
 
 

@@ -54,7 +54,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
+from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction, rewound_rows
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.redaction import excerpt
@@ -415,7 +415,8 @@ class _Recovery:
         operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
         forward = kind is RecoveryKind.ROLLED_FORWARD
         transaction, facts = (sidecar.transaction, sidecar.facts) if forward else (None, None)
-        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, schema.rows, facts)
+        rows = (*schema.rows, *rewound_rows(sidecar.rewound if forward else {}, operation, commit))
+        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, rows, facts)
         found = publish(whole, publication)
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 

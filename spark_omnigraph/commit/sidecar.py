@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -93,6 +93,8 @@ class Sidecar:
     facts: CommitFacts | None = None
     planned_on: int | None = None
     """Version of the manifest on which a merge was planned."""
+    rewound: Mapping[str, int | None] = field(default_factory=dict)
+    """Applications that a restore sets back."""
 
     @property
     def tables(self) -> frozenset[TableKey]:
@@ -265,6 +267,7 @@ class _SidecarBody(msgspec.Struct):
     x_facts: Any = None
     """Damaged ones do not stand in the way of a recovery."""
     x_planned_on: Count | None = None
+    x_rewound: dict[str, Count | None] = {}
 
 
 def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
@@ -292,6 +295,7 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
         facts=decode_facts(body.x_facts) if isinstance(body.x_facts, str) else None,
         planned_on=body.x_planned_on,
+        rewound=body.x_rewound,
     )
 
 
@@ -362,6 +366,8 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
         body["x_planned_on"] = prepared.planned_on
     if prepared.transaction is not None:
         body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
+    if prepared.rewound:
+        body["x_rewound"] = dict(prepared.rewound)
     if prepared.facts is not None:
         body["x_facts"] = encode_facts(prepared.facts)
     return json.dumps(body, indent=2, ensure_ascii=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.branch.control import branch_to_write, check_new_branch, create_branch, list_branches, parse_branch
@@ -13,24 +12,22 @@ from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_d
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
-from spark_omnigraph.commit.lost import LostPublishes
-from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.commit.recovery import Recovered, recover
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
-from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
+from spark_omnigraph.graph.read.history import ReadTarget, State, Where, resolve
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
-from spark_omnigraph.manifest.branches import MAIN, Branch, display
+from spark_omnigraph.graph.states import StateVerbs
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, choice
-from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import ATTEMPTS
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 @checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
 @dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(StateVerbs):
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
 
     Handles are cheap, immutable and may be used from several threads.
@@ -60,18 +57,6 @@ class Graph:
         >>> g.entity("node:Person", "Ada")
         {'id': 'Ada', 'age': 36, 'name': 'Ada'}
     """
-
-    store: GraphStore
-    writable: bool = True
-    target: ReadTarget = field(default_factory=ReadTarget)
-    recovered: tuple[Recovered, ...] = ()
-    """Writes that opening this handle finished or undid."""
-    lost: LostPublishes | None = None
-    """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
-    shown, and the graph cannot be opened for writing.
-    """
-    origin: CommitOrigin = field(default_factory=CommitOrigin)
-    """What commits of this handle say of who makes them."""
 
     @classmethod
     def init(
@@ -103,26 +88,12 @@ class Graph:
         opened = open_graph(uri, mode, branch, storage_options)
         return cls(opened.store, mode == "rw", ReadTarget(display(opened.branch)), opened.recovered, opened.lost)
 
-    @property
-    def uri(self) -> str:
-        return self.store.root
-
-    @property
-    def branch(self) -> str:
-        return self.target.branch or MAIN
-
-    def at(
-        self,
-        *,
-        branch: str | None = None,
-        version: int | None = None,
-        snapshot: str | None = None,
-        as_of: datetime | str | None = None,
-    ) -> Graph:
-        """A read-only handle pinned to what these name now, by default the newest state. It shows that and nothing
-        else: NotFoundError once the graph or the branch was made anew.
+    def at(self, **where: Unpack[Where]) -> Graph:
+        """A read-only handle pinned to what these name now, by default the newest state of its branch: `branch`,
+        `version`, `snapshot` (the id of a commit), `as_of` (a time), `tag`. It shows that and nothing else:
+        NotFoundError once the graph or the branch was made anew.
         """
-        found = resolve(self.store, ReadTarget(self.branch if branch is None else branch, version, snapshot, as_of))
+        found = self._state(where)
         target = ReadTarget(display(found.branch), version=found.version, mark=found.mark)
         return replace(self, writable=False, target=target)
 
@@ -149,23 +120,6 @@ class Graph:
         part of the plan.
         """
         return verbs.preview(self.store, verbs.change_request(schema, choices), choices.get("executor"))
-
-    def snapshot(self, **where: Unpack[Where]) -> Snapshot:
-        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
-
-        Whoever opens a table by other means opens it at its version here: what is newer may not be published yet.
-
-        A pinned handle shows its own state alone: BadRequestError for any other.
-        """
-        asked = [name for name, value in where.items() if value is not None]
-        if self.target.version is None:
-            return self._state(where)
-        if asked:
-            raise BadRequestError(
-                f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
-                " chosen: ask the handle that it was made from"
-            )
-        return resolve(self.store, self.target)
 
     def load(  # noqa: PLR0913 - what the commit says of itself comes besides
         self,
@@ -348,15 +302,16 @@ class Graph:
         *,
         version: int | None = None,
         snapshot: str | None = None,
+        tag: str | None = None,
         dry_run: bool = False,
     ) -> str:
-        """Creates a branch that shows what `base` shows, now, at a manifest version, or after the commit `snapshot`
-        (of whatever branch); a dry run only checks that it can. No table is copied.
+        """Creates a branch that shows what `base` shows, now, at a manifest version, or what the commit `snapshot` or a
+        `tag` shows (of whatever branch); a dry run only checks that it can. No table is copied.
 
         Raises BranchExistsError, NotFoundError for a missing base or state, BadRequestError, ConflictError.
         """
-        if version is not None or snapshot is not None:
-            found = resolve(self.store, ReadTarget(base, version, snapshot))
+        if (version, snapshot, tag) != (None, None, None):
+            found = resolve(self.store, ReadTarget(base, version, snapshot, tag=tag))
             base, version = display(found.branch), found.version
         if dry_run:
             return check_new_branch(self.store, name, base, version)
@@ -432,20 +387,6 @@ class Graph:
             self._require_writable()
         return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force, self.origin)
 
-    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> verbs.CleanupReport:
-        """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
-        `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
-        stays.
-        """
-        if confirm:
-            self._require_writable()
-        return verbs.cleanup(self.store, older_than, confirm)
-
-    def refresh(self) -> list[Recovered]:
-        """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
-        self._require_writable()
-        return recover_for_writing(self.store, Scope.FORWARD_ONLY)
-
     def interrupted(self) -> list[PendingWrite]:
         """Writes whose writer is gone and that await recovery."""
         return interrupted_writes(self.store)
@@ -465,26 +406,3 @@ class Graph:
         """
         snapshot = self.snapshot(**where)
         return self.catalog(), snapshot
-
-    def _named(self, state: State) -> Snapshot:
-        """A state as `diff` takes it."""
-        if isinstance(state, Mapping):
-            return self._state(state)
-        target = target_of(state)
-        return resolve(self.store, replace(target, branch=target.branch or self.branch))
-
-    def _state(self, where: Where) -> Snapshot:
-        """A state of the graph, on this handle's branch unless another is named."""
-        check_where(where)
-        branch = where.get("branch")
-        line = self.branch if branch is None else branch
-        return resolve(self.store, ReadTarget(line, where.get("version"), where.get("snapshot"), where.get("as_of")))
-
-    def _existing_branch(self, branch: str | None) -> Branch:
-        name = parse_branch(branch if branch is not None else self.branch)
-        self.store.require_branch(name, "; create it first")
-        return name
-
-    def _require_writable(self) -> None:
-        if not self.writable:
-            raise BadRequestError("this handle is read-only: open the graph with mode='rw'")

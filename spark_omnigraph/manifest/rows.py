@@ -33,6 +33,8 @@ class RowKind:
     SENTINEL = "x_publish"
     TRANSACTION = "x_txn"
     FACTS = "x_facts"
+    TAG = "x_tag"
+    EXPIRED = "x_expired"
 
 
 _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
@@ -113,8 +115,27 @@ def transaction_row(transaction: Transaction, operation: str, commit: str | None
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
     return ManifestRow(
-        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=_compact(metadata)
+        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=compact(metadata)
     )
+
+
+def rewound_rows(rewound: Mapping[str, int | None], operation: str, commit: str | None) -> tuple[ManifestRow, ...]:
+    """Rows that set applications back to the number of an earlier transaction, or to none."""
+    return tuple(
+        ManifestRow(f"{TRANSACTION_PREFIX}{app_id}", RowKind.TRANSACTION, _NONE)
+        if version is None
+        else transaction_row(Transaction(app_id, version), operation, commit)
+        for app_id, version in sorted(rewound.items())
+    )
+
+
+def last_transactions(rows: Iterable[ManifestRow]) -> dict[str, int]:
+    """Application → number of its last committed transaction."""
+    return {
+        row.object_id.removeprefix(TRANSACTION_PREFIX): decoded(row.metadata, _NamedBody, row).version
+        for row in rows
+        if row.kind == RowKind.TRANSACTION and row.metadata is not None
+    }
 
 
 def facts_row(commit: str, facts: str) -> ManifestRow:
@@ -125,7 +146,7 @@ def facts_row(commit: str, facts: str) -> ManifestRow:
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
     row = next((r for r in rows if r.object_id == f"{TRANSACTION_PREFIX}{app_id}"), None)
-    return None if row is None or row.metadata is None else _decoded(row.metadata, _NamedBody, row).version
+    return None if row is None or row.metadata is None else decoded(row.metadata, _NamedBody, row).version
 
 
 def table_row(table_key: TableKey, location: str) -> ManifestRow:
@@ -145,7 +166,7 @@ def version_row(update: TableUpdate) -> ManifestRow:
         f"{update.table_key}${update.version:020d}",
         RowKind.VERSION,
         update.table_key,
-        metadata=_compact(metadata),
+        metadata=compact(metadata),
         table_version=update.version,
         table_branch=update.branch,
         row_count=update.row_count,
@@ -166,7 +187,7 @@ def sentinel_row(facts: PublishFacts) -> ManifestRow:
         "actor": facts.actor,
         "base": facts.base,
     }
-    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, _NONE, metadata=_compact(metadata))
+    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, _NONE, metadata=compact(metadata))
 
 
 def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
@@ -174,7 +195,7 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
     row = next((r for r in rows if r.object_id == SENTINEL_ID), None)
     if row is None or row.metadata is None:
         return None
-    body = _decoded(row.metadata, _SentinelBody, row)
+    body = decoded(row.metadata, _SentinelBody, row)
     return PublishFacts(body.operation, body.commit, body.parent, body.actor, body.base)
 
 
@@ -193,9 +214,11 @@ class _SentinelBody(msgspec.Struct):
 _T = TypeVar("_T")
 
 
-def _decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
+def decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
+    """The metadata of a row as a declared shape; DamagedError names the row."""
     return decode(metadata.encode(), kind, f"metadata of manifest row '{excerpt(row.object_id)}'")
 
 
-def _compact(value: Mapping[str, object]) -> str:
+def compact(value: Mapping[str, object]) -> str:
+    """Metadata of a row as it is stored."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

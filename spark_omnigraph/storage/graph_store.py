@@ -13,7 +13,7 @@ import lance
 from lance import LanceDataset
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
+from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate
@@ -42,6 +42,7 @@ from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
 from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.uri import Location, locate, nearest_path
+from spark_omnigraph.storage.versions import stored_since
 from spark_omnigraph.words import nearest
 
 TIDY_ABOVE = 32
@@ -162,7 +163,23 @@ class GraphStore:
                 f"manifest version {version} not found on branch '{display(branch)}' of '{self.root}': "
                 f"there are 1 to {newest.version}"
             )
-        return self.open_dataset(branch_path(MANIFEST, branch), version), form
+        try:
+            return self.open_dataset(branch_path(MANIFEST, branch), version), form
+        except StorageError as error:
+            raise self._expired(branch, version) or error from error
+
+    def _expired(self, branch: Branch, version: int) -> VersionExpiredError | None:
+        """The error for a manifest version that is not stored any more; None when it is."""
+        stored = set(stored_since(self.objects, branch_path(MANIFEST, branch)))
+        if version in stored or not stored:
+            return None
+        oldest = max(stored)
+        while oldest - 1 in stored:
+            oldest -= 1
+        return VersionExpiredError(
+            f"manifest version {version} of branch '{display(branch)}' of '{self.root}' is not stored: a clean-up let "
+            f"it expire, or the branch began later; the oldest that can be read is {oldest}, besides tags"
+        )
 
     def saw(self, branch: Branch, version: int) -> None:
         """Notes the newest version of a manifest. One that has gone back may lack publishes: that is looked at anew."""
@@ -292,6 +309,12 @@ class GraphStore:
                 raise StorageError(
                     f"storage: the graph '{self.root}' lacks {path}: it was removed, or init did not end. "
                     "Put the folder back from a backup, or make the graph anew by init with force"
+                ) from error
+            stored = {} if version is None else stored_since(self.objects, path)
+            if stored and version is not None and version not in stored and version < max(stored):
+                raise VersionExpiredError(
+                    f"version {version} of {path} in '{self.root}' is not stored: a clean-up let the state that shows "
+                    f"it expire; the oldest that is left of it is {min(stored)}"
                 ) from error
             raise
 

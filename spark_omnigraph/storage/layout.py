@@ -28,6 +28,9 @@ STAGE = "x_stage~"
 PUBLISHED = "x_published~"
 """How the name of the object in `__recovery/` begins that tells of a branch's newest publish without a commit."""
 
+CONSUMER = "x_consumer~"
+"""How the name of the object in `__recovery/` begins that says where a reader of the change feed stands."""
+
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""
 

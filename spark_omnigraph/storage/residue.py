@@ -18,8 +18,9 @@ from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS, branch_path
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.objects.small import StoredObject
+from spark_omnigraph.storage.versions import version_of
 from spark_omnigraph.words import TextEnum
 
 _OWN = "manifest"
@@ -101,10 +102,9 @@ def require_versions(files: DatasetFiles, pins: Pins) -> None:
 
 
 def _versions(files: DatasetFiles, folder: str) -> set[int]:
-    """Versions whose files are there, by either way in which Lance names them."""
-    names = (each.path.removeprefix(folder) for each in files.objects if each.path.startswith(folder))
-    numbers = (name.removesuffix(".manifest") for name in names if name.endswith(".manifest"))
-    return {MAX_VERSION - int(n) if len(n) == V2_DIGITS else int(n) for n in numbers if n.isascii() and n.isdigit()}
+    """Versions whose files are there."""
+    found = {version_of(o.path.removeprefix(folder)) for o in files.objects if o.path.startswith(folder)}
+    return {version for version in found if version is not None}
 
 
 def lance_branches(store: GraphStore, location: str) -> frozenset[BranchName]:

@@ -32,15 +32,19 @@ from tests.crash.matrix import (
     UNDO_ROWS,
     WRITE_ROWS,
     Row,
+    begin_kept,
     begin_line,
     cases,
+    change_kept,
     change_line,
     check_after_crash,
     check_after_index_crash,
+    check_after_kept_crash,
     check_after_line_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
+    kept_cases,
     line_cases,
     render,
     seen_dead,
@@ -100,6 +104,15 @@ def test_a_change_of_branches_that_stops(tmp_path: Path, name: str, row: Row) ->
     check_after_line_crash(tmp_path / "g", name, row)
 
 
+@pytest.mark.parametrize(("name", "row"), kept_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_tag_or_an_expiry_that_stops(tmp_path: Path, name: str, row: Row) -> None:
+    graph = make_graph(tmp_path / "g")
+    begin_kept(graph, name)
+    with stop_at(row.point), pytest.raises(Crashed):
+        change_kept(graph, name)
+    check_after_kept_crash(tmp_path / "g", name, row)
+
+
 def kill(root: Path, name: str, row: Row) -> None:
     make_graph(root)
     kill_at(root, name, row.point)
@@ -153,6 +166,14 @@ def test_a_process_that_is_killed_while_it_changes_branches(tmp_path: Path, name
     begin_line(make_graph(tmp_path / "g"), name)
     kill_at(tmp_path / "g", name, row.point)
     check_after_line_crash(tmp_path / "g", name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "row"), kept_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_process_that_is_killed_while_it_tags_or_expires(tmp_path: Path, name: str, row: Row) -> None:
+    begin_kept(make_graph(tmp_path / "g"), name)
+    kill_at(tmp_path / "g", name, row.point)
+    check_after_kept_crash(tmp_path / "g", name, row)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)

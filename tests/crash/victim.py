@@ -16,7 +16,7 @@ from pathlib import Path
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint, kill_process, stop_at
-from tests.crash.matrix import LINE_ROWS, change_line
+from tests.crash.matrix import KEPT_ROWS, LINE_ROWS, change_kept, change_line
 from tests.crash.worlds import WRITERS, run
 
 CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh")
@@ -62,6 +62,8 @@ if __name__ == "__main__":
             graph.ensure_indices()
         elif writer == "optimize":
             graph.optimize()
+        elif writer in KEPT_ROWS:
+            change_kept(graph, writer)
         elif writer in LINE_ROWS:
             change_line(graph, writer)
         else:

@@ -16,15 +16,19 @@ from tests.crash.matrix import (
     S3_WRITERS,
     WRITE_ROWS,
     Row,
+    begin_kept,
     begin_line,
     cases,
+    change_kept,
     change_line,
     check_after_crash,
     check_after_index_crash,
+    check_after_kept_crash,
     check_after_line_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
+    kept_cases,
     line_cases,
     seen_dead,
 )
@@ -109,6 +113,20 @@ def test_a_change_of_branches_that_stops(s3: S3Server, uri: str, name: str, row:
         with stop_at(row.point), pytest.raises(Crashed):
             change_line(graph, name)
     check_after_line_crash(uri, name, row, s3.storage_options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize(("name", "row"), kept_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_tag_or_an_expiry_that_stops(s3: S3Server, uri: str, name: str, row: Row, killed: bool) -> None:
+    graph = make_graph(uri, s3.storage_options)
+    begin_kept(graph, name)
+    if killed:
+        kill_at(uri, name, row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            change_kept(graph, name)
+    check_after_kept_crash(uri, name, row, s3.storage_options)
 
 
 @pytest.mark.long

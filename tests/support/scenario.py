@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -233,6 +234,17 @@ class Scenario:
 
     def _branch_create(self, step: Step) -> None:
         self._open.create_branch(step.fields["name"], step.fields.get("from", "main"))
+
+    def _cleanup(self, step: Step) -> None:
+        """The reference engine knows no retention and asks for nothing."""
+        seconds = step.fields.get("older_than_seconds")
+        age = None if seconds is None else timedelta(seconds=seconds)
+        self._open.cleanup(age, keep=step.fields.get("keep"), confirm=True, force=True)
+
+    def _optimize(self, step: Step) -> None:
+        if step.expect.keys() - {"ok"}:
+            raise NotBuiltError(self.not_built["operations"]["optimize"])
+        self._open.optimize()
 
     def _branch_delete(self, step: Step) -> None:
         self._open.delete_branch(step.fields["name"])

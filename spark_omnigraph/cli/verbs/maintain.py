@@ -12,6 +12,7 @@ from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+from spark_omnigraph.graph.maintain.expire import ExpiryReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.write.indexes import BuiltIndexes
@@ -106,12 +107,12 @@ def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
 
 
 def cleanup(job: Job) -> VerbOutcome:
-    """Says what interrupted work left behind, and removes it."""
+    """Says which states may expire and what interrupted work left behind, and removes both."""
     config = job.config
     confirm = config.confirm and not config.dry_run
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode="rw" if confirm else "r", storage_options=storage)
-    report = graph.cleanup(config.older_than, confirm=confirm)
+    report = graph.cleanup(config.older_than, keep=config.keep, confirm=confirm, force=config.force)
     if config.report is not None:
         with whole_file(config.report) as file:
             for item in report.items:
@@ -125,11 +126,30 @@ def cleanup(job: Job) -> VerbOutcome:
         "younger": report.younger,
         "kept": [{"what": kept.what, "why": kept.why} for kept in report.kept],
         "report": config.report,
+        "expiry": None if report.expiry is None else report.expiry.to_dict(),
+        "consumers": [each.name for each in graph.consumers()],
     }
     return VerbOutcome(warnings=report.warnings, result=result, dry_run=not confirm)
 
 
+def _say_expiry(job: Job, expiry: ExpiryReport) -> None:
+    if expiry.lines:
+        rows = [(line.dataset, line.branch, len(line.versions), line.bytes, line.left) for line in expiry.lines]
+        say_table(job.log, ("dataset", "branch", "versions", "bytes", "left"), rows)
+    else:
+        job.log.info("no state expires")
+    for branch in expiry.branches:
+        if branch.states:
+            since = (branch.oldest_version, moment_text(branch.oldest_at))
+            lost = counted(len(branch.commits), "commit")
+            job.log.info("%s: %s can no longer be read; the oldest is version %s of %s", branch.branch, lost, *since)
+    for what, why in expiry.kept:
+        job.log.info("left: %s: %s", what, why)
+
+
 def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
+    if report.expiry is not None:
+        _say_expiry(job, report.expiry)
     rows = [(reason, count, size) for reason, (count, size) in report.by_reason().items()]
     if rows:
         say_table(job.log, ("reason", "objects", "bytes"), rows)

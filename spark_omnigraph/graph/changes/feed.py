@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
-from spark_omnigraph.errors import NotFoundError, StorageError
+from spark_omnigraph.errors import NotFoundError, StorageError, VersionExpiredError
 from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
 from spark_omnigraph.graph.read.export import plain_values
 from spark_omnigraph.graph.read.history import list_commits
@@ -72,8 +72,8 @@ def feed_tasks(
 ) -> list[FeedTask]:
     """What the commits of manifest versions `first` to `last` changed, of one table or of all.
 
-    `commits` are those of `first_parents`. NotFoundError when a version that must be compared is not stored any more;
-    it says where the feed can start.
+    `commits` are those of `first_parents`. VersionExpiredError when a version that must be compared is not stored
+    any more; it says where the feed can start.
     """
     found: list[FeedTask] = []
     before: Snapshot | None = None
@@ -87,7 +87,7 @@ def feed_tasks(
             oldest = _oldest_start(store, commits)
             if oldest is None or oldest <= commit.manifest_version:
                 raise
-            raise NotFoundError(
+            raise VersionExpiredError(
                 f"what version {commit.manifest_version} changed is not stored any more: a clean-up removed older "
                 f"versions of tables; the change feed can start at version {oldest}"
             ) from error

@@ -22,8 +22,10 @@ from spark_omnigraph.graph.read.scan import (
     TypeAt,
     branches_table,
     commits_table,
+    consumers_table,
     recoveries_table,
     tables_table,
+    tags_table,
     type_at,
 )
 from spark_omnigraph.lang.gq.plan import Plan
@@ -95,12 +97,16 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
         return _known(branches_table(store), "table 'branches'")
     if options.meta is MetaTable.RECOVERIES:
         return _known(recoveries_table(store), "table 'recoveries'")
+    if options.meta is MetaTable.TAGS:
+        return _known(tags_table(store), "table 'tags'")
+    if options.meta is MetaTable.CONSUMERS:
+        return _known(consumers_table(store), "table 'consumers'")
     if options.meta is MetaTable.CONFLICTS:
         from spark_omnigraph.spark.read.conflicts import conflicts_task  # noqa: PLC0415 - other reads merge nothing
 
         frame, conflicts = conflicts_task(store, options)
         return ReadPlan(frame, "table 'conflicts'", conflicts)
-    target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of)
+    target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of, options.tag)
     snapshot = resolve(store, target)
     if options.meta is MetaTable.TABLES:
         task = TablesTask(options.uri, snapshot, options.storage)

@@ -211,9 +211,10 @@ def test_describe(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        (["--version", "3"], {"version": 3, "snapshot": None, "as_of": None}),
-        (["--snapshot", "c1"], {"version": None, "snapshot": "c1", "as_of": None}),
-        (["--as-of", "2026-01-31"], {"version": None, "snapshot": None, "as_of": "2026-01-31"}),
+        (["--version", "3"], {"version": 3, "snapshot": None, "as_of": None, "tag": None}),
+        (["--snapshot", "c1"], {"version": None, "snapshot": "c1", "as_of": None, "tag": None}),
+        (["--as-of", "2026-01-31"], {"version": None, "snapshot": None, "as_of": "2026-01-31", "tag": None}),
+        (["--tag", "r7"], {"version": None, "snapshot": None, "as_of": None, "tag": "r7"}),
     ],
 )
 def test_reading_the_past(argv: list[str], expected: dict[str, Any], calls: Calls) -> None:
@@ -281,7 +282,7 @@ def test_a_failed_export_leaves_no_file(
 
 def test_branch_create(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["branch", "create", "new", "--from", "dev", "--graph", "g"]) == 0
-    start = {"base": "dev", "version": None, "snapshot": None, "dry_run": False}
+    start = {"base": "dev", "version": None, "snapshot": None, "tag": None, "dry_run": False}
     assert calls[1] == ("create_branch", ("new",), start)
     body, _, _ = summary(capsys)
     assert (body["branch"], body["result"]) == ("new", {"base_branch": "dev"})
