@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _READ = ("input", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
+
+WhyNot = Callable[[str, str, Iterable[str]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
         missing = all(isinstance(problem, Missing) for problem in problems)
         raise NotFoundError(_listed(problems)) if missing else UsageError(_listed(problems))
     config = msgspec.convert(found, JobConfig)
-    replaced = list(replaced_files(config).values())
+    replaced = list(refused_files(config).values())
     if replaced:
         raise UsageError(_listed(replaced))
     return config
@@ -175,9 +177,9 @@ def salvage(request: Request, arguments: Given) -> JobConfig:
     return msgspec.convert({"verb": request.verb, **found}, JobConfig)
 
 
-def replaced_files(config: JobConfig) -> dict[str, str]:
+def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
-    graph, or one that the job reads.
+    graph, or one that the job reads, or cannot be.
     """
     read = (*config.input, config.schema, config.file, config.config, config.decisions, config.spec, config.seed)
     found = {}
@@ -185,7 +187,7 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
         path: str | None = getattr(config, key)
         if key == "metrics" and path is not None and path.endswith(".parquet"):
             path += "/run.parquet"  # a folder, to which each run adds a file
-        reason = None if path is None else targets.why_not(path, config.graph, [name for name in read if name])
+        reason = None if path is None else why(path, config.graph, [name for name in read if name])
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"
     return found
