@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import branch_claim, claimed, source_claim
-from spark_omnigraph.commit.contract import read_catalog, refuse_schema_change
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
+from spark_omnigraph.commit.schema_lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
 from spark_omnigraph.redaction import as_shown
@@ -84,6 +85,11 @@ def check_new_branch(store: GraphStore, name: str, base: str | None = None, vers
 def _refuse_other_schema(store: GraphStore, parent: Branch, version: int) -> None:
     """All branches have one schema: a state of before a change of it cannot be a branch."""
     snapshot = store.snapshot(parent, version)
+    if snapshot.former is not None:
+        raise BadRequestError(
+            f"version {version} of branch '{display(parent)}' has another schema: it changed afterwards, and all "
+            "branches have one; choose a later state"
+        )
     for entity in read_catalog(store).tables():
         entry = snapshot.entries.get(entity.table_key)
         lacking = set(entity.columns) if entry is None else set(entity.columns) - set(store.columns(entry))
@@ -133,9 +139,17 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> None:
             create_lance_branch(log, branch, parent, up_to)
             copy_commits(store.location, branch, lacking)
         reach(CrashPoint.BRANCH_LOGGED)
-        create_lance_branch(manifest, branch, parent, int(manifest.version))
+        made = create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
         raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
+    try:
+        # Whoever changes the schema takes its lock first and looks for branches second.
+        refuse_schema_change(store)
+    except ConflictError:
+        for dataset in (made, log):
+            with suppress(CommitFailed):  # then that one finds it, and stops
+                drop_branch(dataset, branch)
+        raise
 
 
 def branch_to_write(store: GraphStore, name: str, base: str | None, dry_run: bool) -> tuple[Branch, bool]:

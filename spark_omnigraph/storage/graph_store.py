@@ -16,7 +16,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, schema_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -146,8 +146,8 @@ class GraphStore:
         """
         return self._manifest(branch, version)[0]
 
-    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, Format]:
-        """The manifest, and the format that the newest version of it says: the first ones precede the stamp."""
+    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, LanceDataset, Format]:
+        """The manifest, its newest version, and the format that this one says: the first ones precede the stamp."""
         ref = self.require_branch(branch)
         newest = self.open_dataset(branch_path(MANIFEST, branch))
         form = read_format(newest)
@@ -155,13 +155,13 @@ class GraphStore:
             self.reads.forget()
         self.saw(branch, int(newest.version))
         if version is None or version == newest.version:
-            return newest, form
+            return newest, newest, form
         if version > newest.version or version < 1:
             raise NotFoundError(
                 f"manifest version {version} not found on branch '{display(branch)}' of '{self.root}': "
                 f"there are 1 to {newest.version}"
             )
-        return self.open_dataset(branch_path(MANIFEST, branch), version), form
+        return self.open_dataset(branch_path(MANIFEST, branch), version), newest, form
 
     def saw(self, branch: Branch, version: int) -> None:
         """Notes the newest version of a manifest. One that has gone back may lack publishes: that is looked at anew."""
@@ -174,9 +174,14 @@ class GraphStore:
         return self.snapshot_with_rows(branch, version)[0]
 
     def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
-        dataset, form = self._manifest(branch, version)
-        rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
-        snapshot = replace(form.reduce(branch, int(dataset.version), rows), mark=content_mark(dataset))
+        dataset, newest, form = self._manifest(branch, version)
+        known = self.manifest_rows(newest)
+        rows = known if dataset is newest else read_rows(dataset)
+        epochs = schema_epochs(known)
+        ended = (epoch for epoch in epochs if epoch.until >= int(dataset.version))
+        epoch = next(ended, epochs[-1] if epochs else None)
+        snapshot = form.reduce(branch, int(dataset.version), rows)
+        snapshot = replace(snapshot, mark=content_mark(dataset), epoch=epoch)
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.claim import refuse_remade
-from spark_omnigraph.commit.contract import refuse_schema_change
+from spark_omnigraph.commit.schema_lock import refuse_schema_change
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import interrupted, is_live, until
