@@ -7,6 +7,7 @@
     x_schema~<id>.lease      the schema changes
     x_claim~<name>.claim     claim on a single step
     x_published~<branch>     the newest publish without a commit
+    x_remove~<operation>     versions that go once a schema change is published
 
 Whoever decides by several of these lists them once, and so sees one state. An object may be gone when it is read.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY, SCHEMA, STAGE
+from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY, REMOVAL, SCHEMA, STAGE
 
 SIDECAR, LEASE, CLAIM = ".json", ".lease", ".claim"
 _CLAIM_PREFIX = "x_claim~"
@@ -33,6 +34,7 @@ class Announced:
     schemas: tuple[str, ...]
     claims: tuple[str, ...]
     notes: tuple[str, ...]
+    removals: tuple[str, ...]
     others: tuple[str, ...]
 
     @property
@@ -49,7 +51,7 @@ def announced(store: GraphStore) -> Announced:
     def of(kind: str) -> tuple[str, ...]:
         return tuple(name for found, name in kinds if found == kind)
 
-    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(SCHEMA), of(CLAIM), of(PUBLISHED), of(""))
+    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(SCHEMA), of(CLAIM), of(PUBLISHED), of(REMOVAL), of(""))
 
 
 def claim_path(name: str) -> str:
@@ -66,4 +68,4 @@ def _kind(file: str) -> tuple[str, str]:
         return next((begin for begin in (STAGE, MAKING, SCHEMA) if name.startswith(begin)), LEASE), name
     if file.startswith(_CLAIM_PREFIX) and file.endswith(CLAIM):
         return CLAIM, file.removeprefix(_CLAIM_PREFIX).removesuffix(CLAIM)
-    return (PUBLISHED if file.startswith(PUBLISHED) else ""), file
+    return next((begin for begin in (PUBLISHED, REMOVAL) if file.startswith(begin)), ""), file

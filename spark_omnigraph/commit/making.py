@@ -78,7 +78,7 @@ def end_stages(store: GraphStore) -> None:
     """
     found = announced(store)
     stages, armed = map(lease_path, found.stages), map(sidecar_path, found.sidecars)
-    for path in (*armed, *stages, *(f"{RECOVERY}/{note}" for note in found.notes)):
+    for path in (*armed, *stages, *(f"{RECOVERY}/{note}" for note in (*found.notes, *found.removals))):
         store.objects.remove(path)
 
 

@@ -40,6 +40,7 @@ from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign, realign_all
+from spark_omnigraph.commit.removal import end_removals
 from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile
 from spark_omnigraph.commit.schema_lock import release_lost_lock
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
@@ -112,8 +113,7 @@ def recover(store: GraphStore, scope: Scope = Scope.FULL, break_lock: bool = Fal
     done, unreadable, problems = _recover_all(store, scope, break_lock)
     _raise_all([*unreadable, *problems])
     if scope is Scope.FULL:
-        _sweep_claims(store)
-        remove_orphans(store)
+        _sweep(store)
     return done
 
 
@@ -125,8 +125,7 @@ def recover_for_writing(store: GraphStore, scope: Scope) -> list[Recovered]:
     kept = [each for each in problems if isinstance(each, _KeptError)]
     _raise_all([*unreadable, *(each for each in problems if each not in kept)])
     if scope is Scope.FULL and not kept:
-        _sweep_claims(store)
-        remove_orphans(store)
+        _sweep(store)
     return done
 
 
@@ -172,6 +171,13 @@ def _raise_all(errors: Sequence[OmnigraphError]) -> None:
         raise errors[0]
     if errors:
         raise RecoveryRequiredError("; ".join(each.message for each in errors))
+
+
+def _sweep(store: GraphStore) -> None:
+    """What the dead have left besides sidecars."""
+    _sweep_claims(store)
+    end_removals(store)
+    remove_orphans(store)
 
 
 def _sweep_claims(store: GraphStore) -> None:

@@ -30,6 +30,9 @@ STAGE = "x_stage~"
 SCHEMA = "x_schema~"
 """How the name of the lease in `__recovery/` begins of who holds the lock of a schema change."""
 
+REMOVAL = "x_remove~"
+"""How the name of the object in `__recovery/` begins that tells which versions of tables are to go."""
+
 PUBLISHED = "x_published~"
 """How the name of the object in `__recovery/` begins that tells of a branch's newest publish without a commit."""
 

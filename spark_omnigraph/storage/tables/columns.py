@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
@@ -39,26 +40,30 @@ _BATCH_BYTES = 16 << 20
 class Column:
     """One column as it is to be. It is the stored column `source`, under whatever name, or a new one.
 
-    A new one takes its values from the stored column `origin`, cast, and `value` where that has none or is none; with
+    A new one takes its values from the first of the stored columns `origins` that has one, cast, else `value`; with
     neither it has no values.
     """
 
     field: pa.Field
     source: str | None = None
-    origin: str | None = None
+    origins: tuple[str, ...] = ()
     value: pa.Scalar | None = None
 
     @property
     def is_filled(self) -> bool:
         """Whether files are written for it."""
-        return self.source is None and (self.origin is not None or self.value is not None)
+        return self.source is None and (bool(self.origins) or self.value is not None)
 
     def fill(self, rows: pa.RecordBatch) -> pa.Array:
-        """Its values for rows that have the column `origin`."""
-        if self.origin is None:
-            return pa.repeat(self.value, rows.num_rows).cast(self.field.type)
-        values = rows.column(self.origin).cast(self.field.type)
-        return values if self.value is None else values.fill_null(self.value.cast(self.field.type))
+        """Its values for rows that have the columns `origins`."""
+        parts = [rows.column(name) for name in self.origins]
+        if self.value is not None:
+            parts.append(pa.repeat(self.value, rows.num_rows))
+        cast = [part if part.type == self.field.type else part.cast(self.field.type) for part in parts]
+        filled = cast[0]
+        for other in cast[1:]:
+            filled = pc.if_else(filled.is_valid(), filled, other) if filled.null_count else filled
+        return filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options
     def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], names=names)
 
-    origins = list(dict.fromkeys(column.origin for column in filled if column.origin is not None))
+    origins = list(dict.fromkeys(name for column in filled for name in column.origins))
     with reading(f"write columns of '{target.table_key}'"):
         patched, _ = fragment.merge_columns(fill, columns=origins or ["id"], batch_size=_BATCH_ROWS)
     file = patched.files[-1]
@@ -146,8 +151,8 @@ def stage_copy(
 
 def _laid_out(dataset: LanceDataset, fragment_id: int, layout: Layout) -> Iterator[pa.RecordBatch]:
     """Rows of a fragment by a layout, blobs as they can be written again; a few batches are in memory."""
-    wanted = [column.source or column.origin for column in layout.columns]
-    names = list(dict.fromkeys(name for name in wanted if name is not None))
+    wanted = [(*column.origins, *([] if column.source is None else [column.source])) for column in layout.columns]
+    names = list(dict.fromkeys(name for each in wanted for name in each))
     blobs = StoredBlobs(dataset)
     with reading(f"read rows of {dataset.uri}"):
         batches = dataset.scanner(

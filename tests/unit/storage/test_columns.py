@@ -119,9 +119,9 @@ def test_a_column_that_comes_back_has_none_of_its_former_values(table: LanceData
 def test_filled_columns_have_their_values_and_every_row_counts_as_updated(table: LanceDataset) -> None:
     filled = [
         Column(pa.field("k", pa.int64(), nullable=False), value=pa.scalar(7)),
-        Column(pa.field("age", pa.int64()), origin="age"),
+        Column(pa.field("age", pa.int64()), origins=("age",)),
         Column(pa.field("l", pa.list_(pa.field("item", pa.string()))), value=pa.scalar(["x", "y"])),
-        Column(pa.field("or", pa.float64(), nullable=False), origin="age", value=pa.scalar(0.5)),
+        Column(pa.field("or", pa.float64(), nullable=False), origins=("age",), value=pa.scalar(0.5)),
         Column(pa.field("empty", pa.string())),
     ]
     moved = relaid(table, kept("id"), *filled, kept("body"))
