@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import get_args
 
 from spark_omnigraph.catalog.ir_document import annotation_document, constraint_document, type_document
-from spark_omnigraph.catalog.migration.steps import Constant, FromColumn, Step, Unsupported
+from spark_omnigraph.catalog.migration.steps import FixedValue, FromColumn, Step, Unsupported
 from spark_omnigraph.catalog.types import Annotation, Cardinality, Constraint, PropType
 
 _NAMES = {"old": "from", "new": "to"}
@@ -35,7 +35,7 @@ def _json(value: object) -> object:
         return type_document(value)
     if isinstance(value, Cardinality):
         return value.display()
-    if isinstance(value, Constant):
+    if isinstance(value, FixedValue):
         return value.value
     if isinstance(value, _CONSTRAINTS):
         return constraint_document(value)

@@ -51,7 +51,7 @@ T = TypeVar("T", bound=EntityType)
 
 
 @dataclass(frozen=True, slots=True)
-class TableChange:
+class TableDiff:
     """The steps of one table. `old` is None for a type that comes, `new` for one that goes; `columns`, for one that
     stays, are the sources of the properties of `new`, in their order.
     """
@@ -69,7 +69,7 @@ class SchemaPlan:
     accepted: Catalog
     desired: Catalog
     steps: tuple[Step, ...]
-    tables: tuple[TableChange, ...]
+    tables: tuple[TableDiff, ...]
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
@@ -139,25 +139,25 @@ class _Planner:
                 key = TableKey(f"interface:{name}")
                 yield Unsupported(key, key, f"removing interface '{name}' {_V1}")
 
-    def tables(self, kind: Kind, accepted: Mapping[str, T], matches: list[Match[T]]) -> Iterator[TableChange]:
+    def tables(self, kind: Kind, accepted: Mapping[str, T], matches: list[Match[T]]) -> Iterator[TableDiff]:
         for found in matches:
             yield self._table(kind, found)
         for gone in leftover(accepted, matches):
-            yield TableChange(gone, None, (DropType(kind, gone.name, self._mode),))
+            yield TableDiff(gone, None, (DropType(kind, gone.name, self._mode),))
 
-    def _table(self, kind: Kind, found: Match[T]) -> TableChange:
+    def _table(self, kind: Kind, found: Match[T]) -> TableDiff:
         old, new = found.old, found.new
         if found.refusal is not None:
-            return TableChange(old, new, (Unsupported(new.table_key, new.table_key, found.refusal),))
+            return TableDiff(old, new, (Unsupported(new.table_key, new.table_key, found.refusal),))
         if old is None:
-            return TableChange(None, new, (AddType(kind, new.name),))
+            return TableDiff(None, new, (AddType(kind, new.name),))
         properties = PropertyPlanner(kind, old, new, self._values)
         steps = [
             *self._declaration(kind, old, new, properties.renames),
             *properties.steps(self._mode),
             *_constraints(kind, old, new, properties.renames),
         ]
-        return TableChange(old, new, tuple(steps), properties.sources())
+        return TableDiff(old, new, tuple(steps), properties.sources())
 
     def _declaration(self, kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]) -> Iterator[Step]:
         if old.name != new.name:

@@ -21,7 +21,7 @@ class DropMode(TextEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class FixedValue:
     """One value for all rows that have none, as the property stores it."""
 
     value: object
@@ -34,7 +34,7 @@ class FromColumn:
     column: str
 
 
-Fill = Constant | FromColumn
+Fill = FixedValue | FromColumn
 
 
 @dataclass(frozen=True, slots=True)

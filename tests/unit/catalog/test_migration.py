@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.migration.document import document
 from spark_omnigraph.catalog.migration.effects import Work, is_rule, shows_updates, work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
 from spark_omnigraph.catalog.migration.properties import ColumnSource
-from spark_omnigraph.catalog.migration.steps import Constant, Fill, FromColumn
+from spark_omnigraph.catalog.migration.steps import Fill, FixedValue, FromColumn
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.pg import compile_schema, compile_stored_schema
 
 KITE = "node Kite { tag: String @key  span: F64?  hue: String? }\nnode Reel { code: String @key }\n"
+NONE: Mapping[str, Fill] = MappingProxyType({})
 USES = "edge Uses: Kite -> Reel { since: I32? }"
 
 
-def plan(accepted: str, desired: str, hard: bool = False, **values: Fill) -> SchemaPlan:
+def plan(accepted: str, desired: str, values: Mapping[str, Fill] = NONE, hard: bool = False) -> SchemaPlan:
     """Values are named by the property, of node Kite."""
     of_kite = {(TableKey.node("Kite"), name): fill for name, fill in values.items()}
     return plan_schema(compile_schema(accepted), compile_stored_schema(desired), of_kite, allow_data_loss=hard)
 
 
-def kite(body: str, **values: Fill) -> list[str]:
+def kite(body: str) -> list[str]:
     """Steps from `tag, n: I32?, e: enum(lo, mid)?, s: String?, must: String` to another body of the type, short."""
     accepted = "node Kite { tag: String @key  n: I32?  e: enum(lo, mid)?  s: String?  must: String }"
-    return [
-        short(each) for each in plan(accepted, f"node Kite {{ tag: String @key {body} }}", **values).to_dict()["steps"]
-    ]
+    return shown(plan(accepted, f"node Kite {{ tag: String @key {body} }}"))
+
+
+def shown(found: SchemaPlan) -> list[str]:
+    return [short(document(step)) for step in found.steps]
 
 
 def short(step: dict[str, object]) -> str:
@@ -99,7 +105,7 @@ SAME = "n: I32?  e: enum(lo, mid)?  s: String?  must: String"
         ),
         ("n: I32?  e: enum(lo, mid)?  s: String? @description(\"x\")  must: String", ["update_property_metadata s"]),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_steps_of_one_type(body: str, steps: list[str]) -> None:
     assert kite(body) == steps
 
@@ -172,10 +178,10 @@ def test_order_is_interfaces_nodes_edges_and_drops_last_in_each() -> None:
         "interface Named { title: String? }\nnode Spool { code: String @key }\n"
         "node Zip { tag: String @key }\nedge Has: Spool -> Zip"
     )
-    assert [short(step) for step in plan(KITE + USES, desired).to_dict()["steps"]] == [
+    assert shown(plan(KITE + USES, desired)) == [
         "add_type Named", "add_type Spool", "add_type Zip", "drop_type Kite soft", "drop_type Reel soft",
         "add_type Has", "drop_type Uses soft",
-    ]  # fmt: skip
+    ]  # laid out as a table  # fmt: skip
     assert {
         step["mode"] for step in plan(KITE + USES, "node Kite { tag: String @key }", hard=True).to_dict()["steps"]
     } == {"hard"}
@@ -196,7 +202,7 @@ def test_edges_keep_their_ends_and_may_change_their_bounds() -> None:
 
 def test_interfaces_are_listed_and_their_properties_come_with_the_nodes() -> None:
     accepted = "interface Named { title: String? }\nnode Kite implements Named { tag: String @key }"
-    assert [short(s) for s in plan(accepted, accepted.replace("title:", "name: I32?  title:")).to_dict()["steps"]] == [
+    assert shown(plan(accepted, accepted.replace("title:", "name: I32?  title:"))) == [
         "add_property name I32?",
         "add_property name I32?",
     ]
@@ -211,9 +217,7 @@ def test_constraints_follow_renamed_properties_and_go_with_dropped_ones() -> Non
     accepted = "node Kite { tag: String @key  a: I32? @index  b: String? @unique @range(a, 0..9) }"
     renamed = 'node Kite { tag: String @key  z: I32? @index @rename_from("a")  b: String? @unique @range(z, 0..9) }'
     assert [step.kind for step in plan(accepted, renamed).steps] == ["rename_property"]
-    assert [
-        short(s) for s in plan(accepted, "node Kite { tag: String @key  b: String? @unique }").to_dict()["steps"]
-    ] == [
+    assert shown(plan(accepted, "node Kite { tag: String @key  b: String? @unique }")) == [
         "drop_property a soft",
         "remove_constraint {'Index': ['a']}",
         "remove_constraint {'Range': {'property': 'a', 'min': {'Integer': 0}, 'max': {'Integer': 9}}}",
@@ -245,15 +249,17 @@ def test_keys_stay_keys_and_whole_numbers() -> None:
         ("F64", "F32", False), ("[I32]", "[I64]", False), ("I32", "[I32]", False), ("Vector(2)", "Vector(3)", False),
         ("Date", "DateTime", False),
     ],
-)  # fmt: skip
+)  # laid out as a table  # fmt: skip
 def test_only_types_that_hold_every_value_are_wider(old: str, new: str, wider: bool) -> None:
     steps = plan(f"node Kite {{ x: {old} }}", f"node Kite {{ x: {new} }}").steps
     assert [step.kind for step in steps] == ["widen_property" if wider else "unsupported_change"]
 
 
 def test_values_for_stored_rows() -> None:
-    found = plan(KITE, KITE.replace("hue: String?", "hue: String  size: I64"), hue=FromColumn("tag"), size=Constant(3))
-    assert [short(step) for step in found.to_dict()["steps"]] == [
+    found = plan(
+        KITE, KITE.replace("hue: String?", "hue: String  size: I64"), {"hue": FromColumn("tag"), "size": FixedValue(3)}
+    )
+    assert shown(found) == [
         "require_property hue tag",
         "add_property size I64 3",
     ]
@@ -262,27 +268,28 @@ def test_values_for_stored_rows() -> None:
     by_name = {source.prop.name: source for source in found.tables[0].columns}
     text = PropType(Scalar.STRING, nullable=True)
     assert by_name["hue"] == ColumnSource(by_name["hue"].prop, "hue", text, FromColumn("tag"))
-    assert by_name["size"] == ColumnSource(by_name["size"].prop, None, None, Constant(3))
+    assert by_name["size"] == ColumnSource(by_name["size"].prop, None, None, FixedValue(3))
     assert [name for name, source in by_name.items() if source.is_untouched] == ["span", "tag"]
 
 
 @pytest.mark.parametrize(
     ("desired", "values", "message"),
     [
-        (KITE, {"span": Constant(1.0)}, "no stored row takes the value of 'Kite.span'"),
-        (KITE, {"spam": Constant(1.0)}, "no stored row takes the value of 'Kite.spam'"),
+        (KITE, {"span": FixedValue(1.0)}, "no stored row takes the value of 'Kite.span'"),
+        (KITE, {"spam": FixedValue(1.0)}, "no stored row takes the value of 'Kite.spam'"),
         (KITE.replace("span", "n: I32?  span"), {"n": FromColumn("hue")}, "String? does not fit into I32?"),
         (KITE.replace("span", "n: I32?  span"), {"n": FromColumn("hu")}, "did you mean 'hue'?"),
-        (KITE.replace("span", "b: Blob?  span"), {"b": Constant(None)}, "Blob 'Kite.b'"),
+        (KITE.replace("span", "b: Blob?  span"), {"b": FixedValue(None)}, "Blob 'Kite.b'"),
     ],
 )
 def test_values_that_no_property_takes_are_refused(desired: str, values: dict[str, Fill], message: str) -> None:
     with pytest.raises(BadRequestError, match=re.escape(message)):
-        plan(KITE, desired, **values)
+        plan(KITE, desired, values)
 
 
 def test_plans_are_values() -> None:
     first, again = (plan(KITE + USES, KITE.replace("Kite", 'Glider @rename_from("Kite")')) for _ in range(2))
     assert first.steps == again.steps
     assert pickle.loads(pickle.dumps(first)) == first
-    assert plan(KITE + USES, KITE + USES).steps == plan(KITE + USES, KITE + USES).tables == ()
+    same = plan(KITE + USES, KITE + USES)
+    assert (same.steps, same.tables) == ((), ())
