@@ -70,6 +70,7 @@ class JobConfig:
     decisions: str | None = None
     delete_branch: bool = False
     merged: bool = False
+    break_lock: bool = False
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False

@@ -269,6 +269,13 @@ MERGED = Option(
     default="false",
     shape=Shape.SWITCH,
 )
+BREAK_LOCK = Option(
+    "break_lock",
+    "remove the lock of a schema change of another engine, of whom nobody knows whether it is alive",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
 VERBOSE = Option(
     "verbose",
     "also show parent, head, own tables, and commits ahead of and behind the parent",

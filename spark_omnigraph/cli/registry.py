@@ -174,7 +174,7 @@ _ALL = (
         "Finishes or undoes writes whose writer is gone; running writes are left alone.",
         "spark-omnigraph recover --graph graphs/films --dry-run",
         _in("maintain", "recover"),
-        (),
+        (o.BREAK_LOCK,),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(

@@ -41,8 +41,14 @@ def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
 
 def refuse_schema_change(store: GraphStore) -> None:
     """ConflictError while a schema change runs, and after one that died: then nobody else changes the graph."""
-    if store.has_schema_lock():
-        raise ConflictError(f"a schema change is running, or died: nothing else is changed until it is over. {_who(store)}")
+    holder = lock_holder(store)
+    if holder is not None:
+        raise ConflictError(f"a schema change is running, or died: nothing else is changed until it is over. {holder}")
+
+
+def lock_holder(store: GraphStore) -> str | None:
+    """What is known of whoever holds the lock, and the way out; None when nobody does."""
+    return _who(store) if store.has_schema_lock() else None
 
 
 def refuse_branches(store: GraphStore) -> None:

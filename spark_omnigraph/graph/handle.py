@@ -421,10 +421,12 @@ class Graph:
         """The indexes that the schema asks for, and how many rows each covers."""
         return index_status(self.store, self.catalog(), self.snapshot(**where))
 
-    def recover(self) -> list[Recovered]:
-        """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
+    def recover(self, *, break_lock: bool = False) -> list[Recovered]:
+        """Finishes or undoes every write whose writer is gone; those that are alive are left alone. `break_lock` removes
+        the lock of another engine's schema change, of whom nobody knows whether it is alive.
+        """
         self._require_writable()
-        return recover(self.store)
+        return recover(self.store, break_lock=break_lock)
 
     def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
         """Finds tables of a branch that another program committed to past the manifest, and says how to go on.

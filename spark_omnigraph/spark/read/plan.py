@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import view
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.merge.decisions import MEMBERS
 from spark_omnigraph.graph.merge.merge import MergeRequest, find_conflicts, merge_request
@@ -114,15 +114,15 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
     if options.meta is MetaTable.CONFLICTS:
         return _plan_conflicts(store, options)
     target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of)
-    snapshot = resolve(store, target)
+    contract, snapshot = view(store, lambda: resolve(store, target))
     if options.meta is MetaTable.TABLES:
         task = TablesTask(options.uri, snapshot, options.storage)
         return ReadPlan(from_arrow_schema(TABLES), "table 'tables'", task)
     if options.query is not None:
-        return _plan_query(store, snapshot, options, now)
+        return _plan_query(store, contract.catalog, snapshot, options, now)
     if options.table_key is None:
         return _known_counts({key: entry.row_count for key, entry in snapshot.entries.items()})
-    return _plan_type(store, read_catalog(store), snapshot, options, now or datetime.now(timezone.utc))
+    return _plan_type(store, contract.catalog, snapshot, options, now or datetime.now(timezone.utc))
 
 
 def _plan_conflicts(store: GraphStore, options: ReadOptions) -> ReadPlan:
@@ -150,8 +150,9 @@ def _plan_type(
     return ReadPlan(frame, owner, TableScan(found.table, tuple(frame.names), where, options.limit))
 
 
-def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now: datetime | None) -> ReadPlan:
-    catalog = read_catalog(store)
+def _plan_query(
+    store: GraphStore, catalog: Catalog, snapshot: Snapshot, options: ReadOptions, now: datetime | None
+) -> ReadPlan:
     prepared = prepare(catalog, options.query or "", options.query_name)
     task = query_task(store, catalog, snapshot, bound_plan(prepared, options.params, now))
     names = [column.name for column in task.plan.columns]
