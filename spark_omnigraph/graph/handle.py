@@ -13,7 +13,7 @@ from spark_omnigraph.branch.control import branch_to_write, check_new_branch, cr
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_contract
+from spark_omnigraph.commit.contract import Contract, read_contract, view
 from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
@@ -168,12 +168,12 @@ class Graph:
         return replace(self, origin=origin)
 
     def catalog(self) -> Catalog:
-        """The accepted schema."""
-        return read_contract(self.store).catalog
+        """The accepted schema; of a pinned handle that of its state."""
+        return self._contract().catalog
 
     def schema(self) -> str:
-        """The accepted schema as `.pg` text."""
-        return read_contract(self.store).source
+        """The accepted schema as `.pg` text; of a pinned handle that of its state."""
+        return self._contract().source
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
@@ -287,7 +287,7 @@ class Graph:
 
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
         """One row by id as a dictionary (values as in `export`), or None."""
-        return read_entity(self.store, self.catalog(), self.snapshot(**where), table, entity_id)
+        return read_entity(self.store, *self._view(where), table, entity_id)
 
     def query(
         self,
@@ -300,9 +300,9 @@ class Graph:
 
         Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
         """
-        catalog = self.catalog()
+        catalog, snapshot = self._view(where)
         plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
-        return verbs.run_query(self.store, catalog, self.snapshot(**where), plan)
+        return verbs.run_query(self.store, catalog, snapshot, plan)
 
     def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:
         """The plan of a read query as text, one operator a line; with `params` their values stand in it."""
@@ -312,12 +312,12 @@ class Graph:
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]
     ) -> Iterator[str]:
         """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
-        return export_records(self.store, self.catalog(), self.snapshot(**where), types, tables)
+        return export_records(self.store, *self._view(where), types, tables)
 
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
         warnings = () if self.lost is None else (str(self.lost),)
-        return describe_graph(self.store, self.catalog(), self.snapshot(**where), warnings)
+        return describe_graph(self.store, *self._view(where), warnings)
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""
@@ -334,8 +334,8 @@ class Graph:
         `g.diff("main", "draft")`, `g.diff({"branch": "draft", "version": 3})`.
         The cost follows the number of changes, not the size of the graph.
         """
-        later = self.snapshot() if after is None else self._named(after)
-        return verbs.diff(self.store, self.catalog(), self._named(before), later, only)
+        contract, later = view(self.store, lambda: self.snapshot() if after is None else self._named(after))
+        return verbs.diff(self.store, contract.catalog, self._named(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -419,7 +419,7 @@ class Graph:
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
         """The indexes that the schema asks for, and how many rows each covers."""
-        return index_status(self.store, self.catalog(), self.snapshot(**where))
+        return index_status(self.store, *self._view(where))
 
     def recover(self, *, break_lock: bool = False) -> list[Recovered]:
         """Finishes or undoes every write whose writer is gone; those that are alive are left alone. `break_lock` removes
@@ -464,6 +464,14 @@ class Graph:
         """Audit rows of all recoveries, oldest first."""
         self.store.manifest(None)
         return read_recoveries(self.store.location)
+
+    def _view(self, where: Where) -> tuple[Catalog, Snapshot]:
+        """A state, and the schema that it has."""
+        contract, snapshot = view(self.store, lambda: self.snapshot(**where))
+        return contract.catalog, snapshot
+
+    def _contract(self) -> Contract:
+        return read_contract(self.store) if self.target.version is None else view(self.store, self.snapshot)[0]
 
     def _named(self, state: State) -> Snapshot:
         """A state as `diff` takes it."""
