@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.repair import RepairReport
     from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
     from spark_omnigraph.graph.mutate.mutate import MutationResult
+    from spark_omnigraph.graph.schema.apply import SchemaReport
     from spark_omnigraph.storage.input.found import Source
 
 _LOG = logging.getLogger(__name__)
@@ -174,6 +175,27 @@ class Graph:
     def schema(self) -> str:
         """The accepted schema as `.pg` text; of a pinned handle that of its state."""
         return self._contract().source
+
+    def apply_schema(
+        self,
+        schema: str | os.PathLike[str],
+        *,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        **choices: Unpack[SchemaChoices],
+    ) -> SchemaReport:
+        """Gives main this schema (`.pg` text or a file's path), with all its rows, in one commit; choices as in
+        `plan_schema`. With `allow_data_loss` what is dropped is gone for good, with its older versions.
+
+        Raises what `plan_schema` raises, BadRequestError for a step that no change can do, BadRowsError for rows that
+        break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
+        """
+        self._require_writable()
+        change = verbs.change_request(schema, choices)
+        self.refresh()
+        request = verbs.ApplyRequest(change, actor, self.origin.with_metadata(metadata))
+        report = verbs.apply_schema(self.store, request, choices.get("executor") or LocalExecutor(1))
+        return after(self.store, None, report, "schema change")
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.

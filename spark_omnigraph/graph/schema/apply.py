@@ -15,20 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
-from spark_omnigraph.catalog.migration.properties import Values
-from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_contract
+from spark_omnigraph.catalog.migration.planner import SchemaPlan
+from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, SchemaWrite, WriterKind
 from spark_omnigraph.commit.removal import Removal, forget_removals, note_removals, refuse_needed, remove_through
 from spark_omnigraph.commit.schema_lock import refuse_branches
 from spark_omnigraph.errors import BadRequestError, BadRowsError, ConflictError, OmnigraphError
-from spark_omnigraph.graph.create import accept_schema
+from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import check_steps
 from spark_omnigraph.graph.schema.lock import schema_lock
+from spark_omnigraph.graph.schema.preview import ChangeRequest, plan_change
 from spark_omnigraph.graph.schema.tables import StagedChange, TableStager
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.ulid import new_ulid
@@ -42,17 +41,11 @@ from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaRequest:
-    """The text of a schema that a graph is to have, and values for stored rows that have none.
+class ApplyRequest:
+    """A schema that a graph is to have, who asks for it, and why."""
 
-    With `allow_data_loss` what is dropped is gone for good. `bad_rows` is where all rows that break a rule are written.
-    """
-
-    source: str
-    values: Values = field(default_factory=dict)
-    allow_data_loss: bool = False
+    change: ChangeRequest
     actor: str | None = None
-    bad_rows: str | None = None
     origin: CommitOrigin = field(default_factory=CommitOrigin)
 
 
@@ -85,15 +78,17 @@ class SchemaReport:
         }
 
 
-def apply_schema(store: GraphStore, request: SchemaRequest, executor: Executor) -> SchemaReport:
+def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor) -> SchemaReport:
     """Gives a graph another schema, with all rows it has, or refuses that and changes nothing.
 
-    Raises SchemaParseError, CatalogError or BadRequestError for the text and its steps, BadRowsError for stored rows
-    that break a rule, ConflictError while branches besides main exist, somebody writes, or another change runs.
+    Raises SchemaParseError, CatalogError, NotFoundError or BadRequestError for the text, its steps and values,
+    BadRowsError for stored rows that break a rule, ConflictError while there are branches besides main, somebody else
+    changes the graph, or another change runs.
     """
-    desired, clock = accept_schema(request.source), Clock()
+    check_report_path(request.change.bad_rows, (), store.root)
+    clock = Clock()
     with clock.phase("plan"):
-        plan = plan_of(read_contract(store).catalog, desired, request)
+        plan = _plan(read_contract(store), request.change)
     if not plan.steps:
         return SchemaReport(plan, False, None, store.snapshot(None).version, {})
     refuse_branches(store)
@@ -102,14 +97,14 @@ def apply_schema(store: GraphStore, request: SchemaRequest, executor: Executor) 
 
         def attempt() -> SchemaReport:
             with staged_files(store) as files:
-                return _Attempt(store, request, desired, executor, clock, lock).run(files)
+                return _Attempt(store, request, executor, clock, lock).run(files)
 
         return in_attempts(store, None, attempt, lambda _: frozenset())
 
 
-def plan_of(accepted: Catalog, desired: Catalog, request: SchemaRequest) -> SchemaPlan:
-    """The steps of a request. BadRequestError for the first one that no apply can do."""
-    plan = plan_schema(accepted, desired, request.values, allow_data_loss=request.allow_data_loss)
+def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
+    """The steps of a change. BadRequestError for the first one that cannot be done."""
+    plan = plan_change(contract, change)
     if not plan.supported:
         raise BadRequestError(plan.unsupported[0].message)
     return plan
@@ -120,8 +115,7 @@ class _Attempt:
     """One attempt, while its process holds the lock."""
 
     store: GraphStore
-    request: SchemaRequest
-    desired: Catalog
+    request: ApplyRequest
     executor: Executor
     clock: Clock
     lock: str
@@ -130,7 +124,7 @@ class _Attempt:
         store, clock = self.store, self.clock
         await_turn(store, None, frozenset(store.snapshot(None).entries))
         base = capture(store, None)
-        plan = plan_of(base.contract.catalog, self.desired, self.request)
+        plan = _plan(base.contract, self.request.change)
         if not plan.steps:  # somebody else applied the same schema
             return SchemaReport(plan, False, None, base.snapshot.version, {})
         with clock.phase("check"):
@@ -158,7 +152,7 @@ class _Attempt:
     def _check(self, base: Base, plan: SchemaPlan) -> None:
         counts = check_steps(self.store, base.snapshot, plan, self.executor, rules_only=True)
         if counts.bad_rows:
-            summary = report_broken(counts, self.request.bad_rows, self.store.storage_options)
+            summary = report_broken(counts, self.request.change.bad_rows, self.store.storage_options)
             shown = without_personal(summary, base.contract.catalog)
             raise BadRowsError(
                 f"{counts.bad_rows:,} stored rows break what the new schema asks; nothing has changed. Mend or delete "
@@ -170,11 +164,11 @@ class _Attempt:
         contract, snapshot = base.contract, base.snapshot
         written = {write.table_key for write in change.writes} | change.dropped.keys()
         schema = SchemaWrite(
-            contract.source, self.desired, self.request.source, self.lock, snapshot.version, change.dropped
+            contract.source, plan.desired, self.request.change.source, self.lock, snapshot.version, change.dropped
         )
         facts = CommitFacts(
             "schema_apply",
-            "allow_data_loss" if self.request.allow_data_loss else None,
+            "allow_data_loss" if self.request.change.allow_data_loss else None,
             _counts(base, plan, change),
             seconds=self.clock.total(),
             origin=self.request.origin,

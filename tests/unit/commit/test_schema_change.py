@@ -5,6 +5,7 @@ new one, its tables, its schema and its files together, and everybody may write 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
