@@ -39,6 +39,10 @@ RAW_LIMIT = 2048
 """Characters of a bad record's raw text that a report keeps."""
 
 
+STORED = "<stored "
+"""How the name of the place of a stored row begins, where others have a file."""
+
+
 MISTAKES = 16
 """Mistakes of one record that are told and counted; further ones show when these are corrected."""
 
@@ -58,7 +62,7 @@ class BadRow:
 
     `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
     `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
-    record gives, by its key or outright.
+    record gives, by its key or outright. A stored row is at `line`, its place in the table, of `<stored node:T>`.
     """
 
     file: str
@@ -74,8 +78,8 @@ class BadRow:
 
     @property
     def place(self) -> str:
-        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
-        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
+        """File and line as messages show them; rows of a frame and stored ones, which are in no file, with their id."""
+        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith(("<partition ", STORED)) else ""
         return f"{self.file}:{self.line}{named}"
 
     @property

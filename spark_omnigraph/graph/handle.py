@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,12 +13,13 @@ from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_d
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, read_contract, view
-from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
+from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
 from spark_omnigraph.graph.read.history import (
@@ -40,9 +40,7 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
-from spark_omnigraph.storage.manifest.stamp import migrate
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.executor import LocalExecutor
@@ -60,12 +58,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
     from spark_omnigraph.graph.mutate.mutate import MutationResult
     from spark_omnigraph.graph.schema.apply import SchemaReport
+    from spark_omnigraph.graph.schema.preview import SchemaChoices, SchemaPreview
     from spark_omnigraph.storage.input.found import Source
 
-_LOG = logging.getLogger(__name__)
 
-
-@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH)
+@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
@@ -121,25 +118,8 @@ class Graph:
         `interrupted`; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError
         for a missing graph or branch, UnsupportedFormatError for a format that this release does not know.
         """
-        if mode not in ("r", "rw"):
-            raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
-        store = GraphStore.open(uri, storage_options)
-        name = parse_branch(branch)
-        store.require_branch(name)
-        recovered: tuple[Recovered, ...] = ()
-        lost = None
-        if mode == "rw":
-            manifests = [whole_manifest(store, each) for each in {None, name}]
-            store.objects.probe(RECOVERY)
-            for manifest in manifests:
-                migrate(manifest)
-            recovered = tuple(recover_for_writing(store, Scope.FULL))
-        else:
-            lost = find_lost(store, name)
-        read_contract(store)
-        if lost is not None:
-            _LOG.warning("%s: %s", store.root, lost)
-        return cls(store, mode == "rw", ReadTarget(display(name)), recovered, lost)
+        opened = open_graph(uri, mode, branch, storage_options)
+        return cls(opened.store, mode == "rw", ReadTarget(display(opened.branch)), opened.recovered, opened.lost)
 
     @property
     def uri(self) -> str:
@@ -196,6 +176,16 @@ class Graph:
         request = verbs.ApplyRequest(change, actor, self.origin.with_metadata(metadata))
         report = verbs.apply_schema(self.store, request, choices.get("executor") or LocalExecutor(1))
         return after(self.store, None, report, "schema change")
+
+    def plan_schema(self, schema: str | os.PathLike[str], **choices: Unpack[SchemaChoices]) -> SchemaPreview:
+        """What a change to this schema (`.pg` text or a file's path) would do to main, step by step: the rows that each
+        step touches, writes and would break; all that would break go to the file `bad_rows`. Nothing is written.
+
+        `values` are for stored rows: `{"Film.year": 1999}`, or `FromColumn("other")` for what each row has in another
+        property. Raises SchemaParseError, CatalogError, NotFoundError, BadRequestError; a step that no change can do is
+        part of the plan.
+        """
+        return verbs.preview(self.store, verbs.change_request(schema, choices), choices.get("executor"))
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.

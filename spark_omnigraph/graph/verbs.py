@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import run_query as run_query
     from spark_omnigraph.graph.schema.apply import ApplyRequest as ApplyRequest
     from spark_omnigraph.graph.schema.apply import apply_schema as apply_schema
+    from spark_omnigraph.graph.schema.preview import change_request as change_request
+    from spark_omnigraph.graph.schema.preview import preview as preview
     from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
@@ -42,6 +44,7 @@ _HOMES = {
     "graph.mutate.mutate": ("mutate", "prepare_mutation"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
     "graph.schema.apply": ("ApplyRequest", "apply_schema"),
+    "graph.schema.preview": ("change_request", "preview"),
     "storage.input.found": ("list_inputs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

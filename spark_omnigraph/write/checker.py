@@ -106,6 +106,19 @@ class WriteChecker:
         superseded = {key: len(rows) for key, rows in sorted(self._superseded.items()) if len(rows)}
         return CheckResult([found for of_table in findings for found in of_table], superseded)
 
+    def run_alone(self, table: RowsToCheck, probe: UniqueProbe | CardinalityProbe) -> list[Finding]:
+        """What breaks one rule of a type, of rows that are all there are of it; rows that other rules refuse count too.
+        Asked of a checker for an overwrite.
+        """
+        entity = self._entity(table)
+        if isinstance(probe, UniqueProbe):
+            found = self._check_unique(table, probe, ())
+        else:
+            found = self._check_cardinality(table, entity, probe) if isinstance(entity, EdgeType) else []
+        for finding in found:
+            table.take_back(finding.rows)
+        return found
+
     def refuse_dangling(self, mentioned: frozenset[str]) -> None:
         """ConstraintError naming all stored edges that an overwrite would leave without an end. Asked after `run`."""
         if self._mode is not LoadMode.OVERWRITE:
