@@ -51,7 +51,7 @@ def announced(store: GraphStore) -> Announced:
     def of(kind: str) -> tuple[str, ...]:
         return tuple(name for found, name in kinds if found == kind)
 
-    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(SCHEMA), of(CLAIM), of(PUBLISHED), of(REMOVAL), of(""))
+    return Announced(*map(of, (SIDECAR, LEASE, STAGE, MAKING, SCHEMA, CLAIM, PUBLISHED, REMOVAL, "")))
 
 
 def claim_path(name: str) -> str:

@@ -156,7 +156,7 @@ class PreparedCommit:
 
     def expectations(self) -> dict[str, int]:
         """Table → version that must still be visible when the write is published."""
-        return {**self.reads, **self.dropped, **{w.table_key: w.shown for w in self.writes}}
+        return {**self.reads, **dict(self.dropped.items()), **{w.table_key: w.shown for w in self.writes}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -427,8 +427,8 @@ class _Recovery:
         forward = kind is RecoveryKind.ROLLED_FORWARD
         transaction, facts = (sidecar.transaction, sidecar.facts) if forward else (None, None)
         turn = self._change.turn() if forward and self._change is not None else None
-        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, schema.rows, facts, turn)
-        found = publish(whole, publication)
+        what = (transaction, schema.rows, facts, turn)
+        found = publish(whole, Publication(updates, expectations, operation, commit, ACTOR, *what))
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:

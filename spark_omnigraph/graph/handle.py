@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.repair import RepairReport
     from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
     from spark_omnigraph.graph.mutate.mutate import MutationResult
-    from spark_omnigraph.graph.schema.apply import SchemaReport
+    from spark_omnigraph.graph.schema.apply import ApplyChoices, SchemaReport
     from spark_omnigraph.graph.schema.preview import SchemaChoices, SchemaPreview
     from spark_omnigraph.storage.input.found import Source
 
@@ -156,25 +156,17 @@ class Graph:
         """The accepted schema as `.pg` text; of a pinned handle that of its state."""
         return self._contract().source
 
-    def apply_schema(
-        self,
-        schema: str | os.PathLike[str],
-        *,
-        actor: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        **choices: Unpack[SchemaChoices],
-    ) -> SchemaReport:
+    def apply_schema(self, schema: str | os.PathLike[str], **choices: Unpack[ApplyChoices]) -> SchemaReport:
         """Gives main this schema (`.pg` text or a file's path), with all its rows, in one commit; choices as in
-        `plan_schema`. With `allow_data_loss` what is dropped is gone for good, with its older versions.
+        `plan_schema`, and `actor` and `metadata`. With `allow_data_loss` what is dropped is gone for good.
 
         Raises what `plan_schema` raises, BadRequestError for a step that no change can do, BadRowsError for rows that
         break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
         """
         self._require_writable()
-        change = verbs.change_request(schema, choices)
+        request = verbs.apply_request(schema, choices, self.origin)
         self.refresh()
-        request = verbs.ApplyRequest(change, actor, self.origin.with_metadata(metadata))
-        report = verbs.apply_schema(self.store, request, choices.get("executor") or LocalExecutor(1))
+        report = verbs.apply_schema(self.store, request, choices.get("executor"))
         return after(self.store, None, report, "schema change")
 
     def plan_schema(self, schema: str | os.PathLike[str], **choices: Unpack[SchemaChoices]) -> SchemaPreview:
@@ -434,8 +426,8 @@ class Graph:
         return index_status(self.store, *self._view(where))
 
     def recover(self, *, break_lock: bool = False) -> list[Recovered]:
-        """Finishes or undoes every write whose writer is gone; those that are alive are left alone. `break_lock` removes
-        the lock of another engine's schema change, of whom nobody knows whether it is alive.
+        """Finishes or undoes every write whose writer is gone; those that are alive are left alone. `break_lock` is for
+        the lock of another engine's schema change.
         """
         self._require_writable()
         return recover(self.store, break_lock=break_lock)
@@ -478,7 +470,6 @@ class Graph:
         return read_recoveries(self.store.location)
 
     def _view(self, where: Where) -> tuple[Catalog, Snapshot]:
-        """A state, and the schema that it has."""
         contract, snapshot = view(self.store, lambda: self.snapshot(**where))
         return contract.catalog, snapshot
 

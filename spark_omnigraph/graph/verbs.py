@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
-    from spark_omnigraph.graph.schema.apply import ApplyRequest as ApplyRequest
+    from spark_omnigraph.graph.schema.apply import apply_request as apply_request
     from spark_omnigraph.graph.schema.apply import apply_schema as apply_schema
     from spark_omnigraph.graph.schema.preview import change_request as change_request
     from spark_omnigraph.graph.schema.preview import preview as preview
@@ -43,7 +43,7 @@ _HOMES = {
     "graph.merge.merge": ("merge_branch", "merge_request"),
     "graph.mutate.mutate": ("mutate", "prepare_mutation"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
-    "graph.schema.apply": ("ApplyRequest", "apply_schema"),
+    "graph.schema.apply": ("apply_request", "apply_schema"),
     "graph.schema.preview": ("change_request", "preview"),
     "storage.input.found": ("list_inputs",),
 }

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from spark_omnigraph import Graph
-from spark_omnigraph.commit.crash_points import CrashPoint
+from spark_omnigraph.catalog.identity import TableKey, table_path
 from spark_omnigraph.graph.schema.apply import SchemaReport
 from spark_omnigraph.storage.manifest.table import read_facts
 from spark_omnigraph.storage.tables.scan import PinnedTable, stored_versions
+from tests.crash.matrix import Row, expire_leases
 from tests.crash.worlds import assert_whole
 
 OLD = """
@@ -68,36 +69,33 @@ def seen(graph: Graph) -> tuple[str, tuple[object, ...]]:
 
 
 STATES = {False: (OLD.strip(), SEEN_BEFORE), True: (NEW.strip(), SEEN_AFTER)}
-DROPPED = {"node:Person": "nodes/40d76f1f51639ec0"}
 
 
 def check_after_schema_crash(
     root: Path | str,
-    visible: bool,
-    finished: bool,
-    audited: bool,
+    row: Row,
     options: Mapping[str, str] | None = None,
-    end: Callable[[Graph], None] = lambda _: None,
+    end: Callable[[Graph], None] = expire_leases,
 ) -> None:
     """Readers see one graph at once, everybody after the next read-write open; then the change can be made (again)."""
     reader = Graph.open(root, mode="r", storage_options=options)
     versions = reader.snapshot().version
-    assert (reader.at().schema().strip(), seen(reader)[1]) == STATES[visible]
+    assert (reader.at().schema().strip(), seen(reader)[1]) == STATES[row.visible]
     end(reader)
     graph = Graph.open(root, storage_options=options)
-    assert seen(graph) == STATES[finished]
+    assert seen(graph) == STATES[row.finished]
     assert_whole(graph)
     assert not graph.store.has_schema_lock()
     assert [name for name in graph.store.objects.list("") if name.endswith(".staging")] == []
     left = [name for name in graph.store.objects.list("__recovery") if not name.startswith("x_published~")]
     assert left == [], left
-    kind = "RolledForward" if finished else "RolledBack"
-    assert [(a.kind, a.writer_kind) for a in graph.recoveries()] == ([(kind, "SchemaApply")] if audited else [])
+    kind = "RolledForward" if row.finished else "RolledBack"
+    assert [(a.kind, a.writer_kind) for a in graph.recoveries()] == ([(kind, "SchemaApply")] if row.audited else [])
     commits = graph.commits()
     assert [c.parent for c in commits[:-1]] == [c.id for c in commits[1:]], "one line of commits"
     told = read_facts(graph.store.manifest(None))
     assert told.keys() == {c.id for c in commits if c.facts is not None}, "no facts without their commit"
-    if not finished:
+    if not row.finished:
         assert evolve(graph).applied
     assert seen(graph) == STATES[True]
     assert not evolve(graph).applied, "once is enough"
@@ -110,9 +108,9 @@ def check_after_schema_crash(
 
 def _check_gone(graph: Graph) -> None:
     """What was dropped for good is in no version that is stored."""
-    store = graph.store
-    for version in stored_versions(PinnedTable(store.table_uri(DROPPED["node:Person"], None), 1, store.storage_options)):
-        assert "nick" not in store.open_dataset(DROPPED["node:Person"], version).schema.names
-
-
-POINTS = tuple(CrashPoint)
+    store, folder = graph.store, table_path(TableKey.node("Person"))
+    for version in stored_versions(PinnedTable(store.table_uri(folder, None), 1, store.storage_options)):
+        assert "nick" not in store.open_dataset(folder, version).schema.names
+    place = table_path(TableKey.node("Place"))
+    for version in stored_versions(PinnedTable(store.table_uri(place, None), 1, store.storage_options)):
+        assert store.open_dataset(place, version).count_rows() == 0

@@ -21,6 +21,7 @@ from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from spark_omnigraph.storage.manifest import commit_log
 from spark_omnigraph.storage.tables.commits import append_log_rows
+from tests.crash.evolving import check_after_schema_crash, evolve, make_evolving
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -29,6 +30,7 @@ from tests.crash.matrix import (
     OPTIMIZE_ROWS,
     PAGE,
     RECOVERY_POINTS,
+    SCHEMA_ROWS,
     UNDO_ROWS,
     WRITE_ROWS,
     Row,
@@ -91,6 +93,14 @@ def test_a_compaction_that_stops(tmp_path: Path, row: Row) -> None:
     check_after_optimize_crash(tmp_path / "g", row)
 
 
+@pytest.mark.parametrize("row", SCHEMA_ROWS, ids=lambda row: row.point.value)
+def test_a_schema_change_that_stops(tmp_path: Path, row: Row) -> None:
+    graph = make_evolving(tmp_path / "g")
+    with stop_at(row.point), pytest.raises(Crashed):
+        evolve(graph)
+    check_after_schema_crash(tmp_path / "g", row)
+
+
 @pytest.mark.parametrize(("name", "row"), line_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
 def test_a_change_of_branches_that_stops(tmp_path: Path, name: str, row: Row) -> None:
     graph = make_graph(tmp_path / "g")
@@ -137,6 +147,14 @@ def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: R
     make_graph(tmp_path / "g")
     kill_at(tmp_path / "g", "index", row.point)
     check_after_index_crash(tmp_path / "g", row, end=seen_dead)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", SCHEMA_ROWS, ids=lambda row: row.point.value)
+def test_a_process_that_is_killed_while_it_changes_the_schema(tmp_path: Path, row: Row) -> None:
+    make_evolving(tmp_path / "g")
+    kill_at(tmp_path / "g", "schema", row.point)
+    check_after_schema_crash(tmp_path / "g", row, end=seen_dead)
 
 
 @pytest.mark.long

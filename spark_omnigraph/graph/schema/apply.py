@@ -1,18 +1,20 @@
 """A schema change, from a text to one commit.
 
-    plan       accepted and desired schema → steps                                   refused: BadRequestError
-    lock       nobody else changes the graph; writers under way are waited for       schema_lock
-    check      the whole graph, for every step that stored rows may break            refused: BadRowsError
-    stage      columns and rows; nothing refers to them                              executors
-    commit     tables, staged schema files, publish, their names                     commit/protocol.py
-    remove     what was dropped for good
-    unlock, and indexes as after every write
+plan       accepted and desired schema → steps                                   refused: BadRequestError
+lock       nobody else changes the graph; writers under way are waited for       schema_lock
+check      the whole graph, for every step that stored rows may break            refused: BadRowsError
+stage      columns and rows; nothing refers to them                              executors
+commit     tables, staged schema files, publish, their names                     commit/protocol.py
+remove     what was dropped for good
+unlock, and indexes as after every write
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.planner import SchemaPlan
@@ -27,7 +29,7 @@ from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import check_steps
 from spark_omnigraph.graph.schema.lock import schema_lock
-from spark_omnigraph.graph.schema.preview import ChangeRequest, plan_change
+from spark_omnigraph.graph.schema.preview import ChangeRequest, SchemaChoices, change_request, plan_change
 from spark_omnigraph.graph.schema.tables import StagedChange, TableStager
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.ulid import new_ulid
@@ -35,7 +37,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, capture
 from spark_omnigraph.write.clock import Clock
-from spark_omnigraph.write.executor import Executor
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
@@ -47,6 +49,20 @@ class ApplyRequest:
     change: ChangeRequest
     actor: str | None = None
     origin: CommitOrigin = field(default_factory=CommitOrigin)
+
+
+class ApplyChoices(SchemaChoices, total=False):
+    """How a schema change is done; see `Graph.apply_schema`."""
+
+    actor: str | None
+    metadata: Mapping[str, str] | None
+
+
+def apply_request(schema: str | os.PathLike[str], choices: ApplyChoices, origin: CommitOrigin) -> ApplyRequest:
+    """A request by `.pg` text or a file's path. BadRequestError for a choice that there is not."""
+    own = {name: value for name, value in choices.items() if name not in ("actor", "metadata")}
+    change = change_request(schema, cast(SchemaChoices, own))
+    return ApplyRequest(change, choices.get("actor"), origin.with_metadata(choices.get("metadata")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ class SchemaReport:
         }
 
 
-def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor) -> SchemaReport:
+def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | None = None) -> SchemaReport:
     """Gives a graph another schema, with all rows it has, or refuses that and changes nothing.
 
     Raises SchemaParseError, CatalogError, NotFoundError or BadRequestError for the text, its steps and values,
@@ -97,7 +113,7 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor) -
 
         def attempt() -> SchemaReport:
             with staged_files(store) as files:
-                return _Attempt(store, request, executor, clock, lock).run(files)
+                return _Attempt(store, request, executor or LocalExecutor(1), clock, lock).run(files)
 
         return in_attempts(store, None, attempt, lambda _: frozenset())
 

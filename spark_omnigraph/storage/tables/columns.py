@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
-from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
 from spark_omnigraph.errors import InternalError, StorageError
@@ -99,9 +100,7 @@ def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options
     names the whole fragment as it is then.
     """
     dataset = target.open(options)
-    fragment = dataset.get_fragment(fragment_id)
-    if fragment is None:
-        raise StorageError(f"storage: fragment {fragment_id} of {target.uri} is gone")
+    (fragment,) = _fragment(dataset, fragment_id)
     filled = layout.filled
     names = [f"~{place}" for place in range(len(filled))]  # by number: those of the table are in use
 
@@ -115,6 +114,13 @@ def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options
     return StagedFile(json.dumps(patched.to_json()), f"{target.uri}/data/{file.path}", patched.physical_rows)
 
 
+def _fragment(dataset: LanceDataset, fragment_id: int) -> list[LanceFragment]:
+    found = dataset.get_fragment(fragment_id)
+    if found is None:
+        raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
+    return [found]
+
+
 def stage_copy(
     source: TableTarget, fragment_id: int, layout: Layout, target: TableTarget, options: Mapping[str, str]
 ) -> StagedFile | None:
@@ -123,8 +129,8 @@ def stage_copy(
     """
     dataset = source.open(options)
     with reading(f"read rows of '{source.table_key}'"):
-        fragment = dataset.get_fragment(fragment_id)
-        ids = dataset.scanner(columns=[], fragments=[fragment], with_row_id=True).to_table().column(_ROW)
+        parts = _fragment(dataset, fragment_id)
+        ids = dataset.scanner(columns=[], fragments=parts, with_row_id=True).to_table().column(_ROW)
     if not len(ids):
         return None
     rows = pa.RecordBatchReader.from_batches(layout.schema, _laid_out(dataset, fragment_id, layout))
@@ -142,7 +148,7 @@ def stage_copy(
         )
     if len(fragments) != 1:
         raise InternalError(f"copying a fragment of '{source.table_key}' wrote {len(fragments)} instead of one")
-    fragment = fragments[0]
+    (fragment,) = fragments
     if source.uri == target.uri:
         kept = RowIdSequence(ids.combine_chunks()).to_inline_metadata()
         fragment = dataclasses.replace(fragment, row_id_meta=kept)
@@ -157,7 +163,7 @@ def _laid_out(dataset: LanceDataset, fragment_id: int, layout: Layout) -> Iterat
     with reading(f"read rows of {dataset.uri}"):
         batches = dataset.scanner(
             columns=names,
-            fragments=[dataset.get_fragment(fragment_id)],
+            fragments=_fragment(dataset, fragment_id),
             batch_size=_BATCH_ROWS,
             batch_size_bytes=_BATCH_BYTES,
             with_row_id=True,
@@ -224,19 +230,22 @@ def _lance_schema(dataset: LanceDataset, layout: Layout) -> LanceSchema:
     """The columns of a layout with the numbers that the table's files know them by. New ones have numbers that no
     column of the table ever had; filled ones come first, since that is how their files number them.
     """
-    make, (metadata, *messages) = dataset.lance_schema.__reduce__()
-    stored = _fields(messages)
+    make, metadata, stored = _unpacked(dataset.lance_schema)
     empty = [column for column in layout.columns if column.source is None and not column.is_filled]
     new = [column.field for column in (*layout.filled, *empty)]
-    _, (_, *fresh) = LanceSchema.from_pyarrow(pa.schema(new)).__reduce__()
     first = int(dataset.max_field_id) + 1
-    added = {name: field.moved(first) for name, field in _fields(fresh).items()}
+    added = {name: field.moved(first) for name, field in _unpacked(LanceSchema.from_pyarrow(pa.schema(new)))[2].items()}
     found = [
         (added[column.field.name] if column.source is None else stored[column.source]).named(column.field)
         for column in layout.columns
     ]
-    schema: LanceSchema = make(metadata, *(message for field in found for message in field.encoded()))
-    return schema
+    return make(metadata, *(message for field in found for message in field.encoded()))
+
+
+def _unpacked(schema: LanceSchema) -> tuple[Callable[..., LanceSchema], object, dict[str, _Field]]:
+    """What a schema is made of when it travels to another process: what makes it, its metadata, its fields by name."""
+    make, (metadata, *messages) = cast("tuple[Callable[..., LanceSchema], tuple[Any, ...]]", schema.__reduce__())
+    return make, metadata, _fields(messages)
 
 
 def _fields(messages: Sequence[bytes]) -> dict[str, _Field]:

@@ -254,7 +254,7 @@ def test_our_lock_goes_with_its_lease(change: Change) -> None:
     live = {"owner": "somebody", "expires_at": time.time() + 60, "started_at": time.time()}
     change.graph.store.objects.put(lease, json.dumps(live).encode())
     graph = Graph.open(change.root)
-    with pytest.raises(ConflictError, match="schema change is running, or died.*It is running"):
+    with pytest.raises(ConflictError, match=r"schema change is running, or died.*It is running"):
         graph.load([record("A", "2")])
     change.graph.store.objects.put(lease, json.dumps(live | {"expires_at": 0}).encode())
     with pytest.raises(ConflictError, match="It died: a read-write open, or recover, brings it to an end"):
