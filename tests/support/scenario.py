@@ -266,6 +266,15 @@ class Scenario:
     def _schema_source(self, step: Step) -> None:
         _equal(step, self._open.schema().strip(), step.expect["equals"].strip())
 
+    def _plan_schema(self, step: Step) -> None:
+        choices = {"allow_data_loss": step.fields["allow_data_loss"]} if "allow_data_loss" in step.fields else {}
+        found: Json = self._open.plan_schema(step.fields["schema"], executor=self.executor, **choices).to_dict()
+        _equal(step, found["supported"], step.expect["supported"])
+        if "steps" in step.expect:
+            _equal(step, _given(found["steps"], step.expect["steps"]), step.expect["steps"])
+        if "codes" in step.expect:
+            _equal(step, [each["code"] for each in found["steps"] if "code" in each], step.expect["codes"])
+
     def _where(self, step: Step) -> Json:
         """Which state a step reads: a checkpoint, or the newest of a branch."""
         at = step.fields.get("at")
@@ -300,6 +309,12 @@ def _conflict_problems(error: OmnigraphError, expect: dict[str, Json]) -> list[s
     if expect.get("conflicts_exact") and reported:
         found.append(f"unexpected conflicts {reported}")
     return found
+
+
+def _given(got: Json, expected: Json) -> Json:
+    """Of steps the members that are expected; all of those that are one too many."""
+    wanted = [*expected, *[{}] * len(got)]
+    return [{n: v for n, v in each.items() if not want or n in want} for each, want in zip(got, wanted, strict=False)]
 
 
 def _title(step: Step | None) -> str:

@@ -46,8 +46,8 @@ class SchemaChoices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A desired schema, values for stored rows (as `values_of` takes them), whether what is dropped is gone at once, and
-    the file for rows that the change would break.
+    """A desired schema, values for stored rows (as `values_of` takes them), whether what is dropped is gone at once,
+    and the file for rows that the change would break.
     """
 
     source: str
