@@ -84,6 +84,8 @@ class JobConfig:
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
+    set: dict[str, object] = field(default_factory=dict, repr=False)
+    allow_data_loss: bool = False
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:

@@ -80,6 +80,9 @@ EXECUTOR = Option(
 MERGE_EXECUTOR = replace(
     EXECUTOR, help="where rows are compared: this process, or Spark; auto takes Spark when the master is a cluster"
 )
+SCAN_EXECUTOR = replace(
+    EXECUTOR, help="where rows are read: this process, or Spark; auto takes Spark when the master is a cluster"
+)
 DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
 SUMMARY = Option("summary", "also write the JSON summary to this file", values.new_file, "PATH", env=True)
 LOG_FORMAT = Option(
@@ -132,6 +135,8 @@ TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
 TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit on a branch that it names itself."""
+TO_PLAN = (GRAPH, SCAN_EXECUTOR, STORAGE_OPTION, *REPORTING)
+"""Common options of what reads tables as a whole, and writes nothing."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
 COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
@@ -315,6 +320,23 @@ DELETE_BRANCH = Option(
 )
 AT_VERSION = Option("version", "start from this manifest version of the branch", values.positive, "N")
 AT_COMMIT = Option("snapshot", "start from the state that this commit left, on whatever branch", metavar="COMMIT")
+NEW_SCHEMA = Option("file", "the new schema (.pg)", values.existing_file, "FILE", required=True, argument_too=True)
+SET = Option(
+    "set",
+    "what stored rows get in a property that is new or required now: JSON, or @ and the name of another property of "
+    "the row; may be repeated",
+    values.row_value,
+    "TYPE.PROP=JSON|@OTHER",
+    shape=Shape.PAIRS,
+)
+ALLOW_DATA_LOSS = Option(
+    "allow_data_loss",
+    "what is dropped is gone at once, from older states too",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+BROKEN_ROWS = replace(BAD_ROWS, help="write every stored row that the new schema refuses to this JSONL file")
 QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")

@@ -154,6 +154,23 @@ _ALL = (
         o.TO_CHANGE_WHOLE,
     ),
     Verb(
+        "schema show",
+        "Shows the schema of a graph, as it is or as it was.",
+        "spark-omnigraph schema show --graph graphs/films --output films.pg",
+        _in("read", "show_schema"),
+        (o.OUTPUT, *o.PAST),
+        o.TO_READ,
+        has_rows=True,
+    ),
+    Verb(
+        "schema plan",
+        "Shows what a change to another schema would do, with the rows that stand in its way; writes nothing.",
+        "spark-omnigraph schema plan films.pg --set Film.seen=false --graph graphs/films",
+        _in("schema", "plan_schema"),
+        (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
+        o.TO_PLAN,
+    ),
+    Verb(
         "index",
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",

@@ -46,8 +46,8 @@ from spark_omnigraph.write.staged_table import Rows
 @dataclass(frozen=True, slots=True)
 class StepCount:
     """Of one step: rows of its table; rows whose values it gives, takes away or changes; rows that are written; rows
-    that it would break. None is unknown: vectors and blobs are not read to be counted, and of a table with a step that
-    is not supported no rule is asked.
+    that it would break. None is unknown: vectors and blobs are not read to be counted, and no rule is asked of a
+    property with a step that is not supported.
     """
 
     step: Step
@@ -134,9 +134,12 @@ class _TableCounter:
         entry = None if diff.old is None else snapshot.entries.get(diff.old.table_key)
         self._table = None if entry is None or not entry.row_count else pin(store, entry)
         self._rows = 0 if entry is None else entry.row_count
-        self._is_supported = not any(isinstance(step, Unsupported) for step in diff.steps)
-        rules = rules_of(diff) if self._is_supported else ([], [])
-        self._row_rules, self._table_rules = rules
+        rows, table = rules_of(diff)
+        blocked = _blocked(diff)
+        self._row_rules = [rule for rule in rows if not blocked.intersection(rule.columns)]
+        self._table_rules = [rule for rule in table if not blocked.intersection(rule.columns)]
+        self._unasked = [rule.step for rule in rows if blocked.intersection(rule.columns)]
+        self._unasked += [rule.step for rule in table if blocked.intersection(rule.columns)]
         self._projection = Projection(diff.columns)
         self._counted = () if rules_only else _counted(diff)
         self._valued: dict[str, int] = {}
@@ -157,8 +160,9 @@ class _TableCounter:
 
     def _count(self, step: Step) -> StepCount:
         rewritten = self._rows if work_of(step) in (Work.VALUES, Work.ROWS) else 0
-        broken = sum(len(each.places) for each in self._broken if each.rule.step is step)
-        return StepCount(step, self._rows, self._touched(step), rewritten, broken if self._is_supported else None)
+        unknown = isinstance(step, Unsupported) or any(step is each for each in self._unasked)
+        broken = None if unknown else sum(len(each.places) for each in self._broken if each.rule.step is step)
+        return StepCount(step, self._rows, self._touched(step), rewritten, broken)
 
     def _touched(self, step: Step) -> int | None:
         match step:
@@ -202,7 +206,7 @@ class _TableCounter:
         checker = WriteChecker(
             self._plan.desired, LoadMode.OVERWRITE, OnDuplicate.ERROR, {}, {}, self._store.storage_options
         )
-        rows.load(name for rule in self._table_rules for name in _columns(rule))
+        rows.load(("id", *(name for rule in self._table_rules for name in rule.columns)))
         found = []
         for rule in self._table_rules:
             for finding in checker.run_alone(rows, rule.probe):
@@ -212,15 +216,16 @@ class _TableCounter:
         return found
 
 
-def _columns(rule: TableRule) -> tuple[str, ...]:
-    return ("id", *getattr(rule.probe, "columns", ("src",)))
-
-
 def _sorted(finding: Finding, order: Rows) -> Finding:
     """The finding with its rows in this order."""
     holders = None if finding.holders is None else finding.holders[order]
     message = finding.message
     return replace(finding, rows=finding.rows[order], holders=holders, message=lambda i: message(int(order[i])))
+
+
+def _blocked(diff: TableDiff) -> set[str]:
+    """Properties that nobody can say the values of, since a step that gives them is not supported."""
+    return {step.entity.partition(".")[2] for step in diff.steps if isinstance(step, Unsupported)}
 
 
 def _counted(diff: TableDiff) -> tuple[str, ...]:

@@ -53,6 +53,10 @@ class TableRule:
     step: Step
     probe: UniqueProbe | CardinalityProbe
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.probe.columns if isinstance(self.probe, UniqueProbe) else ("src",)
+
 
 def rules_of(diff: TableDiff) -> tuple[list[RowRule], list[TableRule]]:
     """The rules among the steps of a table that stays, in their order."""
