@@ -137,6 +137,8 @@ TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORT
 """Common options of what makes a commit on a branch that it names itself."""
 TO_PLAN = (GRAPH, SCAN_EXECUTOR, STORAGE_OPTION, *REPORTING)
 """Common options of what reads tables as a whole, and writes nothing."""
+TO_EVOLVE = (GRAPH, ACTOR, META, SCAN_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what changes a graph as a whole by one commit."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
 COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)

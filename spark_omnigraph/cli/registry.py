@@ -171,6 +171,14 @@ _ALL = (
         o.TO_PLAN,
     ),
     Verb(
+        "schema apply",
+        "Gives the graph another schema with all its rows, in one commit, or refuses it and changes nothing.",
+        "spark-omnigraph schema apply films.pg --set Film.seen=false --graph graphs/films",
+        _in("schema", "apply_schema"),
+        (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
+        o.TO_EVOLVE,
+    ),
+    Verb(
         "index",
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",

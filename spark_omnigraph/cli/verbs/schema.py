@@ -1,15 +1,20 @@
-"""The verb that changes nothing yet: `schema plan`."""
+"""The verbs that change the schema of a graph, or say what that would do: `schema plan`, `schema apply`."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
 
 from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.output.log import counted, log_bad_rows, say_table
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.schema.count import StepCount
 from spark_omnigraph.graph.schema.preview import SchemaPreview
+
+_NOTHING = "nothing to do: the graph has this schema"
 
 
 def plan_schema(job: Job) -> VerbOutcome:
@@ -34,6 +39,42 @@ def plan_schema(job: Job) -> VerbOutcome:
     )
 
 
+def apply_schema(job: Job) -> VerbOutcome:
+    """Another schema for a graph with all its rows; a dry run is a plan."""
+    config = job.config
+    if config.dry_run:
+        return plan_schema(job)
+    text = read_text("--file", config.file)
+    try:
+        report = (
+            _open(job, "rw")
+            .with_origin(job.origin)
+            .apply_schema(
+                text,
+                values=config.set,
+                allow_data_loss=config.allow_data_loss,
+                bad_rows=config.bad_rows,
+                actor=config.actor,
+                executor=job.host.executor(config, 0),
+            )
+        )
+    except BadRowsError as error:
+        log_bad_rows(job.log, error.summary, config.show_rows)
+        raise
+    for step in report.plan.steps:
+        job.log.info("%s", sentence(step))
+    job.log.info("%s", f"commit {report.commit}" if report.applied else _NOTHING)
+    return VerbOutcome(
+        branch="main",
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: asdict(rows) for key, rows in report.tables.items()},
+        phases=report.phases,
+        warnings=report.warnings,
+        result=report.to_dict(),
+    )
+
+
 def _say(job: Job, found: SchemaPreview) -> None:
     columns = ("step", "rows", "touched", "written", "would break")
     if found.counts:
@@ -52,7 +93,7 @@ def _say(job: Job, found: SchemaPreview) -> None:
 
 def _verdict(found: SchemaPreview) -> str:
     if not found.plan.steps:
-        return "nothing to do: the graph has this schema"
+        return _NOTHING
     would = "would be made" if found.applicable else "would be refused"
     return f"a change of {counted(len(found.plan.steps), 'step')} {would}; nothing was written"
 
@@ -61,5 +102,5 @@ def _row(count: StepCount) -> tuple[object, ...]:
     return sentence(count.step), count.rows, count.touched, count.rewritten, count.broken
 
 
-def _open(job: Job) -> Graph:
-    return Graph.open(job.config.graph, mode="r", storage_options=job.host.storage_options(job.config))
+def _open(job: Job, mode: str = "r") -> Graph:
+    return Graph.open(job.config.graph, mode=mode, storage_options=job.host.storage_options(job.config))

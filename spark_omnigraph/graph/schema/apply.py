@@ -82,16 +82,7 @@ class SchemaReport:
 
     def to_dict(self) -> dict[str, object]:
         """What the job prints."""
-        return {
-            "applied": self.applied,
-            "commit": self.commit,
-            "manifest_version": self.manifest_version,
-            "steps": self.plan.to_dict()["steps"],
-            "tables": sorted(self.tables),
-            "dropped": list(self.dropped),
-            "phases": dict(self.phases),
-            "warnings": list(self.warnings),
-        }
+        return {"applied": self.applied, **self.plan.to_dict(), "dropped": list(self.dropped)}
 
 
 def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | None = None) -> SchemaReport:

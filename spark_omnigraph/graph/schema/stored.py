@@ -62,7 +62,8 @@ def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
     rows = 0
     for batch in read_batches(TableScan(asked.table, asked.columns, fragments=fragments)):
         rows += batch.num_rows
-        valued += [batch.num_rows - batch.column(name).null_count for name in asked.counted]
+        held = [batch.num_rows - batch.column(name).null_count for name in asked.counted]
+        valued += np.array(held, dtype=np.int64)
         for rule, checker, mask in zip(asked.rules, checkers, masks, strict=True):
             found = checker.check(asked.projection.of(batch, rule.columns))
             per_rule.update(str(each.rule) for each in found)
