@@ -9,7 +9,6 @@ from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.output.log import counted, log_bad_rows, say_table
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
-from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.schema.count import StepCount
 from spark_omnigraph.graph.schema.preview import SchemaPreview
@@ -45,22 +44,15 @@ def apply_schema(job: Job) -> VerbOutcome:
     if config.dry_run:
         return plan_schema(job)
     text = read_text("--file", config.file)
-    try:
-        report = (
-            _open(job, "rw")
-            .with_origin(job.origin)
-            .apply_schema(
-                text,
-                values=config.set,
-                allow_data_loss=config.allow_data_loss,
-                bad_rows=config.bad_rows,
-                actor=config.actor,
-                executor=job.host.executor(config, 0),
-            )
-        )
-    except BadRowsError as error:
-        log_bad_rows(job.log, error.summary, config.show_rows)
-        raise
+    graph = _open(job, "rw").with_origin(job.origin)
+    report = graph.apply_schema(
+        text,
+        values=config.set,
+        allow_data_loss=config.allow_data_loss,
+        bad_rows=config.bad_rows,
+        actor=config.actor,
+        executor=job.host.executor(config, 0),
+    )
     for step in report.plan.steps:
         job.log.info("%s", sentence(step))
     job.log.info("%s", f"commit {report.commit}" if report.applied else _NOTHING)
