@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
     from spark_omnigraph.catalog.identity import TableKey as TableKey
+    from spark_omnigraph.catalog.migration.steps import FromColumn as FromColumn
+    from spark_omnigraph.catalog.migration.steps import SchemaStep as SchemaStep
     from spark_omnigraph.catalog.types import Annotation as Annotation
     from spark_omnigraph.catalog.types import Cardinality as Cardinality
     from spark_omnigraph.catalog.types import Catalog as Catalog
@@ -99,6 +101,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
+    from spark_omnigraph.graph.schema.count import StepCount as StepCount
+    from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
+    from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
     from spark_omnigraph.lang.pg import compile_schema as compile_schema
     from spark_omnigraph.manifest.facts import CommitFacts as CommitFacts
@@ -135,6 +140,7 @@ _HOMES = {
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
     "catalog.identity": ("TableKey",),
+    "catalog.migration.steps": ("FromColumn", "SchemaStep"),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
         "Property", "PropType", "Range", "Scalar", "Unique",
@@ -166,6 +172,8 @@ _HOMES = {
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
+    "graph.schema.count": ("StepCount",),
+    "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),

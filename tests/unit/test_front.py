@@ -26,7 +26,7 @@ INSIDE = {GraphStore, ReadTarget}
 FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
-    "MergeChoices", "MergeReport", "MutationResult",
+    "MergeChoices", "MergeReport", "MutationResult", "SchemaChoices", "SchemaPreview",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {
     **{name: getattr(spark_omnigraph, name) for name in LATER},

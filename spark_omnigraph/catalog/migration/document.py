@@ -6,14 +6,14 @@ from dataclasses import fields
 from typing import get_args
 
 from spark_omnigraph.catalog.ir_document import annotation_document, constraint_document, type_document
-from spark_omnigraph.catalog.migration.steps import FixedValue, FromColumn, Step, Unsupported
+from spark_omnigraph.catalog.migration.steps import FixedValue, FromColumn, SchemaStep
 from spark_omnigraph.catalog.types import Annotation, Cardinality, Constraint, PropType
 
 _NAMES = {"old": "from", "new": "to"}
 _CONSTRAINTS = get_args(Constraint)
 
 
-def document(step: Step) -> dict[str, object]:
+def document(step: SchemaStep) -> dict[str, object]:
     """`{"kind": …}` with the members of the step; a member without a value is left out.
 
     >>> from spark_omnigraph.catalog.migration.steps import RenameType
@@ -25,7 +25,7 @@ def document(step: Step) -> dict[str, object]:
         value = getattr(step, field.name)
         if isinstance(value, FromColumn):
             shown["value_from"] = value.column
-        elif value is not None and not (isinstance(step, Unsupported) and field.name == "table_key"):
+        elif value is not None:
             shown[_NAMES.get(field.name, field.name)] = _json(value)
     return shown
 

@@ -12,7 +12,7 @@ from spark_omnigraph.catalog.migration.steps import (
     RenameProperty,
     RenameType,
     RequireProperty,
-    Step,
+    SchemaStep,
     WidenProperty,
 )
 from spark_omnigraph.catalog.types import Index
@@ -32,7 +32,7 @@ class Work(TextEnum):
     """All its rows, at another place."""
 
 
-def work_of(step: Step) -> Work:
+def work_of(step: SchemaStep) -> Work:
     """What the step writes."""
     match step:
         case RenameType():
@@ -47,12 +47,12 @@ def work_of(step: Step) -> Work:
             return Work.NOTHING
 
 
-def shows_updates(step: Step) -> bool:
+def shows_updates(step: SchemaStep) -> bool:
     """Whether the change feed shows the rows that the step writes as updated: their values are others afterwards."""
     return isinstance(step, AddProperty | RequireProperty) and step.value is not None
 
 
-def is_rule(step: Step) -> bool:
+def is_rule(step: SchemaStep) -> bool:
     """Whether stored rows may break what the step asks of them."""
     match step:
         case AddConstraint(constraint=constraint):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from spark_omnigraph.catalog.migration.steps import Step, Unsupported
+from spark_omnigraph.catalog.migration.steps import SchemaStep, Unsupported
 from spark_omnigraph.catalog.types import Annotation
 
 _DESCRIBING = frozenset({"description", "instruction"})
@@ -19,9 +19,9 @@ def metadata_step(
     old: Iterable[Annotation],
     new: Iterable[Annotation],
     renames: Mapping[str, str],
-    update: Callable[[tuple[Annotation, ...]], Step],
+    update: Callable[[tuple[Annotation, ...]], SchemaStep],
     refuse: Callable[[str], Unsupported],
-) -> Iterator[Step]:
+) -> Iterator[SchemaStep]:
     """The step between two lists of annotations, if they differ: the new descriptions, all of them, or a refusal.
 
     An annotation that names a property follows it when it is renamed.

@@ -26,7 +26,7 @@ from spark_omnigraph.catalog.migration.steps import (
     RemoveConstraint,
     RenameType,
     RequireProperty,
-    Step,
+    SchemaStep,
     Unsupported,
     UpdateTypeMetadata,
 )
@@ -58,7 +58,7 @@ class TableDiff:
 
     old: EntityType | None
     new: EntityType | None
-    steps: tuple[Step, ...]
+    steps: tuple[SchemaStep, ...]
     columns: tuple[ColumnSource, ...] = ()
 
 
@@ -68,7 +68,7 @@ class SchemaPlan:
 
     accepted: Catalog
     desired: Catalog
-    steps: tuple[Step, ...]
+    steps: tuple[SchemaStep, ...]
     tables: tuple[TableDiff, ...]
 
     @property
@@ -105,7 +105,7 @@ def plan_schema(
     return SchemaPlan(accepted, desired, tuple(steps), tuple(table for table in tables if table.steps))
 
 
-def _refuse_unused(values: Values, steps: list[Step]) -> None:
+def _refuse_unused(values: Values, steps: list[SchemaStep]) -> None:
     used = {
         (step.table_key, step.property_name)
         for step in steps
@@ -127,7 +127,9 @@ class _Planner:
         self.node_names: Mapping[str, str] = {}
         """New names of the node types that stay, by the old ones."""
 
-    def interfaces(self, accepted: Mapping[str, InterfaceType], desired: Mapping[str, InterfaceType]) -> Iterator[Step]:
+    def interfaces(
+        self, accepted: Mapping[str, InterfaceType], desired: Mapping[str, InterfaceType]
+    ) -> Iterator[SchemaStep]:
         for name, new in desired.items():
             old = accepted.get(name)
             if old is None:
@@ -137,7 +139,7 @@ class _Planner:
         for name in accepted:
             if name not in desired:
                 key = TableKey(f"interface:{name}")
-                yield Unsupported(key, key, f"removing interface '{name}' {_V1}")
+                yield Unsupported(key, f"removing interface '{name}' {_V1}")
 
     def tables(self, kind: Kind, accepted: Mapping[str, T], matches: list[Match[T]]) -> Iterator[TableDiff]:
         for found in matches:
@@ -148,7 +150,7 @@ class _Planner:
     def _table(self, kind: Kind, found: Match[T]) -> TableDiff:
         old, new = found.old, found.new
         if found.refusal is not None:
-            return TableDiff(old, new, (Unsupported(new.table_key, new.table_key, found.refusal),))
+            return TableDiff(old, new, (Unsupported(new.table_key, found.refusal),))
         if old is None:
             return TableDiff(None, new, (AddType(kind, new.name),))
         properties = PropertyPlanner(kind, old, new, self._values)
@@ -159,42 +161,44 @@ class _Planner:
         ]
         return TableDiff(old, new, tuple(steps), properties.sources())
 
-    def _declaration(self, kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]) -> Iterator[Step]:
+    def _declaration(
+        self, kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]
+    ) -> Iterator[SchemaStep]:
         if old.name != new.name:
             yield RenameType(kind, old.name, new.name)
         if isinstance(old, EdgeType) and isinstance(new, EdgeType):
             yield from self._ends(old, new)
         if isinstance(old, NodeType) and isinstance(new, NodeType) and old.implements != new.implements:
             reason = f"changing implemented interfaces on node '{new.name}' {_V1}"
-            yield Unsupported(new.table_key, new.table_key, reason)
+            yield Unsupported(new.table_key, reason)
         yield from metadata_step(
             old.annotations,
             new.annotations,
             renames,
             lambda notes: UpdateTypeMetadata(kind, new.name, notes),
-            lambda reason: Unsupported(new.table_key, new.table_key, f"{reason} on {kind} '{new.name}' {_V1}"),
+            lambda reason: Unsupported(new.table_key, f"{reason} on {kind} '{new.name}' {_V1}"),
         )
 
-    def _ends(self, old: EdgeType, new: EdgeType) -> Iterator[Step]:
+    def _ends(self, old: EdgeType, new: EdgeType) -> Iterator[SchemaStep]:
         before = tuple(self.node_names.get(each, each) for each in (old.from_type, old.to_type))
         if before != (new.from_type, new.to_type):
-            yield Unsupported(new.table_key, new.table_key, f"changing edge endpoints on '{new.name}' {_V1}")
+            yield Unsupported(new.table_key, f"changing edge endpoints on '{new.name}' {_V1}")
         if old.cardinality != new.cardinality:
             yield ChangeCardinality("edge", new.name, old.cardinality, new.cardinality)
 
 
-def _constraints(kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]) -> Iterator[Step]:
+def _constraints(kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]) -> Iterator[SchemaStep]:
     """Removed ones, then added ones, by their keys. A key is never changed, for ids of rows are made of it."""
     before = {constraint_key(each): each for each in (_renamed(c, renames) for c in old.constraints)}
     after = {constraint_key(each): each for each in new.constraints}
     for text in sorted(before.keys() - after.keys()):
         if isinstance(before[text], Key):
-            yield Unsupported(new.table_key, new.table_key, f"removing constraints from '{new.name}' ({text}) {_V1}")
+            yield Unsupported(new.table_key, f"removing constraints from '{new.name}' ({text}) {_V1}")
         else:
             yield RemoveConstraint(kind, new.name, before[text])
     for text in sorted(after.keys() - before.keys()):
         if isinstance(after[text], Key):
-            yield Unsupported(new.table_key, new.table_key, f"adding constraint '{text}' to '{new.name}' {_V1}")
+            yield Unsupported(new.table_key, f"adding constraint '{text}' to '{new.name}' {_V1}")
         else:
             yield AddConstraint(kind, new.name, after[text])
 

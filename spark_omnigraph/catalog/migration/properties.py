@@ -21,7 +21,7 @@ from spark_omnigraph.catalog.migration.steps import (
     RemoveEnum,
     RenameProperty,
     RequireProperty,
-    Step,
+    SchemaStep,
     Unsupported,
     UpdatePropertyMetadata,
     WidenProperty,
@@ -79,7 +79,7 @@ class PropertyPlanner:
         self.renames = {m.old.name: m.new.name for m in self._matches if m.old is not None}
         """New names by the old ones of the properties that stay."""
 
-    def steps(self, mode: DropMode) -> Iterator[Step]:
+    def steps(self, mode: DropMode) -> Iterator[SchemaStep]:
         """Properties that stay or come, in name order, then those that go."""
         for each in self._matches:
             yield from self._property(each)
@@ -95,7 +95,7 @@ class PropertyPlanner:
             found.append(ColumnSource(each.new, stored, ptype, self._fill(each.new)))
         return tuple(found)
 
-    def _property(self, found: Match[Property]) -> Iterator[Step]:
+    def _property(self, found: Match[Property]) -> Iterator[SchemaStep]:
         old, new = found.old, found.new
         place = f"{self._owner}.{new.name}"
         if found.refusal is not None:
@@ -118,7 +118,7 @@ class PropertyPlanner:
         elif found.refusal is None:
             yield self._added(new)
 
-    def _added(self, new: Property) -> Step:
+    def _added(self, new: Property) -> SchemaStep:
         fill = self._fill(new)
         if new.type.nullable or fill is not None or not self._has_rows:
             return AddProperty(self._kind, self._owner, new.name, new.type, fill)
@@ -126,7 +126,7 @@ class PropertyPlanner:
         reason = f"adding required property '{place}' requires a backfill and {_V1}"
         return self._unsupported(new, reason, "OG-MF-103", f"--set '{place}=VALUE' says what stored rows get")
 
-    def _type(self, new: Property, old: PropType) -> Iterator[Step]:
+    def _type(self, new: Property, old: PropType) -> Iterator[SchemaStep]:
         place = (self._kind, self._owner, new.name)
         wanted = new.type
         if not self._bridged(new, old):
@@ -183,7 +183,7 @@ class PropertyPlanner:
     def _unsupported(
         self, prop: Property, reason: str, code: str | None = None, way_out: str | None = None
     ) -> Unsupported:
-        return Unsupported(self._table_key, f"{self._table_key}.{prop.name}", reason, code, way_out)
+        return Unsupported(f"{self._table_key}.{prop.name}", reason, code, way_out)
 
 
 def holds(wanted: PropType, stored: PropType) -> bool:

@@ -17,13 +17,14 @@ from spark_omnigraph.catalog.migration.steps import (
     Fill,
     FromColumn,
     NarrowEnum,
+    PropertyStep,
     RelaxProperty,
     RemoveConstraint,
     RemoveEnum,
     RenameProperty,
     RenameType,
     RequireProperty,
-    Step,
+    SchemaStep,
     Unsupported,
     UpdateTypeMetadata,
     WidenProperty,
@@ -31,7 +32,7 @@ from spark_omnigraph.catalog.migration.steps import (
 from spark_omnigraph.catalog.types import Check, Constraint, Range
 
 
-def sentence(step: Step) -> str:
+def sentence(step: SchemaStep) -> str:
     """What the step does, in a few words.
 
     >>> sentence(RenameType("node", "Kite", "Glider"))
@@ -50,8 +51,10 @@ def sentence(step: Step) -> str:
             return f"remove {constraint_text(constraint)} from {owner}"
         case ChangeCardinality(type_name=owner, old=before, new=after):
             return f"change @card of {owner} from {before.display()} to {after.display()}"
-        case _:
+        case PropertyStep():
             return _of_property(step, f"{step.type_name}.{step.property_name}")
+        case _:
+            return step.kind
 
 
 def _of_type(step: AddType | DropType | RenameType | UpdateTypeMetadata) -> str:
@@ -67,7 +70,7 @@ def _of_type(step: AddType | DropType | RenameType | UpdateTypeMetadata) -> str:
             return f"describe {what} '{name}' anew"
 
 
-def _of_property(step: Step, place: str) -> str:
+def _of_property(step: PropertyStep, place: str) -> str:
     match step:
         case AddProperty(property_type=ptype, value=value):
             return f"add {place}: {ptype.display()}{_from(value)}"

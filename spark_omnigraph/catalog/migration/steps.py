@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from spark_omnigraph.catalog.identity import Kind, TableKey
 from spark_omnigraph.catalog.types import Annotation, Cardinality, Constraint, PropType
+from spark_omnigraph.errors import InternalError
 from spark_omnigraph.words import TextEnum
 
 
@@ -38,13 +39,24 @@ Fill = FixedValue | FromColumn
 
 
 @dataclass(frozen=True, slots=True)
-class _TypeStep:
+class SchemaStep:
+    """A step of a schema change; `kind` is the word that plans carry."""
+
+    kind: ClassVar[str]
+
+    @property
+    def table_key(self) -> TableKey:
+        """Key of its type, in the desired schema where the type stands there; an interface has no table."""
+        raise InternalError(f"a step of kind '{self.kind}' names no type")
+
+
+@dataclass(frozen=True, slots=True)
+class _TypeStep(SchemaStep):
     type_kind: Kind
     name: str
 
     @property
     def table_key(self) -> TableKey:
-        """Key of the type, in the desired schema where it stands there; an interface has no table."""
         return TableKey(f"{self.type_kind}:{self.name}")
 
 
@@ -72,7 +84,7 @@ class UpdateTypeMetadata(_TypeStep):
 
 
 @dataclass(frozen=True, slots=True)
-class RenameType:
+class RenameType(SchemaStep):
     """A type with all its rows gets another name."""
 
     kind: ClassVar[str] = "rename_type"
@@ -86,13 +98,12 @@ class RenameType:
 
 
 @dataclass(frozen=True, slots=True)
-class _StepOfType:
+class _StepOfType(SchemaStep):
     type_kind: Kind
     type_name: str
 
     @property
     def table_key(self) -> TableKey:
-        """Key of the type in the desired schema; an interface has no table."""
         return TableKey(f"{self.type_kind}:{self.type_name}")
 
 
@@ -137,12 +148,14 @@ class ChangeCardinality(_StepOfType):
 
 
 @dataclass(frozen=True, slots=True)
-class _PropertyStep(_StepOfType):
+class PropertyStep(_StepOfType):
+    """A step of one property."""
+
     property_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class AddProperty(_PropertyStep):
+class AddProperty(PropertyStep):
     """A property comes; stored rows get `value`, null without one."""
 
     kind: ClassVar[str] = "add_property"
@@ -151,7 +164,7 @@ class AddProperty(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class DropProperty(_PropertyStep):
+class DropProperty(PropertyStep):
     """A property goes, with its values."""
 
     kind: ClassVar[str] = "drop_property"
@@ -159,7 +172,7 @@ class DropProperty(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata(_PropertyStep):
+class UpdatePropertyMetadata(PropertyStep):
     """`@description` and `@instruction` of a property become these."""
 
     kind: ClassVar[str] = "update_property_metadata"
@@ -167,7 +180,7 @@ class UpdatePropertyMetadata(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class WidenProperty(_PropertyStep):
+class WidenProperty(PropertyStep):
     """Every value is kept, in a type that holds more."""
 
     kind: ClassVar[str] = "widen_property"
@@ -176,7 +189,7 @@ class WidenProperty(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireProperty(_PropertyStep):
+class RequireProperty(PropertyStep):
     """Null is allowed no more; rows that have it get `value`, or break the rule."""
 
     kind: ClassVar[str] = "require_property"
@@ -184,14 +197,14 @@ class RequireProperty(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class RelaxProperty(_PropertyStep):
+class RelaxProperty(PropertyStep):
     """Null is allowed."""
 
     kind: ClassVar[str] = "relax_property"
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendEnum(_PropertyStep):
+class ExtendEnum(PropertyStep):
     """More values are allowed."""
 
     kind: ClassVar[str] = "extend_enum"
@@ -199,7 +212,7 @@ class ExtendEnum(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class NarrowEnum(_PropertyStep):
+class NarrowEnum(PropertyStep):
     """Some values are allowed no more."""
 
     kind: ClassVar[str] = "narrow_enum"
@@ -207,7 +220,7 @@ class NarrowEnum(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class AddEnum(_PropertyStep):
+class AddEnum(PropertyStep):
     """A text property becomes an enum of these values."""
 
     kind: ClassVar[str] = "add_enum"
@@ -215,41 +228,33 @@ class AddEnum(_PropertyStep):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveEnum(_PropertyStep):
+class RemoveEnum(PropertyStep):
     """An enum property becomes one of any text."""
 
     kind: ClassVar[str] = "remove_enum"
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
+class Unsupported(SchemaStep):
     """A difference that no apply bridges. `entity` is `node:T`, or `node:T.p` for a property."""
 
     kind: ClassVar[str] = "unsupported_change"
-    table_key: TableKey
     entity: str
     reason: str
     code: str | None = None
     way_out: str | None = None
 
     @property
+    def table_key(self) -> TableKey:
+        return TableKey(self.entity.partition(".")[0])
+
+    @property
+    def property_name(self) -> str | None:
+        """The property at fault, None for one of the type itself."""
+        return self.entity.partition(".")[2] or None
+
+    @property
     def message(self) -> str:
         """`[CODE] reason`, and what to do instead."""
         code = "" if self.code is None else f"[{self.code}] "
         return f"{code}{self.reason}{'' if self.way_out is None else f'; {self.way_out}'}"
-
-
-TypeStep = AddType | DropType | RenameType | UpdateTypeMetadata
-PropertyStep = (
-    AddProperty
-    | DropProperty
-    | UpdatePropertyMetadata
-    | WidenProperty
-    | RequireProperty
-    | RelaxProperty
-    | ExtendEnum
-    | NarrowEnum
-    | AddEnum
-    | RemoveEnum
-)
-Step = TypeStep | PropertyStep | RenameProperty | AddConstraint | RemoveConstraint | ChangeCardinality | Unsupported

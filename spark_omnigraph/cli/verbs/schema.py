@@ -69,25 +69,25 @@ def apply_schema(job: Job) -> VerbOutcome:
 
 def _say(job: Job, found: SchemaPreview) -> None:
     columns = ("step", "rows", "touched", "written", "would break")
-    if found.counts:
-        say_table(job.log, columns, [_row(each) for each in found.counts])
-    for step in found.plan.unsupported:
-        job.log.error("%s", step.message)
+    if found.steps:
+        say_table(job.log, columns, [_row(each) for each in found.steps])
+    for message in found.unsupported:
+        job.log.error("%s", message)
     if found.bad_rows.total:
         log_bad_rows(job.log, found.bad_rows, job.config.show_rows)
-    for table_key, rows in {each.step.table_key: each.rows for each in found.counts if each.shows_updates}.items():
+    for table_key, rows in {each.step.table_key: each.rows for each in found.steps if each.shows_updates}.items():
         job.log.info("the change feed will show %s of %s as updated", counted(rows, "row"), table_key)
-    if found.plan.steps and found.branches:
+    if found.steps and found.branches:
         names = ", ".join(found.branches)
         job.log.warning("a schema is changed while there is only main; merge or delete first: %s", names)
     job.log.info("%s", _verdict(found))
 
 
 def _verdict(found: SchemaPreview) -> str:
-    if not found.plan.steps:
+    if not found.steps:
         return _NOTHING
     would = "would be made" if found.applicable else "would be refused"
-    return f"a change of {counted(len(found.plan.steps), 'step')} {would}; nothing was written"
+    return f"a change of {counted(len(found.steps), 'step')} {would}; nothing was written"
 
 
 def _row(count: StepCount) -> tuple[object, ...]:

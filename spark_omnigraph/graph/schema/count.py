@@ -24,7 +24,7 @@ from spark_omnigraph.catalog.migration.steps import (
     RenameProperty,
     RenameType,
     RequireProperty,
-    Step,
+    SchemaStep,
     Unsupported,
     WidenProperty,
 )
@@ -50,7 +50,7 @@ class StepCount:
     property with a step that is not supported.
     """
 
-    step: Step
+    step: SchemaStep
     rows: int
     touched: int | None
     rewritten: int
@@ -158,13 +158,13 @@ class _TableCounter:
         """One for each step, after `run`."""
         return [self._count(step) for step in self._diff.steps]
 
-    def _count(self, step: Step) -> StepCount:
+    def _count(self, step: SchemaStep) -> StepCount:
         rewritten = self._rows if work_of(step) in (Work.VALUES, Work.ROWS) else 0
         unknown = isinstance(step, Unsupported) or any(step is each for each in self._unasked)
         broken = None if unknown else sum(len(each.places) for each in self._broken if each.rule.step is step)
         return StepCount(step, self._rows, self._touched(step), rewritten, broken)
 
-    def _touched(self, step: Step) -> int | None:
+    def _touched(self, step: SchemaStep) -> int | None:
         match step:
             case RenameType() | DropType() | RenameProperty():
                 return self._rows
@@ -225,7 +225,7 @@ def _sorted(finding: Finding, order: Rows) -> Finding:
 
 def _blocked(diff: TableDiff) -> set[str]:
     """Properties that nobody can say the values of, since a step that gives them is not supported."""
-    return {step.entity.partition(".")[2] for step in diff.steps if isinstance(step, Unsupported)}
+    return {step.property_name for step in diff.steps if isinstance(step, Unsupported) and step.property_name}
 
 
 def _counted(diff: TableDiff) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.migration.document import document
 from spark_omnigraph.catalog.migration.effects import work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
+from spark_omnigraph.catalog.migration.steps import Unsupported
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, current_hash, read_contract
 from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
@@ -72,33 +73,37 @@ def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> Ch
 
 @dataclass(frozen=True, slots=True)
 class SchemaPreview:
-    """A plan and its counts, on what main shows at `manifest_version`. `branches` are those that an apply would have to
-    wait for.
+    """The steps of a plan with their counts, on what main shows at `manifest_version`; the first rows that would break;
+    and the branches that an apply would have to wait for.
     """
 
-    plan: SchemaPlan
     manifest_version: int
-    counts: tuple[StepCount, ...]
+    steps: tuple[StepCount, ...]
     bad_rows: BadRowSummary
     branches: tuple[str, ...]
     phases: Mapping[str, float]
 
     @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Why there are steps that no apply can do, a text each."""
+        return tuple(each.step.message for each in self.steps if isinstance(each.step, Unsupported))
+
+    @property
     def supported(self) -> bool:
         """Whether an apply can do every step."""
-        return self.plan.supported
+        return not self.unsupported
 
     @property
     def applicable(self) -> bool:
         """Whether an apply would succeed on the graph as it is."""
-        return self.supported and not self.bad_rows.total and not (self.plan.steps and self.branches)
+        return self.supported and not self.bad_rows.total and not (self.steps and self.branches)
 
     def to_dict(self) -> dict[str, object]:
-        """The plan as `SchemaPlan.to_dict` gives it, each step with its figures, and what stands in the way."""
-        steps = [{**document(each.step), **_figures(each)} for each in self.counts]
+        """The plan, each step with its figures, and what stands in the way."""
         return {
-            **self.plan.to_dict(),
-            "steps": steps,
+            "supported": self.supported,
+            "step_count": len(self.steps),
+            "steps": [{**document(each.step), **_figures(each)} for each in self.steps],
             "applicable": self.applicable,
             "branches": list(self.branches),
         }
@@ -162,4 +167,4 @@ def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None
     if current_hash(store) != contract.schema_hash:
         raise ConflictError("the schema was changed while its change was planned; plan it again")
     branches = tuple(name for name in list_branches(store) if name != MAIN)
-    return SchemaPreview(plan, snapshot.version, counts.steps, summary, branches, clock.seconds())
+    return SchemaPreview(snapshot.version, counts.steps, summary, branches, clock.seconds())

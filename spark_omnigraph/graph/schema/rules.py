@@ -17,7 +17,7 @@ from spark_omnigraph.catalog.migration.steps import (
     ChangeCardinality,
     NarrowEnum,
     RequireProperty,
-    Step,
+    SchemaStep,
 )
 from spark_omnigraph.catalog.types import (
     Check,
@@ -38,7 +38,7 @@ from spark_omnigraph.validate.probes import CardinalityProbe, UniqueProbe, cardi
 class RowRule:
     """A step that each row keeps or breaks by itself: `entity` is the desired type with this rule and no other."""
 
-    step: Step
+    step: SchemaStep
     entity: EntityType
 
     @property
@@ -50,7 +50,7 @@ class RowRule:
 class TableRule:
     """A step that rows of the table keep or break together."""
 
-    step: Step
+    step: SchemaStep
     probe: UniqueProbe | CardinalityProbe
 
     @property
@@ -70,7 +70,7 @@ def rules_of(diff: TableDiff) -> tuple[list[RowRule], list[TableRule]]:
     return rows, table
 
 
-def _probes(step: Step, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe, ...]:
+def _probes(step: SchemaStep, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe, ...]:
     """What has to be asked of the whole table; nothing of a unique group that is the key, since ids differ."""
     if isinstance(step, AddConstraint) and isinstance(step.constraint, Unique):
         key = tuple(each for each in new.constraints if isinstance(each, Key))
@@ -80,7 +80,7 @@ def _probes(step: Step, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe
     return ()
 
 
-def _alone(step: Step, new: EntityType) -> EntityType | None:
+def _alone(step: SchemaStep, new: EntityType) -> EntityType | None:
     """The type with the one rule of the step, None for a step that single rows do not answer."""
     match step:
         case AddConstraint(constraint=Range(name) | Check(name) as constraint):
