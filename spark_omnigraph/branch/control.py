@@ -10,7 +10,7 @@ from spark_omnigraph.commit.claim import branch_claim, claimed, source_claim
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
-from spark_omnigraph.commit.schema_lock import refuse_schema_change
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
 from spark_omnigraph.redaction import as_shown

@@ -18,7 +18,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import current_head
-from spark_omnigraph.commit.schema_lock import refuse_schema_change
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, ConflictError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed

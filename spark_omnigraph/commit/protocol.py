@@ -37,8 +37,8 @@ from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.realign import realign
-from spark_omnigraph.commit.schema_files import discard_files, name_files, schema_rows, schema_turn, stage_files
-from spark_omnigraph.commit.schema_lock import refuse_other_schema, refuse_schema_change
+from spark_omnigraph.commit.schema.files import discard_files, name_files, schema_rows, schema_turn, stage_files
+from spark_omnigraph.commit.schema.lock import refuse_other_schema, refuse_schema_change
 from spark_omnigraph.commit.stage import has_ended
 from spark_omnigraph.commit.undo import undo, unknown_outcome
 from spark_omnigraph.errors import (

@@ -40,9 +40,9 @@ from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign, realign_all
-from spark_omnigraph.commit.removal import end_removals
-from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile
-from spark_omnigraph.commit.schema_lock import release_lost_lock
+from spark_omnigraph.commit.schema.change import SchemaChange, SchemaRows, reconcile
+from spark_omnigraph.commit.schema.lock import release_lost_lock
+from spark_omnigraph.commit.schema.removal import end_removals
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import (
     ConflictError,

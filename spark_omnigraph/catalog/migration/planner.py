@@ -111,7 +111,7 @@ def _refuse_unused(values: Values, steps: list[SchemaStep]) -> None:
         for step in steps
         if isinstance(step, AddProperty | RequireProperty) and step.value is not None
     }
-    for key, name in values if steps else ():  # a change that is made already is nothing, whatever it once gave
+    for key, name in values:
         if (key, name) not in used:
             place = f"{key.type_name}.{name}"
             raise BadRequestError(

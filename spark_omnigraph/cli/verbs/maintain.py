@@ -10,7 +10,7 @@ from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
-from spark_omnigraph.commit.schema_lock import lock_holder
+from spark_omnigraph.commit.schema.lock import lock_holder
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from spark_omnigraph.catalog.identity import TableKey
@@ -22,8 +22,8 @@ from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, SchemaWrite, WriterKind
-from spark_omnigraph.commit.removal import Removal, forget_removals, note_removals, refuse_needed, remove_through
-from spark_omnigraph.commit.schema_lock import refuse_branches
+from spark_omnigraph.commit.schema.lock import refuse_branches
+from spark_omnigraph.commit.schema.removal import Removal, forget_removals, note_removals, refuse_needed, remove_through
 from spark_omnigraph.errors import BadRequestError, BadRowsError, ConflictError, OmnigraphError
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
@@ -110,8 +110,12 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
 
 
 def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
-    """The steps of a change. BadRequestError for the first one that cannot be done."""
-    plan = plan_change(contract, change)
+    """The steps of a change, none where it is made already, whatever values it gave. BadRequestError for the first one
+    that cannot be done.
+    """
+    plan = plan_change(contract, replace(change, values={}))
+    if plan.steps and change.values:
+        plan = plan_change(contract, change)
     if not plan.supported:
         raise BadRequestError(plan.unsupported[0].message)
     return plan

@@ -9,7 +9,7 @@ from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease
-from spark_omnigraph.commit.schema_lock import refuse_schema_change, unlock
+from spark_omnigraph.commit.schema.lock import refuse_schema_change, unlock
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.records.ulid import new_ulid

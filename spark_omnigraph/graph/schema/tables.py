@@ -23,13 +23,13 @@ from spark_omnigraph.catalog.migration.properties import ColumnSource
 from spark_omnigraph.catalog.migration.steps import DropMode, DropProperty, DropType, FixedValue, FromColumn
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.commit.plan import TableWrite
-from spark_omnigraph.commit.removal import Removal, empty_above
+from spark_omnigraph.commit.schema.removal import Removal, empty_above
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.columns import Column, Layout, fragment_ids, stage_columns, stage_copy
+from spark_omnigraph.storage.tables.columns import LaidColumn, Layout, fragment_ids, stage_columns, stage_copy
 from spark_omnigraph.storage.tables.commits import TableChange, create_dataset
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 from spark_omnigraph.write.candidates import target_of
@@ -70,7 +70,7 @@ class TableStager:
         if new is None:
             return
         if old is None:
-            change.writes.append(self._new(new, Layout(tuple(map(Column, physical_schema(new)))), ()))
+            change.writes.append(self._new(new, Layout(tuple(map(LaidColumn, physical_schema(new)))), ()))
             return
         layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
         is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
@@ -156,17 +156,17 @@ def layout_of(old: EntityType, new: EntityType, sources: Iterable[ColumnSource])
     return Layout(tuple(_column(stored, by_name.get(stored.name), old) for stored in physical_schema(new)))
 
 
-def _column(stored: pa.Field, source: ColumnSource | None, old: EntityType) -> Column:
+def _column(stored: pa.Field, source: ColumnSource | None, old: EntityType) -> LaidColumn:
     if source is None:
-        return Column(stored, stored.name)  # the id and the ends of edges
+        return LaidColumn(stored, stored.name)  # the id and the ends of edges
     former = None if source.stored is None else old.property(source.stored)
     if former is not None and former.type.scalar is source.prop.type.scalar and source.fill is None:
-        return Column(stored, source.stored)
+        return LaidColumn(stored, source.stored)
     origins = [] if source.stored is None else [source.stored]
     if isinstance(source.fill, FromColumn):
         origins.append(source.fill.column)
     value = pa.scalar(source.fill.value, stored.type) if isinstance(source.fill, FixedValue) else None
-    return Column(stored, None, tuple(origins), value)
+    return LaidColumn(stored, None, tuple(origins), value)
 
 
 def _is_stored_so(old: EntityType, new: EntityType, layout: Layout) -> bool:

@@ -25,8 +25,8 @@ from spark_omnigraph.errors import InternalError, StorageError
 from spark_omnigraph.records.arrow_schema import BLOB
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
+from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
 from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
-from spark_omnigraph.storage.tables.messages import Member, encoded, members, signed
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 
 _NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6
@@ -38,7 +38,7 @@ _BATCH_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LaidColumn:
     """One column as it is to be. It is the stored column `source`, under whatever name, or a new one.
 
     A new one takes its values from the first of the stored columns `origins` that has one, cast, else `value`; with
@@ -71,7 +71,7 @@ class Column:
 class Layout:
     """All columns of a table as they are to be, in their order."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[LaidColumn, ...]
 
     @property
     def schema(self) -> pa.Schema:
@@ -79,7 +79,7 @@ class Layout:
         return pa.schema([column.field for column in self.columns])
 
     @property
-    def filled(self) -> tuple[Column, ...]:
+    def filled(self) -> tuple[LaidColumn, ...]:
         """Columns for which files are written, in order."""
         return tuple(column for column in self.columns if column.is_filled)
 

@@ -12,7 +12,7 @@ from lance import LanceDataset
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
-from spark_omnigraph.storage.tables.columns import Column, Layout, fragment_ids, stage_columns, stage_copy
+from spark_omnigraph.storage.tables.columns import LaidColumn, Layout, fragment_ids, stage_columns, stage_copy
 from spark_omnigraph.storage.tables.commits import (
     CommitFailed,
     TableChange,
@@ -36,8 +36,8 @@ VERSIONS = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
 
 def rows(*ids: str) -> pa.Table:
-    bodies = [{"data": name.encode(), "uri": None} for name in ids]
-    bodies[-1:] = [None]  # type: ignore[list-item]
+    bodies: list[object] = [{"data": name.encode(), "uri": None} for name in ids]
+    bodies[-1] = None
     columns = [list(ids), list(range(len(ids))), bodies, [[name] for name in ids], [[1.0, 2.0]] * len(ids)]
     return pa.Table.from_arrays([pa.array(v, f.type) for v, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
@@ -54,15 +54,15 @@ def table(tmp_path: Path) -> LanceDataset:
     return lance.dataset(uri)
 
 
-def kept(name: str, source: str | None = None) -> Column:
-    return Column(SCHEMA.field(source or name).with_name(name), source or name)
+def kept(name: str, source: str | None = None) -> LaidColumn:
+    return LaidColumn(SCHEMA.field(source or name).with_name(name), source or name)
 
 
 def target(table: LanceDataset) -> TableTarget:
     return TableTarget(TableKey("node:T"), table.uri, table.version, table.count_rows())
 
 
-def relaid(table: LanceDataset, *columns: Column) -> LanceDataset:
+def relaid(table: LanceDataset, *columns: LaidColumn) -> LanceDataset:
     layout = Layout(columns)
     ids = fragment_ids(target(table), {}) if layout.filled else []
     files = tuple(stage_columns(target(table), each, layout, {}) for each in ids)
@@ -101,9 +101,9 @@ def test_renamed_dropped_and_moved_columns_are_the_stored_ones(table: LanceDatas
 
 def test_columns_without_values_are_null_and_write_no_file(table: LanceDataset) -> None:
     new = [
-        Column(pa.field("b2", BLOB, metadata=BLOB_METADATA)),
-        Column(pa.field("l2", pa.list_(pa.field("item", pa.date64())))),
-        Column(pa.field("v2", pa.list_(pa.field("item", pa.float32()), 3))),
+        LaidColumn(pa.field("b2", BLOB, metadata=BLOB_METADATA)),
+        LaidColumn(pa.field("l2", pa.list_(pa.field("item", pa.date64())))),
+        LaidColumn(pa.field("v2", pa.list_(pa.field("item", pa.float32()), 3))),
     ]
     moved = relaid(table, kept("id"), kept("age"), *new)
     assert values(moved, "id", "b2", "l2", "v2")[0] == {"id": "a", "b2": None, "l2": None, "v2": None}
@@ -112,22 +112,21 @@ def test_columns_without_values_are_null_and_write_no_file(table: LanceDataset) 
 
 def test_a_column_that_comes_back_has_none_of_its_former_values(table: LanceDataset) -> None:
     without = relaid(table, kept("id"), kept("tags"))
-    again = relaid(without, kept("id"), Column(SCHEMA.field("age")), kept("tags"))
+    again = relaid(without, kept("id"), LaidColumn(SCHEMA.field("age")), kept("tags"))
     assert [row["age"] for row in values(again, "age")] == [None] * 4
 
 
 def test_filled_columns_have_their_values_and_every_row_counts_as_updated(table: LanceDataset) -> None:
     filled = [
-        Column(pa.field("k", pa.int64(), nullable=False), value=pa.scalar(7)),
-        Column(pa.field("age", pa.int64()), origins=("age",)),
-        Column(pa.field("l", pa.list_(pa.field("item", pa.string()))), value=pa.scalar(["x", "y"])),
-        Column(pa.field("or", pa.float64(), nullable=False), origins=("age",), value=pa.scalar(0.5)),
-        Column(pa.field("empty", pa.string())),
+        LaidColumn(pa.field("k", pa.int64(), nullable=False), value=pa.scalar(7)),
+        LaidColumn(pa.field("age", pa.int64()), origins=("age",)),
+        LaidColumn(pa.field("l", pa.list_(pa.field("item", pa.string()))), value=pa.scalar(["x", "y"])),
+        LaidColumn(pa.field("or", pa.float64(), nullable=False), origins=("age",), value=pa.scalar(0.5)),
+        LaidColumn(pa.field("empty", pa.string())),
     ]
     moved = relaid(table, kept("id"), *filled, kept("body"))
-    assert values(moved, "id", "k", "age", "l", "or", "empty", "body")[1] == {
-        "id": "c", "k": 7, "age": 2, "l": ["x", "y"], "or": 2.0, "empty": None, "body": None,
-    }  # fmt: skip
+    wanted = {"id": "c", "k": 7, "age": 2, "l": ["x", "y"], "or": 2.0, "empty": None, "body": None}
+    assert values(moved, *wanted)[1] == wanted
     assert [row["_rowid"] for row in row_versions(moved)] == [row["_rowid"] for row in row_versions(table)]
     assert {row[VERSIONS[2]] for row in row_versions(moved)} == {moved.version}
     assert {row[VERSIONS[1]] for row in row_versions(moved)} == {1, 2}
@@ -136,7 +135,7 @@ def test_filled_columns_have_their_values_and_every_row_counts_as_updated(table:
 
 
 def test_copied_rows_keep_their_ids_in_their_own_table_alone(table: LanceDataset, tmp_path: Path) -> None:
-    layout = Layout((kept("id"), kept("years", "age"), kept("body"), Column(pa.field("n", pa.int32()))))
+    layout = Layout((kept("id"), kept("years", "age"), kept("body"), LaidColumn(pa.field("n", pa.int32()))))
     other = create_dataset(str(tmp_path / "other"), layout.schema, None, {})
     for place in (table, other):
         ids = fragment_ids(target(table), {})
@@ -162,9 +161,9 @@ def test_copied_rows_keep_their_ids_in_their_own_table_alone(table: LanceDataset
         assert len(set(ids_now)) == 5, "none is given out twice"
 
 
-@pytest.mark.parametrize("columns", [(kept("id"),), (kept("id"), Column(pa.field("n", pa.int32())))])
+@pytest.mark.parametrize("columns", [(kept("id"),), (kept("id"), LaidColumn(pa.field("n", pa.int32())))])
 def test_a_layout_on_rows_that_moved_lands_elsewhere_or_not_at_all(
-    table: LanceDataset, columns: tuple[Column, ...]
+    table: LanceDataset, columns: tuple[LaidColumn, ...]
 ) -> None:
     """The protocol compares the version that is landed with the one that the sidecar names."""
     transaction = prepare_change(table, TableChange(layout=Layout(columns)), {})
@@ -180,5 +179,5 @@ def test_a_layout_on_rows_that_moved_lands_elsewhere_or_not_at_all(
 
 def test_a_table_without_rows_takes_any_layout(tmp_path: Path) -> None:
     empty = create_dataset(str(tmp_path / "e"), SCHEMA, None, {})
-    filled = Column(pa.field("k", pa.int32(), nullable=False), value=pa.scalar(1))
+    filled = LaidColumn(pa.field("k", pa.int32(), nullable=False), value=pa.scalar(1))
     assert relaid(empty, kept("id"), filled, kept("years", "age")).count_rows() == 0

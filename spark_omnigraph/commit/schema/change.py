@@ -16,8 +16,8 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lease import SKEW, TERM
 from spark_omnigraph.commit.publisher import SchemaTurn
-from spark_omnigraph.commit.schema_files import FILES, discard_files, hash_of, name_files, staged_schema
-from spark_omnigraph.commit.schema_lock import unlock
+from spark_omnigraph.commit.schema.files import FILES, discard_files, hash_of, name_files, staged_schema
+from spark_omnigraph.commit.schema.lock import unlock
 from spark_omnigraph.commit.sidecar import Registration, Sidecar
 from spark_omnigraph.errors import SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema

@@ -9,8 +9,8 @@ from __future__ import annotations
 from lance import LanceDataset
 
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.messages.members import members
 from spark_omnigraph.storage.objects.small import Objects
-from spark_omnigraph.storage.tables.messages import members
 
 _OPERATIONS = {
     100: "Append",

@@ -92,21 +92,21 @@ def empty_above(dataset: Dataset, version: int, layout: Layout | None = None) ->
     return dataset
 
 
-class _RemovalBody(msgspec.Struct):
+class _Gone(msgspec.Struct):
     location: str
     through: Count
 
 
-class _Body(msgspec.Struct):
+class _RemovalNote(msgspec.Struct):
     commit: str
-    removals: list[_RemovalBody]
+    removals: list[_Gone]
 
 
-def _read(store: GraphStore, name: str) -> _Body | None:
+def _read(store: GraphStore, name: str) -> _RemovalNote | None:
     content = store.objects.get(f"{RECOVERY}/{name}")
     if content is None:
         return None
-    body = decode(content, _Body, f"{RECOVERY}/{name}")
+    body = decode(content, _RemovalNote, f"{RECOVERY}/{name}")
     is_within = all(refuse_path(each.location) is None for each in body.removals)
     return body if is_within else None
 
