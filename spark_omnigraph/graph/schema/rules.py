@@ -26,7 +26,6 @@ from spark_omnigraph.catalog.types import (
     EntityType,
     Key,
     Property,
-    PropType,
     Range,
     Unique,
 )
@@ -59,53 +58,67 @@ class TableRule:
 
 
 def rules_of(diff: TableDiff) -> tuple[list[RowRule], list[TableRule]]:
-    """The rules among the steps of a table that stays, in their order."""
+    """The rules among the steps of a table that stays, in their order. A step that gives rows a value has to keep every
+    rule of its property that comes with no step of its own.
+    """
     rows: list[RowRule] = []
     table: list[TableRule] = []
     if diff.old is not None and diff.new is not None:
         for step in filter(is_rule, diff.steps):
-            table += [TableRule(step, probe) for probe in _probes(step, diff.new)]
-            alone = _alone(step, diff.new)
+            table += [TableRule(step, probe) for probe in _probes(step, diff, diff.new)]
+            alone = _alone(step, diff, diff.new)
             rows += [] if alone is None else [RowRule(step, alone)]
     return rows, table
 
 
-def _probes(step: SchemaStep, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe, ...]:
+def _probes(step: SchemaStep, diff: TableDiff, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe, ...]:
     """What has to be asked of the whole table; nothing of a unique group that is the key, since ids differ."""
+    key = tuple(each for each in new.constraints if isinstance(each, Key))
     if isinstance(step, AddConstraint) and isinstance(step.constraint, Unique):
-        key = tuple(each for each in new.constraints if isinstance(each, Key))
         return unique_probes(replace(new, constraints=(*key, step.constraint)))
+    if isinstance(step, AddProperty | RequireProperty) and step.value is not None:
+        unique = [each for each in _standing(diff, new) if isinstance(each, Unique)]
+        given = tuple(each for each in unique if step.property_name in each.columns)
+        return unique_probes(replace(new, constraints=(*key, *given)))
     if isinstance(step, ChangeCardinality) and isinstance(new, EdgeType):
         return cardinality_probes(new)
     return ()
 
 
-def _alone(step: SchemaStep, new: EntityType) -> EntityType | None:
+def _alone(step: SchemaStep, diff: TableDiff, new: EntityType) -> EntityType | None:
     """The type with the one rule of the step, None for a step that single rows do not answer."""
     match step:
         case AddConstraint(constraint=Range(name) | Check(name) as constraint):
-            return _with(new, replace(_property(new, name), type=_free(new, name)), (constraint,))
-        case AddProperty(property_name=name):
-            return _with(new, _property(new, name))
+            return _with(new, _property(new, name, nullable=True, enum=False), (constraint,))
+        case AddProperty(property_name=name) | RequireProperty(property_name=name) if step.value is not None:
+            steps = [each for each in diff.steps if isinstance(each, NarrowEnum | AddEnum)]
+            enum = all(each.property_name != name for each in steps)
+            bounds = [each for each in _standing(diff, new) if isinstance(each, Range | Check)]
+            given = tuple(each for each in bounds if each.property == name)
+            return _with(new, _property(new, name, nullable=False, enum=enum), given)
         case RequireProperty(property_name=name):
-            return _with(new, replace(_property(new, name), type=replace(_property(new, name).type, enum_values=None)))
+            return _with(new, _property(new, name, nullable=False, enum=False))
         case NarrowEnum(property_name=name) | AddEnum(property_name=name):
-            return _with(new, replace(_property(new, name), type=replace(_property(new, name).type, nullable=True)))
+            return _with(new, _property(new, name, nullable=True, enum=True))
         case _:
             return None
+
+
+def _standing(diff: TableDiff, new: EntityType) -> list[Constraint]:
+    """The constraints that no step adds."""
+    added = [step.constraint for step in diff.steps if isinstance(step, AddConstraint)]
+    return [each for each in new.constraints if each not in added]
 
 
 def _with(new: EntityType, prop: Property, constraints: tuple[Constraint, ...] = ()) -> EntityType:
     return replace(new, properties=(prop,), constraints=constraints)
 
 
-def _free(new: EntityType, name: str) -> PropType:
-    """The type of a property without rules of its own."""
-    return replace(_property(new, name).type, nullable=True, enum_values=None)
-
-
-def _property(new: EntityType, name: str) -> Property:
+def _property(new: EntityType, name: str, *, nullable: bool, enum: bool) -> Property:
+    """The property with these rules of its type and no other: that it is no enum, and that it may be null."""
     found = new.property(name)
     if found is None:
         raise InternalError(f"a step names the property '{new.name}.{name}', which the desired schema lacks")
-    return found
+    kind = found.type
+    allowed = kind.enum_values if enum else None
+    return replace(found, type=replace(kind, nullable=nullable or kind.nullable, enum_values=allowed))

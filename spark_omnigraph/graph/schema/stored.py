@@ -58,12 +58,12 @@ def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
     checkers = [BatchChecker(rule.entity) for rule in asked.rules]
     masks: list[list[npt.NDArray[np.bool_]]] = [[np.zeros(0, dtype=np.bool_)] for _ in checkers]
     per_rule: Counter[str] = Counter()
-    valued = np.zeros(len(asked.counted), dtype=np.int64)
+    valued = [0] * len(asked.counted)
     rows = 0
     for batch in read_batches(TableScan(asked.table, asked.columns, fragments=fragments)):
         rows += batch.num_rows
-        held = [batch.num_rows - batch.column(name).null_count for name in asked.counted]
-        valued += np.array(held, dtype=np.int64)
+        held = (batch.num_rows - batch.column(name).null_count for name in asked.counted)
+        valued = [count + more for count, more in zip(valued, held, strict=True)]
         for rule, checker, mask in zip(asked.rules, checkers, masks, strict=True):
             found = checker.check(asked.projection.of(batch, rule.columns))
             per_rule.update(str(each.rule) for each in found)
@@ -71,7 +71,7 @@ def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
             bad[[each.row for each in found]] = True
             mask.append(bad)
     return RowAnswers(
-        rows, tuple(np.packbits(np.concatenate(each)) for each in masks), per_rule, tuple(valued.tolist())
+        rows, tuple(np.packbits(np.concatenate(each)) for each in masks), per_rule, tuple(valued)
     )
 
 

@@ -124,7 +124,7 @@ def test_common_options_stand_where_they_do_something() -> None:
         for key in ("actor", "executor", "dry_run", "branch")
     }
     loads = {"ingest", "merge", "overwrite"}
-    reads = {"query", "describe", "commits", "diff", "export"}
+    reads = {"query", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
         "actor": loads | {"mutate", "branch merge", "schema apply"},
         "executor": loads | {"branch merge", "schema plan", "schema apply"},
