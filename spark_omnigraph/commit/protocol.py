@@ -28,7 +28,6 @@ from enum import Enum
 
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import branch_claim, is_claimed, is_held, recovery_claim
-from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.landing import land, landed_update
 from spark_omnigraph.commit.lease import Lease
@@ -345,8 +344,6 @@ def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite
     """
     store = whole.store
     refuse_other_schema(store, prepared)
-    if current_hash(store) != prepared.schema_hash:
-        raise ConflictError("the schema changed after this write was planned; plan it again")
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))

@@ -40,6 +40,7 @@ from spark_omnigraph.storage.tables.commits import compact
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
 from spark_omnigraph.storage.tables.reader import ReadCache
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, locate, nearest_path
 from spark_omnigraph.words import nearest
 
@@ -257,8 +258,12 @@ class GraphStore:
         return self.location.join(branch_path(location, branch))
 
     def open_table(self, entry: TableEntry) -> LanceDataset:
-        """A table exactly as a snapshot shows it."""
-        return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+        """A table exactly as a snapshot shows it. NotFoundError where that version was removed."""
+        try:
+            return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+        except StorageError:
+            uri = self.table_uri(entry.location, entry.branch)
+            return open_pinned(PinnedTable(uri, entry.version, self.storage_options))  # which says why
 
     def columns(self, entry: TableEntry) -> list[str]:
         """Names of the columns that a table stores, as a snapshot shows it."""

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from urllib.parse import unquote
 
 from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.lease import LeaseFacts, lease_path, read_lease
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import ConflictError, StorageError
@@ -28,11 +29,14 @@ _REFS = f"{MANIFEST}/_refs/branches"
 
 
 def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
-    """ConflictError while a schema change runs that is not this write, and when this one has lost its lock or found
-    branches that came meanwhile.
+    """ConflictError while a schema change runs that is not this write, after one that was made since it was planned,
+    and when this one has lost its lock or found branches that came meanwhile.
     """
     if prepared.schema is None:
         refuse_schema_change(store)
+    if current_hash(store) != prepared.schema_hash:
+        raise ConflictError("the schema changed after this write was planned; plan it again")
+    if prepared.schema is None:
         return
     if not store.has_schema_lock() or prepared.schema.lock not in announced(store).schemas:
         raise ConflictError("this schema change stood still for so long that its lock was removed; run it again")

@@ -104,7 +104,7 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
 
         def attempt() -> SchemaReport:
             with staged_files(store) as files:
-                return _Attempt(store, request, executor or LocalExecutor(1), clock, lock).run(files)
+                return _Change(store, request, executor or LocalExecutor(1), clock, lock).run(files)
 
         return in_attempts(store, None, attempt, lambda _: frozenset())
 
@@ -122,7 +122,7 @@ def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Change:
     """One attempt, while its process holds the lock."""
 
     store: GraphStore

@@ -70,9 +70,7 @@ def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
             bad = np.zeros(batch.num_rows, dtype=np.bool_)
             bad[[each.row for each in found]] = True
             mask.append(bad)
-    return RowAnswers(
-        rows, tuple(np.packbits(np.concatenate(each)) for each in masks), per_rule, tuple(valued)
-    )
+    return RowAnswers(rows, tuple(np.packbits(np.concatenate(each)) for each in masks), per_rule, tuple(valued))
 
 
 @dataclass(slots=True, eq=False)
