@@ -51,7 +51,7 @@ T = TypeVar("T", bound=EntityType)
 
 
 @dataclass(frozen=True, slots=True)
-class TableDiff:
+class TableMigration:
     """The steps of one table. `old` is None for a type that comes, `new` for one that goes; `columns`, for one that
     stays, are the sources of the properties of `new`, in their order.
     """
@@ -69,7 +69,7 @@ class SchemaPlan:
     accepted: Catalog
     desired: Catalog
     steps: tuple[SchemaStep, ...]
-    tables: tuple[TableDiff, ...]
+    tables: tuple[TableMigration, ...]
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
@@ -141,25 +141,25 @@ class _Planner:
                 key = TableKey(f"interface:{name}")
                 yield Unsupported(key, f"removing interface '{name}' {_V1}")
 
-    def tables(self, kind: Kind, accepted: Mapping[str, T], matches: list[Match[T]]) -> Iterator[TableDiff]:
+    def tables(self, kind: Kind, accepted: Mapping[str, T], matches: list[Match[T]]) -> Iterator[TableMigration]:
         for found in matches:
             yield self._table(kind, found)
         for gone in leftover(accepted, matches):
-            yield TableDiff(gone, None, (DropType(kind, gone.name, self._mode),))
+            yield TableMigration(gone, None, (DropType(kind, gone.name, self._mode),))
 
-    def _table(self, kind: Kind, found: Match[T]) -> TableDiff:
+    def _table(self, kind: Kind, found: Match[T]) -> TableMigration:
         old, new = found.old, found.new
         if found.refusal is not None:
-            return TableDiff(old, new, (Unsupported(new.table_key, found.refusal),))
+            return TableMigration(old, new, (Unsupported(new.table_key, found.refusal),))
         if old is None:
-            return TableDiff(None, new, (AddType(kind, new.name),))
+            return TableMigration(None, new, (AddType(kind, new.name),))
         properties = PropertyPlanner(kind, old, new, self._values)
         steps = [
             *self._declaration(kind, old, new, properties.renames),
             *properties.steps(self._mode),
             *_constraints(kind, old, new, properties.renames),
         ]
-        return TableDiff(old, new, tuple(steps), properties.sources())
+        return TableMigration(old, new, tuple(steps), properties.sources())
 
     def _declaration(
         self, kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]

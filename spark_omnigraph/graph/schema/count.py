@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 
 from spark_omnigraph.catalog.migration.effects import Work, shows_updates, work_of
-from spark_omnigraph.catalog.migration.planner import SchemaPlan, TableDiff
+from spark_omnigraph.catalog.migration.planner import SchemaPlan, TableMigration
 from spark_omnigraph.catalog.migration.steps import (
     AddProperty,
     DropProperty,
@@ -77,7 +77,7 @@ class BrokenRule:
 class BrokenTable:
     """What of one table a schema change would break."""
 
-    diff: TableDiff
+    diff: TableMigration
     table: PinnedTable
     rules: tuple[BrokenRule, ...]
 
@@ -127,7 +127,7 @@ class _TableCounter:
     """The counts of one table."""
 
     def __init__(
-        self, store: GraphStore, snapshot: Snapshot, plan: SchemaPlan, diff: TableDiff, rules_only: bool
+        self, store: GraphStore, snapshot: Snapshot, plan: SchemaPlan, diff: TableMigration, rules_only: bool
     ) -> None:
         self.per_rule: Counter[str] = Counter()
         self._store, self._snapshot, self._plan, self._diff = store, snapshot, plan, diff
@@ -223,12 +223,12 @@ def _sorted(finding: Finding, order: Rows) -> Finding:
     return replace(finding, rows=finding.rows[order], holders=holders, message=lambda i: message(int(order[i])))
 
 
-def _blocked(diff: TableDiff) -> set[str]:
+def _blocked(diff: TableMigration) -> set[str]:
     """Properties that nobody can say the values of, since a step that gives them is not supported."""
     return {step.property_name for step in diff.steps if isinstance(step, Unsupported) and step.property_name}
 
 
-def _counted(diff: TableDiff) -> tuple[str, ...]:
+def _counted(diff: TableMigration) -> tuple[str, ...]:
     """Stored columns whose values are counted: those that a step takes away, casts or completes, but no large ones."""
     if diff.old is None:
         return ()
@@ -242,6 +242,6 @@ def _counted(diff: TableDiff) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name not in large)
 
 
-def _stored(diff: TableDiff, name: str) -> str:
+def _stored(diff: TableMigration, name: str) -> str:
     """The stored column of a property of the desired type."""
     return next(each.stored or name for each in diff.columns if each.prop.name == name)

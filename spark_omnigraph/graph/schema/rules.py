@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.migration.effects import is_rule
-from spark_omnigraph.catalog.migration.planner import TableDiff
+from spark_omnigraph.catalog.migration.planner import TableMigration
 from spark_omnigraph.catalog.migration.steps import (
     AddConstraint,
     AddEnum,
@@ -57,7 +57,7 @@ class TableRule:
         return self.probe.columns if isinstance(self.probe, UniqueProbe) else ("src",)
 
 
-def rules_of(diff: TableDiff) -> tuple[list[RowRule], list[TableRule]]:
+def rules_of(diff: TableMigration) -> tuple[list[RowRule], list[TableRule]]:
     """The rules among the steps of a table that stays, in their order. A step that gives rows a value has to keep every
     rule of its property that comes with no step of its own.
     """
@@ -71,7 +71,7 @@ def rules_of(diff: TableDiff) -> tuple[list[RowRule], list[TableRule]]:
     return rows, table
 
 
-def _probes(step: SchemaStep, diff: TableDiff, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe, ...]:
+def _probes(step: SchemaStep, diff: TableMigration, new: EntityType) -> tuple[UniqueProbe | CardinalityProbe, ...]:
     """What has to be asked of the whole table; nothing of a unique group that is the key, since ids differ."""
     key = tuple(each for each in new.constraints if isinstance(each, Key))
     if isinstance(step, AddConstraint) and isinstance(step.constraint, Unique):
@@ -85,7 +85,7 @@ def _probes(step: SchemaStep, diff: TableDiff, new: EntityType) -> tuple[UniqueP
     return ()
 
 
-def _alone(step: SchemaStep, diff: TableDiff, new: EntityType) -> EntityType | None:
+def _alone(step: SchemaStep, diff: TableMigration, new: EntityType) -> EntityType | None:
     """The type with the one rule of the step, None for a step that single rows do not answer."""
     match step:
         case AddConstraint(constraint=Range(name) | Check(name) as constraint):
@@ -104,7 +104,7 @@ def _alone(step: SchemaStep, diff: TableDiff, new: EntityType) -> EntityType | N
             return None
 
 
-def _standing(diff: TableDiff, new: EntityType) -> list[Constraint]:
+def _standing(diff: TableMigration, new: EntityType) -> list[Constraint]:
     """The constraints that no step adds."""
     added = [step.constraint for step in diff.steps if isinstance(step, AddConstraint)]
     return [each for each in new.constraints if each not in added]

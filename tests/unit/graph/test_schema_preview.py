@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import BadRequestError, FromColumn, Graph, LoadOptions, NotFoundError, SchemaPreview
-from spark_omnigraph.commit.contract import read_contract
+from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.errors import SchemaParseError
 from spark_omnigraph.graph.schema import stored
 from spark_omnigraph.graph.schema.count import check_steps
 from spark_omnigraph.graph.schema.preview import ChangeRequest, plan_change
+from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.storage.tables.scan import TableScan, read_batches
 from spark_omnigraph.write.executor import LocalExecutor
 from tests.support import schema_steps
@@ -210,6 +211,22 @@ def test_what_no_change_can_do_is_part_of_the_plan(kites: Graph) -> None:
     assert [each.broken for each in found.steps] == [None, 0, None, None, 4]
     assert not found.applicable
     assert found.to_dict()["supported"] is False
+
+
+def test_a_schema_that_nobody_accepts_any_more_can_go_on() -> None:
+    """Then the rules of the format alone are asked of what it becomes; but for the columns of Lance."""
+    old = "node K { tag: String @key  n: I32?  iD2: I32?\n  @range(n, ..9) }"
+    catalog = compile_stored_schema(old)
+    contract = Contract(catalog, old, catalog.ir_hash)
+    plan = plan_change(contract, ChangeRequest(old.replace("iD2", "_rowid: I64?  iD2")))
+    assert [step.reason for step in plan.unsupported] == [
+        "property name '_rowid' is reserved for a column that Lance makes up (K._rowid)"
+    ]
+    assert plan_change(contract, ChangeRequest(old.replace("iD2", "more: I32?  iD2"))).supported
+    accepted = old.replace("..9", "0..9")
+    catalog = compile_stored_schema(accepted)
+    with pytest.raises(SchemaParseError, match="needs a lower bound"):
+        plan_change(Contract(catalog, accepted, catalog.ir_hash), ChangeRequest(old))
 
 
 def test_branches_are_named(tmp_path: Path) -> None:
