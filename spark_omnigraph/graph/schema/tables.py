@@ -18,7 +18,7 @@ from functools import partial
 import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey, table_path
-from spark_omnigraph.catalog.migration.planner import TableDiff
+from spark_omnigraph.catalog.migration.planner import TableMigration
 from spark_omnigraph.catalog.migration.properties import ColumnSource
 from spark_omnigraph.catalog.migration.steps import DropMode, DropProperty, DropType, FixedValue, FromColumn
 from spark_omnigraph.catalog.types import EntityType
@@ -56,14 +56,14 @@ class TableStager:
     executor: Executor
     files: StagedFiles
 
-    def stage(self, diffs: Iterable[TableDiff]) -> StagedChange:
+    def stage(self, diffs: Iterable[TableMigration]) -> StagedChange:
         """Stages each table that a step writes. HEAD moves of new tables alone, which nothing shows."""
         change = StagedChange()
         for diff in diffs:
             self._table(diff, change)
         return change
 
-    def _table(self, diff: TableDiff, change: StagedChange) -> None:
+    def _table(self, diff: TableMigration, change: StagedChange) -> None:
         old, new = diff.old, diff.new
         if new is None or (old is not None and old.name != new.name):
             self._hide(diff, change)
@@ -89,7 +89,7 @@ class TableStager:
             staged = TableChange(self._staged(work, parts), layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
 
-    def _hide(self, diff: TableDiff, change: StagedChange) -> None:
+    def _hide(self, diff: TableMigration, change: StagedChange) -> None:
         if diff.old is None:
             raise InternalError("a table that is not there cannot be dropped")
         entry = self.snapshot.entry(diff.old.table_key)
