@@ -336,6 +336,12 @@ def _refuse_taken(attempt: _Attempt) -> None:
     raise late
 
 
+def _refuse_unlocked(attempt: _Attempt) -> None:
+    """Refuses to touch schema files once the lock may be somebody else's."""
+    _refuse_taken(attempt)
+    refuse_other_schema(attempt.store, attempt.prepared)
+
+
 def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
@@ -400,7 +406,7 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
         reach(CrashPoint.CONFIRMED)
     if armed.prepared.schema is not None:
         with attempt.step(Phase.LAND):
-            stage_files(attempt.store, armed.prepared.schema)
+            stage_files(attempt.store, armed.prepared.schema, lambda: _refuse_unlocked(attempt))
         reach(CrashPoint.SCHEMA_STAGED)
     return tuple(attempt.landed)
 
@@ -418,6 +424,7 @@ def _name_schema(attempt: _Attempt) -> None:
     """The files of a new schema get their names. When that fails, the sidecar is left for recovery to do it."""
     if attempt.prepared.schema is not None:
         with attempt.step(Phase.RECORD):
+            _refuse_unlocked(attempt)  # the next change may have staged its own
             name_files(attempt.store)
             reach(CrashPoint.SCHEMA_NAMED)
 

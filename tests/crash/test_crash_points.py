@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,14 +15,14 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 
-from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
+from spark_omnigraph import ConflictError, Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from spark_omnigraph.storage.manifest import commit_log
 from spark_omnigraph.storage.tables.commits import append_log_rows
-from tests.crash.evolving import check_after_schema_crash, evolve, make_evolving
+from tests.crash.evolving import check_after_schema_crash, evolve, make_evolving, seen
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -50,6 +51,7 @@ from tests.crash.matrix import (
 from tests.crash.victim import CONTAINER, kill_at, may_unshare
 from tests.crash.worlds import (
     BEFORE,
+    PLAIN,
     WRITERS,
     assert_whole,
     make_graph,
@@ -59,6 +61,9 @@ from tests.crash.worlds import (
     run,
     state,
 )
+from tests.format.second_reader import check_format
+
+LATE_BY_DEFAULT = (CrashPoint.ARMED, CrashPoint.LANDED_ALL, CrashPoint.SCHEMA_STAGED, CrashPoint.PUBLISHED)
 
 
 @pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
@@ -99,6 +104,35 @@ def test_a_schema_change_that_stops(tmp_path: Path, row: Row) -> None:
     with stop_at(row.point), pytest.raises(Crashed):
         evolve(graph)
     check_after_schema_crash(tmp_path / "g", row)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row if row.point in LATE_BY_DEFAULT else pytest.param(row, marks=pytest.mark.long) for row in SCHEMA_ROWS],
+    ids=lambda row: row.point.value,
+)
+def test_a_schema_change_that_was_taken_for_dead_and_goes_on(tmp_path: Path, row: Row) -> None:
+    """Others have brought it to an end and have written since; what it still does changes nothing."""
+    graph = make_evolving(tmp_path / "g")
+
+    def bring_to_an_end() -> None:
+        expire_leases(graph)
+        other = Graph.open(tmp_path / "g")
+        other.load(
+            [json.dumps({"type": "Person", "data": {"name": "z"}})]
+            if row.finished
+            else [json.dumps({"type": "Site", "data": {"k": "z"}})],
+            options=PLAIN,
+        )
+        states.append(seen(other))
+
+    states: list[object] = []
+    with stop_at(row.point, bring_to_an_end), suppress(ConflictError, RecoveryRequiredError):
+        evolve(graph)
+    again = Graph.open(tmp_path / "g")
+    assert [seen(again)] == states
+    assert_whole(again)
+    check_format(tmp_path / "g")
 
 
 @pytest.mark.parametrize(("name", "row"), line_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)

@@ -6,6 +6,8 @@ it came.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from spark_omnigraph.catalog.ir import catalog_from_ir, ir_text
@@ -25,10 +27,13 @@ FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 """In the order in which they are staged and named."""
 
 
-def stage_files(store: GraphStore, schema: SchemaWrite) -> None:
-    """Stages the files of a new schema."""
+def stage_files(store: GraphStore, schema: SchemaWrite, still: Callable[[], None]) -> None:
+    """Stages the files of a new schema. `still` is asked before each: it raises for who may have been taken for dead,
+    since the next change stages files of the same names.
+    """
     texts = (schema.source, ir_text(schema.desired), state_text(schema.desired.ir_hash))
     for name, text in zip(FILES, texts, strict=True):
+        still()
         store.objects.put(name + STAGED, text.encode())
         reach(CrashPoint.SCHEMA_FILE_STAGED)
 

@@ -74,16 +74,19 @@ class TableStager:
             return
         layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
         is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
+        stored = physical_schema(old)
         target = target_of(self.store, self.snapshot, old.table_key, None)
         if old.name != new.name:
             if is_hard:
                 change.removals.append(Removal(entry.location, entry.version + 1))
             change.writes.append(self._new(new, layout, self._copied(target, layout, new.table_key)))
-        elif is_hard:
+        elif is_hard or layout.needs_rows(stored):
             staged = TableChange(self._copied(target, layout, new.table_key), replace_all=True, layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
-            change.removals.append(Removal(entry.location, entry.version))
+            if is_hard:
+                change.removals.append(Removal(entry.location, entry.version))
         elif not _is_stored_so(old, new, layout):
+            layout = layout.beside_files(stored)
             parts = fragment_ids(target, self.store.storage_options) if layout.filled else []
             work = partial(_fill, _Work(target, layout, target, self.store.storage_options))
             staged = TableChange(self._staged(work, parts), layout=layout)

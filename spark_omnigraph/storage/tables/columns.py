@@ -22,7 +22,7 @@ from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write
 from lance.schema import LanceSchema
 
 from spark_omnigraph.errors import InternalError, StorageError
-from spark_omnigraph.records.arrow_schema import BLOB
+from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
@@ -55,6 +55,14 @@ class LaidColumn:
         """Whether files are written for it."""
         return self.source is None and (bool(self.origins) or self.value is not None)
 
+    def changes_null(self, stored: pa.Schema) -> bool:
+        """Whether it is a stored column that may be null and could not, or the other way round."""
+        return self.source is not None and stored.field(self.source).nullable != self.field.nullable
+
+    def rewritten(self) -> LaidColumn:
+        """The same values in a file of its own."""
+        return LaidColumn(self.field, None, () if self.source is None else (self.source,))
+
     def fill(self, rows: pa.RecordBatch) -> pa.Array:
         """Its values for rows that have the columns `origins`."""
         parts = [rows.column(name) for name in self.origins]
@@ -83,10 +91,18 @@ class Layout:
         """Columns for which files are written, in order."""
         return tuple(column for column in self.columns if column.is_filled)
 
-    @property
-    def adds(self) -> bool:
-        """Whether it has a column that the table has not."""
-        return any(column.source is None for column in self.columns)
+    def beside_files(self, stored: pa.Schema) -> Layout:
+        """The same for a table with these columns; where files come, with one for each column whose values may be null
+        from now on, or may not.
+        """
+        if not self.filled:
+            return self
+        return Layout(tuple(each.rewritten() if each.changes_null(stored) else each for each in self.columns))
+
+    def needs_rows(self, stored: pa.Schema) -> bool:
+        """Whether a blob would have to be written beside its row, which nobody can: then all rows are written anew."""
+        blobs = (each for each in self.columns if each.source is not None and each.field.metadata == BLOB_METADATA)
+        return bool(self.filled) and any(each.changes_null(stored) for each in blobs)
 
 
 def fragment_ids(target: TableTarget, options: Mapping[str, str]) -> list[int]:
@@ -188,19 +204,18 @@ def _laid_out(dataset: LanceDataset, fragment_id: int, layout: Layout) -> Iterat
 def relay(dataset: LanceDataset, layout: Layout, files: Sequence[StagedFile]) -> LanceOperation.BaseOperation:
     """The operation that gives an opened table another layout, with the files of its filled columns.
 
-    Without new columns it changes the schema alone; with some it lists every fragment, and so conflicts with whatever
-    changes rows.
+    Without files it changes the schema alone; with some it lists every fragment, and so conflicts with whatever changes
+    rows. Lance refuses one with files that changes besides whether another column may be null.
     """
     present = dataset.get_fragments()
     if not present:
         return LanceOperation.Overwrite(layout.schema, [])
-    if not layout.adds:
+    if not layout.filled:
         return LanceOperation.Project(_lance_schema(dataset, layout))
     staged = {f.id: f for f in (FragmentMetadata.from_json(file.fragment) for file in files)}
-    if layout.filled and staged.keys() != {fragment.fragment_id for fragment in present}:
+    if staged.keys() != {fragment.fragment_id for fragment in present}:
         raise InternalError(f"columns of {dataset.uri} were written for other fragments than it has")
-    fragments = [staged.get(fragment.fragment_id, fragment.metadata) for fragment in present]
-    return LanceOperation.Merge(fragments, _lance_schema(dataset, layout))
+    return LanceOperation.Merge([staged[fragment.fragment_id] for fragment in present], _lance_schema(dataset, layout))
 
 
 class _Field:

@@ -44,8 +44,8 @@ def kites(tmp_path: Path) -> Graph:
     return graph
 
 
-def exported(graph: Graph, **where: int) -> list[str]:
-    return list(graph.export(**where))
+def exported(graph: Graph, version: int | None = None) -> list[str]:
+    return list(graph.export(version=version))
 
 
 def check(seed: int, folder: Path, hard: bool) -> bool:
@@ -269,3 +269,28 @@ def test_indexes_come_with_the_change_that_asks_for_them(kites: Graph) -> None:
     kites.apply_schema(KITES.replace("hue: String?", "hue: String? @index"))
     assert {i.column for i in kites.indexes() if i.name is not None} >= {"id", "hue"}
     assert isinstance(ExpectedVersionMismatch("__manifest", 1, 2), ConflictError)
+
+
+def test_a_blob_that_may_be_null_from_now_on_keeps_its_bytes_beside_a_new_value(tmp_path: Path) -> None:
+    """Lance writes no blob beside its row, and changes no column's nullability beside files: all rows are written anew."""
+    text = "node Doc { slug: String @key  body: Blob }"
+    graph = Graph.init(tmp_path / "g", text)
+    graph.load(['{"type": "Doc", "data": {"slug": "a", "body": "base64:aGk="}}'], options=NO_INDEX)
+    graph.apply_schema(text.replace("Blob", "Blob?  n: I32"), values={"Doc.n": 4})
+    assert graph.entity("node:Doc", "a") == {"id": "a", "body": "base64:aGk=", "n": 4, "slug": "a"}
+    graph.load(['{"type": "Doc", "data": {"slug": "b", "n": 1}}'], options=NO_INDEX)
+    assert graph.entity("node:Doc", "b") == {"id": "b", "body": None, "n": 1, "slug": "b"}
+
+
+def test_vectors_and_blobs_of_a_table_are_not_written_when_another_column_is(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node Doc { slug: String @key  body: Blob?  v: Vector(2)? }")
+    graph.load(['{"type": "Doc", "data": {"slug": "a", "body": "base64:aGk=", "v": [1, 2]}}'], options=NO_INDEX)
+    before = {
+        f.path for f in graph.store.open_table(graph.snapshot().entry("node:Doc")).get_fragments()[0].data_files()
+    }
+    graph.apply_schema("node Doc { slug: String @key  body: Blob?  n: I32  v: Vector(2)? }", values={"Doc.n": 4})
+    fragment = graph.store.open_table(graph.snapshot().entry("node:Doc")).get_fragments()[0]
+    added = {f.path: len(f.fields) for f in fragment.data_files() if f.path not in before}
+    assert list(added.values()) == [1]
+    assert before <= {f.path for f in fragment.data_files()}
+    assert graph.entity("node:Doc", "a") == {"id": "a", "body": "base64:aGk=", "n": 4, "slug": "a", "v": [1.0, 2.0]}
