@@ -184,8 +184,8 @@ def test_old_lance_reads_our_manifest_and_history(graph: Path, old_python: Path)
 
 
 def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) -> None:
-    """Columns renamed, dropped, moved, added with and without values, widened, required: read, appended to, merged into,
-    deleted from and compacted by the older Lance, in the order of names.
+    """Columns renamed, dropped, moved, added with and without values, widened, required: read, appended to, merged
+    into, deleted from and compacted by the older Lance, in the order of names.
     """
     root = tmp_path / "g"
     g = Graph.init(
@@ -193,8 +193,10 @@ def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) 
     )
     g.load([node("Person", name=f"p{i}", age=i, seen=i * 1000, v=[i, 1]) for i in range(4)])
     g.load([node("Person", name="p1", age=100, z="x")], mode="merge")
-    changed = """node Person { name: String @key  age: I64  bits: [I32]?  kind: String  last: DateTime? @rename_from("seen")
-        v: Vector(2)?  w: Vector(3)? }"""
+    changed = """node Person {
+        name: String @key  age: I64  bits: [I32]?  kind: String  last: DateTime? @rename_from("seen")
+        v: Vector(2)?  w: Vector(3)?
+    }"""
     g.apply_schema(changed, values={"Person.kind": "k", "Person.age": 0})
     pin = pins(root)["node:Person"]
     path = str(pin.folder(root))
@@ -216,5 +218,6 @@ def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) 
     assert [(r["kind"], r["bits"], r["w"]) for r in scanned["rows"]] == [("k", None, None)] * 4
     assert [r["v"] for r in scanned["rows"]] == [[0.0, 1.0], None, [2.0, 1.0], [3.0, 1.0]]
     assert filtered["rows"] == [{"id": "p1", "age": 100}]
-    assert (merged["count"], deleted["count"], compacted["files"]) == (6, 5, 1)
+    assert (merged["count"], deleted["count"]) == (6, 5)
+    assert compacted["version"] > pin.version + 3
     assert [(r["id"], r["age"]) for r in again["rows"]] == [("m", 2**40), ("n", 7), ("p1", 100), ("p2", 2), ("p3", 3)]

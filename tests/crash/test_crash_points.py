@@ -118,12 +118,8 @@ def test_a_schema_change_that_was_taken_for_dead_and_goes_on(tmp_path: Path, row
     def bring_to_an_end() -> None:
         expire_leases(graph)
         other = Graph.open(tmp_path / "g")
-        other.load(
-            [json.dumps({"type": "Person", "data": {"name": "z"}})]
-            if row.finished
-            else [json.dumps({"type": "Site", "data": {"k": "z"}})],
-            options=PLAIN,
-        )
+        record = {"type": "Person", "data": {"name": "z"}} if row.finished else {"type": "Site", "data": {"k": "z"}}
+        other.load([json.dumps(record)], options=PLAIN)
         states.append(seen(other))
 
     states: list[object] = []

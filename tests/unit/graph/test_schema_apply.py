@@ -22,6 +22,8 @@ from spark_omnigraph.catalog.identity import TableKey, table_path
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.graph.changes.diff import Operation
+from spark_omnigraph.graph.read.export import export_records
+from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
 from spark_omnigraph.manifest.rows import schema_epochs
 from tests.format.second_reader import check_format
 from tests.support import schema_steps
@@ -152,9 +154,6 @@ def test_without_a_kept_schema_new_properties_are_null_in_old_states(kites: Grap
     kites.apply_schema(KITES.replace("span: F64?", "span: F64?  size: I64?").replace("since: I32?", "since: I64?"))
     snapshot = kites.store.snapshot(None, version)
     catalog = kites.catalog()
-    from spark_omnigraph.graph.read.export import export_records  # noqa: PLC0415 - the one test below the handle
-    from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query  # noqa: PLC0415 - as above
-
     lines = [json.loads(line) for line in export_records(kites.store, catalog, snapshot, ["Kite"])]
     assert lines[0]["data"] == {"id": "a", "hue": "red", "size": None, "span": 1.5, "tag": "a"}
     text = "query q() { match { $k: Kite $k $t:tied $o } return { $k.size, $t.since } }"
@@ -272,7 +271,7 @@ def test_indexes_come_with_the_change_that_asks_for_them(kites: Graph) -> None:
 
 
 def test_a_blob_that_may_be_null_from_now_on_keeps_its_bytes_beside_a_new_value(tmp_path: Path) -> None:
-    """Lance writes no blob beside its row, and changes no column's nullability beside files: all rows are written anew."""
+    """Lance writes no blob beside its row, and lets no column be null beside files of others: all rows come anew."""
     text = "node Doc { slug: String @key  body: Blob }"
     graph = Graph.init(tmp_path / "g", text)
     graph.load(['{"type": "Doc", "data": {"slug": "a", "body": "base64:aGk="}}'], options=NO_INDEX)
