@@ -298,8 +298,8 @@ class AlreadyInitializedError(ConflictError):
 
 
 class BranchExistsError(ConflictError):
-    """A branch has the name of the one to make, or one of the two names is a path prefix of the other. Running again
-    does not help, so the exit code is that of a refusal.
+    """A branch has the name of the one to make, whatever the case, or one of the two is a path prefix of the other.
+    Running again does not help, so the exit code is that of a refusal.
     """
 
     kind = "branch_exists"

@@ -58,8 +58,9 @@ def create_branch(store: GraphStore, name: str, base: str | None = None, version
     """Creates a branch that shows what its base shows, now or at a manifest version; tables are not touched. Returns
     the checked name.
 
-    BranchExistsError when it exists or collides with another name as a path prefix, NotFoundError for a missing base
-    or version, BadRequestError for a state that the schema does not fit, ConflictError while a schema change runs.
+    BranchExistsError when it exists or collides with another name, as a path prefix or in case alone, NotFoundError for
+    a missing base or version, BadRequestError for a state that the schema does not fit, ConflictError while a schema
+    change runs.
     """
     branch, parent = _new_name(name), parse_branch(base)
     with ExitStack() as claims:
@@ -110,11 +111,19 @@ def _new_name(name: str) -> BranchName:
 def _refuse_collision(branch: BranchName, names: set[BranchName]) -> None:
     if branch in names:
         raise BranchExistsError(f"branch '{branch}' exists already; use it, or choose another name")
-    for other in names:
-        # Lance nests the folders of branches, so one name inside another would share a folder.
-        if other.startswith(f"{branch}/") or branch.startswith(f"{other}/"):
+    folded = branch.lower()
+    for other in sorted(names):
+        # Lance keeps a branch in a folder of its name, and nests them: no two may share one, on whatever disk.
+        one = other.lower()
+        if one == folded:
             raise BranchExistsError(
-                f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other"
+                f"branch '{branch}' differs from branch '{other}' in case alone, and a disk that does not look at case "
+                "would keep both in one folder; use that one, or choose another name"
+            )
+        if one.startswith(f"{folded}/") or folded.startswith(f"{one}/"):
+            raise BranchExistsError(
+                f"branch '{branch}' collides with branch '{other}': one is a path prefix of the other; choose another "
+                "name"
             )
 
 
@@ -141,7 +150,7 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> None:
         reach(CrashPoint.BRANCH_LOGGED)
         made = create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
-        raise ConflictError(f"branch '{branch}' could not be created: {failure}") from failure
+        raise ConflictError(f"branch '{branch}' could not be created ({failure}); run it again") from failure
     try:
         # Whoever changes the schema takes its lock first and looks for branches second.
         refuse_schema_change(store)

@@ -60,7 +60,7 @@ def delete_branch(store: GraphStore, name: str) -> DeletedBranch:
         reach(CrashPoint.BRANCH_FREE)
         debris = _drop(store, MANIFEST, branch)
         if branch in store.branch_names():
-            raise ConflictError(f"branch '{branch}' could not be deleted: {debris}")
+            raise ConflictError(f"branch '{branch}' could not be deleted ({debris}); run it again")
         reach(CrashPoint.BRANCH_GONE)
         warnings = [debris, _drop(store, COMMITS, branch)]
         forget_branch(store, branch)
@@ -123,7 +123,8 @@ def _refuse_in_use(store: GraphStore, branch: BranchName, gone: frozenset[str] =
     users = sorted(key for location, line in others.forks if line == branch for key in others.tables.get(location, ()))
     if users:
         raise ConflictError(
-            f"cannot delete branch '{branch}' because '{users[0]}' is shown from it on another branch, now or earlier"
+            f"cannot delete branch '{branch}' because '{users[0]}' is shown from it on another branch, now or earlier: "
+            "delete that branch first, or keep this one"
         )
     return shown
 

@@ -38,7 +38,7 @@ def require_forks(store: GraphStore, snapshot: Snapshot, tables: Iterable[str]) 
     for key in sorted(tables) if branch is not None else ():
         entry = snapshot.entry(key)
         if entry.branch != branch and not store.objects.has_prefix(f"{branch_path(entry.location, branch)}/_versions"):
-            raise ConflictError(f"'{key}' has no fork for branch '{branch}'; begin the write anew")
+            raise ConflictError(f"'{key}' has lost its fork for branch '{branch}'; nothing has changed, run it again")
 
 
 def clear_debris(store: GraphStore, location: str, branch: BranchName) -> None:
@@ -77,9 +77,12 @@ def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
             created = create_branch(source, branch, entry.branch, entry.version)
         except CommitFailed as failure:
             what = f"'{entry.table_key}' could not be forked for branch '{branch}'"
-            raise ConflictError(f"{what}: {failure}") from failure
+            raise ConflictError(f"{what} ({failure}); nothing has changed, run it again") from failure
         if int(created.version) != entry.version:
-            raise ConflictError(f"the fork of '{entry.table_key}' for branch '{branch}' starts at a wrong version")
+            raise ConflictError(
+                f"the fork of '{entry.table_key}' for branch '{branch}' starts at version {created.version}, not at "
+                f"{entry.version}: something else forked it at that moment. Nothing has changed, run it again"
+            )
 
 
 def _refuse_used(store: GraphStore, branch: BranchName, entry: TableEntry) -> None:

@@ -19,6 +19,8 @@ from spark_omnigraph.storage.manifest.table import read_schema_text
 from spark_omnigraph.stored import Count, decode
 
 _STATE_FORMAT = 1
+_LOOKS = 3
+"""Times that a snapshot is read anew since its schema changed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,15 @@ def _known(source: str, schema_hash: str) -> Contract | None:
 
 
 def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Snapshot]:
-    """A snapshot and its schema. The files are read first: then a change in between is seen in the snapshot."""
-    present = read_contract(store)
-    snapshot = find()
+    """A snapshot and its schema: the one that the graph has before and after the snapshot is read, so that neither a
+    change nor a new graph came in between, unless the graph had another one then.
+    """
+    for _ in range(_LOOKS):
+        before = current_hash(store)
+        snapshot = find()
+        present = read_contract(store)
+        if present.schema_hash == before:
+            break
     return contract_at(store, snapshot, present), snapshot
 
 
@@ -126,7 +134,7 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
         return None
     if files.ir is None or files.state is None:
         missing = SCHEMA_IR if files.ir is None else SCHEMA_STATE
-        raise SchemaFilesError(f"'{store.root}' lacks {missing}: the schema files do not belong together")
+        raise SchemaFilesError(f"'{store.root}' lacks {missing}, which goes with its other schema files: put it back")
     return _state_hash(store, files.state.encode())
 
 
@@ -137,7 +145,8 @@ def _state_hash(store: GraphStore, text: bytes) -> str:
         raise SchemaFilesError(f"{error.message}. Put the right one back") from error
     if state.format_version != _STATE_FORMAT:
         raise SchemaFilesError(
-            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}"
+            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}: put the right "
+            "one back, or upgrade spark_omnigraph when a newer release wrote it"
         )
     return state.schema_ir_hash
 

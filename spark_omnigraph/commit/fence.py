@@ -61,7 +61,7 @@ def put_back(table: FencedTable, version: int, token: str) -> FencedTable:
     try:
         moved = restore(table.dataset, version, {FENCE_KEY: token, CONTENT_KEY: str(version)})
     except CommitFailed as failure:
-        raise ConflictError(f"{table.path} was taken over by another recovery: {failure}") from failure
+        raise ConflictError(f"{table.path} was taken over by another recovery ({failure}); run it again") from failure
     reach(CrashPoint.RECOVERY_RESTORED)
     return FencedTable(table.path, moved, version)
 

@@ -45,13 +45,17 @@ def _land_compaction(bound: BoundWrite) -> LandedTable:
     """Like `land`, at exactly pin + 2. It changes no row, so recovery may finish it wherever it stopped: what is not
     plainly done or plainly undone is left to that.
     """
-    table = bound.write.table_key
+    table = f"'{bound.write.table_key}' ({bound.dataset.uri})"
     try:
         landed = LandedTable(bound, commit_compaction(bound.dataset, bound.write.change.rewrites))
     except CommitFailed as failure:
         if newest_version(bound.dataset) == bound.write.entry.version:
             raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
-        raise StorageError(f"storage: the compaction of '{table}' stopped half-way: {failure}") from failure
+        raise StorageError(
+            f"storage: the compaction of {table} stopped half-way ({failure}); recover ends it"
+        ) from failure
     if landed.version != bound.write.landing:
-        raise StorageError(f"storage: the compaction of '{table}' landed over a commit that no write here covers")
+        raise StorageError(
+            f"storage: the compaction of {table} landed over a commit of another program; recover decides"
+        )
     return landed

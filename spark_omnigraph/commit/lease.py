@@ -88,7 +88,9 @@ class Lease:
         self._renewed = _clocks()  # even if this fails, the lease may be there
         if not self._store.objects.create(self._path, content) and self._store.objects.get(self._path) != content:
             self._renewed = None
-            raise WriterBusyError(f"lease {self._path} exists already; an operation id was used twice")
+            raise WriterBusyError(
+                f"lease {self._path} of '{self._store.root}' exists already, with another content; run it again"
+            )
         self._stop.clear()
         self._thread = threading.Thread(target=self._beat, name="omnigraph-lease", daemon=True)
         self._thread.start()

@@ -395,7 +395,9 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
         except CommitFailed as failure:
             loss = _loss(attempt.store, armed.prepared, bound)
             if loss.actual == loss.expected:
-                raise StorageError(f"storage: {failure}") from failure  # nobody won: the store refused
+                # Nobody won: the store refused.
+                what = f"'{bound.write.table_key}' ({bound.dataset.uri}) took no commit: {failure}"
+                raise StorageError(f"storage: {what}. Look at the store, then run it again") from failure
             raise loss from failure
     reach(CrashPoint.LANDED_ALL)
     if armed.prepared.merged is not None and attempt.landed:

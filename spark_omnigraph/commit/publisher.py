@@ -20,7 +20,7 @@ from spark_omnigraph.errors import (
     StorageError,
     TransactionCommittedError,
 )
-from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, encode_facts
 from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import (
@@ -140,7 +140,11 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))
             continue
         return PublishedVersion(landed, parent, _moved_between(whole, publication, base, landed))
-    raise StorageError(f"storage: the manifest of '{store.root}' was contended {ATTEMPTS} times in a row")
+    raise StorageError(
+        f"storage: the manifest of '{store.root}' took no publish on branch '{display(branch)}' in {ATTEMPTS} attempts"
+        ": other writers were first each time, or the store refuses them. Nothing was published: run it again; many "
+        "small writes at once go better as a few larger ones"
+    )
 
 
 def check_expectations(snapshot: Snapshot, expectations: Mapping[str, int]) -> None:
@@ -184,7 +188,8 @@ def _read_back(whole: WholeBranch, publication: Publication, base: int) -> Publi
                 return PublishedVersion(version, facts.parent)
     except StorageError as error:
         raise RecoveryRequiredError(
-            f"the outcome of publish {publication.operation_id} is unknown ({error.message}); recovery decides"
+            f"whether operation {publication.operation_id} was published on branch '{display(whole.branch)}' is not "
+            f"known ({error.message}). Run recover: it decides, and says how the write ended"
         ) from error
     return None
 

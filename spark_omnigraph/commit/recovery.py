@@ -30,6 +30,7 @@ from spark_omnigraph.commit.ending import (
     RecoveryKind,
     commit_id,
     find_ending,
+    lacks_tables,
     recovering,
     without_publish,
 )
@@ -174,7 +175,6 @@ def _raise_all(errors: Sequence[OmnigraphError]) -> None:
 
 
 def _sweep(store: GraphStore) -> None:
-    """What the dead have left besides sidecars."""
     _sweep_claims(store)
     end_removals(store)
     remove_orphans(store)
@@ -235,7 +235,8 @@ class _Recovery:
                 return None
             if decision is Decision.ABORT:
                 raise RecoveryRequiredError(
-                    f"{self._where()} covers a table whose HEAD is behind its published version"
+                    f"{self._where()} covers a table whose HEAD is behind its published version: files of it are "
+                    "gone. Nothing was moved; put them back from a backup, then recover again"
                 )
             try:
                 return self._stale(snapshot) if decision is Decision.STALE else self._finish(whole, snapshot)
@@ -362,7 +363,9 @@ class _Recovery:
         decision = decide(states, mode)
         if self._change is not None and decision is not Decision.ABORT:
             decision = self._decide_schema(self._change, snapshot, decision)
-        if decision is Decision.ROLL_FORWARD and (self._is_partial or not self._expectations_hold(snapshot)):
+        if decision is Decision.ROLL_FORWARD and (
+            self._is_partial or not self._expectations_hold(snapshot) or lacks_tables(self._store, self._sidecar)
+        ):
             return Decision.ROLL_BACK
         all_published = all(classify(s, mode) is PinClass.NO_MOVEMENT and s.pin > s.expected for s in states)
         return Decision.STALE if states and all_published else decision
@@ -463,7 +466,8 @@ class _Recovery:
             try:
                 complete_commit(location, row)
             except CommitFailed as failure:
-                raise StorageError(f"storage: commit {row.id} could not be recorded: {failure}") from failure
+                what = f"commit {row.id} of '{self._store.root}' could not be recorded: {failure}"
+                raise StorageError(f"storage: {what}. Look at the store, then recover again") from failure
         reach(CrashPoint.RECOVERY_RECORDED)
         tables = [
             {"table_key": o.table_key, "from_version": o.from_version, "to_version": o.to_version} for o in outcomes

@@ -130,7 +130,9 @@ def arm(store: GraphStore, prepared: PreparedCommit) -> None:
     path = sidecar_path(prepared.identity.operation_id)
     content = _to_json(store, prepared).encode()
     if not store.objects.create(path, content) and store.objects.get(path) != content:
-        raise ConflictError(f"sidecar {path} exists already; an operation id was used twice")
+        raise ConflictError(
+            f"sidecar {path} of '{store.root}' exists already, with another content: nothing has changed, run it again"
+        )
 
 
 def confirm(store: GraphStore, operation_id: str, versions: Mapping[str, int]) -> None:
@@ -151,7 +153,10 @@ def confirm(store: GraphStore, operation_id: str, versions: Mapping[str, int]) -
         confirmed = json.dumps(raw, indent=2, ensure_ascii=False).encode()
         if store.objects.swap(path, content, confirmed) or store.objects.get(path) == confirmed:
             return
-    raise RecoveryRequiredError(f"write {operation_id} was taken over by a recovery before it was confirmed")
+    raise RecoveryRequiredError(
+        f"write {operation_id} was taken over by a recovery before it was confirmed; run recover, which says how it "
+        "ended"
+    )
 
 
 def disarm(store: GraphStore, name: str) -> None:

@@ -14,15 +14,15 @@ from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease, LeaseFacts, lease_facts, lease_path
 from spark_omnigraph.commit.process import owner_text
-from spark_omnigraph.errors import StorageError, WriterBusyError
+from spark_omnigraph.errors import StorageError
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 
 LONG_STAGE = 24 * 3600.0
 """Seconds for which a stage counts as alive that nobody renews."""
-_JOINS = 20
-"""Times a process looks again at a shared stage that others change at the same moment."""
+_OF = "~"
+"""Between what processes share and what tells their stages apart."""
 
 _HELD: dict[str, Lease] = {}
 """Stages of this process by name: only who renews a lease knows how late it is by both clocks."""
@@ -49,37 +49,44 @@ def staging(store: GraphStore) -> Iterator[str]:
 
 def open_stage(store: GraphStore, term: float = LONG_STAGE, shared: str | None = None) -> str:
     """Like `staging`, for a stage that begins in one process and ends in another: nobody renews it, so it is given as
-    long as it may take. The name is for `close_stage`. Processes that stage for one write give it a `shared` name; then
-    the stage begins with the first of them, and has at least half of its term before it.
+    long as it may take. The name is for `close_stage`. Processes that stage for one write say what they share; then
+    whoever finds a live stage of it joins it, which has at least half of its term before it.
+
+    No two stages have one name. So whoever commits names the stages under which its files were staged: one that ended
+    since is missing, also where others have opened the next one for the same write.
     """
-    name = f"{STAGE}{shared or new_ulid()}"
-    for _ in range(_JOINS):
-        if _join_stage(store, lease_path(name), term):
-            reach(CrashPoint.STAGE_OPENED)
-            return name
-    raise WriterBusyError(f"other processes kept changing {lease_path(name)}; try again")
+    name = None if shared is None else _join(store, f"{STAGE}{shared}{_OF}", term)
+    if name is None:
+        now = time.time()
+        name = f"{STAGE}{'' if shared is None else shared + _OF}{new_ulid()}"
+        store.objects.create(lease_path(name), LeaseFacts(owner_text(), now + term, now).to_json())
+    reach(CrashPoint.STAGE_OPENED)
+    return name
 
 
-def _join_stage(store: GraphStore, path: str, term: float) -> bool:
-    """One attempt: makes the stage, begins it anew when it ran out, or gives it time when it is of a batch that died
-    and is repeated. False when somebody else was quicker. It is never written unseen: clean-up may just remove it.
+def _join(store: GraphStore, prefix: str, term: float) -> str | None:
+    """The name of a live stage, after it was given time when it is of a batch that died and is repeated. It is never
+    written unseen: clean-up may just remove it.
     """
     now = time.time()
-    found = store.objects.get(path)
-    if found is None:
-        return store.objects.create(path, LeaseFacts(owner_text(), now + term, now).to_json())
-    known = lease_facts(found)
-    if known is None or not known.is_live(now):
-        return store.objects.swap(path, found, LeaseFacts(owner_text(), now + term, now).to_json())
-    if known.expires_at >= now + term / 2:
-        return True
-    return store.objects.swap(path, found, LeaseFacts(owner_text(), now + term, known.started_at).to_json())
+    for name in announced(store).stages:
+        found = store.objects.get(lease_path(name)) if name.startswith(prefix) else None
+        known = None if found is None else lease_facts(found)
+        if found is None or known is None or not known.is_live(now):
+            continue
+        longer = LeaseFacts(owner_text(), now + term, known.started_at).to_json()
+        if known.expires_at >= now + term / 2 or store.objects.swap(lease_path(name), found, longer):
+            return name
+    return None
 
 
 def close_stage(store: GraphStore, name: str) -> None:
-    """Ends a stage; one that ended already is fine."""
+    """Ends a stage, with all others of a write whose processes share them; one that ended already is fine."""
+    prefix, of, _ = name.rpartition(_OF)
     with suppress(StorageError):  # then it runs out by itself
-        store.objects.remove(lease_path(name))
+        among = [n for n in announced(store).stages if n.startswith(prefix + of)] if f"{prefix}{of}" != STAGE else []
+        for each in {name, *among}:
+            store.objects.remove(lease_path(each))
 
 
 def has_ended(store: GraphStore, stages: Iterable[str]) -> bool:

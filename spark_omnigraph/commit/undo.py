@@ -9,6 +9,7 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.plan import LandedTable, PreparedCommit
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.errors import OmnigraphError, RecoveryRequiredError, StorageError
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.tables.commits import CONTENT_KEY, FENCE_KEY, restore
 
@@ -25,7 +26,7 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
             properties = {FENCE_KEY: identity.operation_id, CONTENT_KEY: str(below)}
             restored = restore(table.dataset, below, properties)
             if int(restored.version) != table.version + 1:
-                raise StorageError(f"storage: the restore of '{table.bound.write.table_key}' was overtaken")
+                raise StorageError(f"storage: another commit on '{table.bound.write.table_key}' came between")
             if below == table.bound.write.entry.version and not table.bound.write.is_new:
                 entry = table.bound.write.entry
                 updates.append(landed_update(whole.store, LandedTable(table.bound, restored), entry.row_count))
@@ -45,6 +46,6 @@ def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable
 def unknown_outcome(prepared: PreparedCommit, failure: BaseException) -> RecoveryRequiredError:
     """The error for a write that recovery decides on."""
     return RecoveryRequiredError(
-        f"write {prepared.identity.operation_id} was interrupted and its outcome is not known ({failure}); its "
-        "sidecar was kept and recovery decides"
+        f"write {prepared.identity.operation_id} on branch '{display(prepared.branch)}' was interrupted and its "
+        f"outcome is not known ({failure}). Its sidecar was kept: run recover, which decides and says how it ended"
     )

@@ -52,11 +52,6 @@ def ask(predicate: Predicate, stored: Collection[str], text_key: str | None = No
     return Asked(predicate, *(found if found is not None else (None, False)))
 
 
-def push(predicates: Iterable[Predicate], stored: Collection[str], text_key: str | None = None) -> Pushed:
-    """What Lance can decide of several predicates of one variable."""
-    return Pushed.of(ask(predicate, stored, text_key) for predicate in predicates)
-
-
 def _term(predicate: Comparison, stored: Collection[str], text_key: str | None) -> tuple[str, bool] | None:
     """SQL, and whether it says all; None when it cannot be said."""
     predicate = normalized(predicate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import ParamSpec, TypeVar
 
@@ -31,6 +31,10 @@ def _is_names(value: object) -> bool:
     return isinstance(value, Collection) and not isinstance(value, (str, bytes)) and all(map(_is(str), value))
 
 
+def _is_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
 def _is_path(value: object) -> bool:
     return isinstance(value, (str, os.PathLike))
 
@@ -43,6 +47,7 @@ TEXT: Kind = (_is(str), "a text")
 SWITCH: Kind = (_is(bool), "True or False")
 WHOLE: Kind = (_is_whole, "a whole number")
 NAMES: Kind = (_is_names, "a list of names such as ['…']")
+TEXTS: Kind = (_is_texts, "a dictionary of texts")
 EXECUTOR: Kind = (_is_executor, "an executor, such as LocalExecutor(4) or SparkExecutor(spark)")
 PATH: Kind = (_is_path, "a path")
 CALLABLE: Kind = (callable, "a function")
@@ -64,6 +69,11 @@ def require(name: str, value: object, kind: Kind) -> None:
     fits, words = kind
     if not fits(value):
         raise BadRequestError(f"{name} is {words}, not {as_shown(value)}")
+
+
+def checked_call(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """As `checked`, of one function."""
+    return partial(_checking, known={**_KINDS, **kinds})
 
 
 def checked(**kinds: Kind) -> Callable[[type[C]], type[C]]:

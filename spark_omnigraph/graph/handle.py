@@ -291,7 +291,7 @@ class Graph:
 
     def entity(self, table: str, entity_id: str, **where: Unpack[Where]) -> dict[str, object] | None:
         """One row by id as a dictionary (values as in `export`), or None."""
-        return read_entity(self.store, *self._view(where), table, entity_id)
+        return read_entity(self.store, *self._shown(where), table, entity_id)
 
     def query(
         self,
@@ -304,7 +304,7 @@ class Graph:
 
         Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
         """
-        catalog, snapshot = self._view(where)
+        catalog, snapshot = self._shown(where)
         plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
         return verbs.run_query(self.store, catalog, snapshot, plan)
 
@@ -316,12 +316,12 @@ class Graph:
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]
     ) -> Iterator[str]:
         """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
-        return export_records(self.store, *self._view(where), types, tables)
+        return export_records(self.store, *self._shown(where), types, tables)
 
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
         warnings = () if self.lost is None else (str(self.lost),)
-        return describe_graph(self.store, *self._view(where), warnings)
+        return describe_graph(self.store, *self._shown(where), warnings)
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""
@@ -423,7 +423,7 @@ class Graph:
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
         """The indexes that the schema asks for, and how many rows each covers."""
-        return index_status(self.store, *self._view(where))
+        return index_status(self.store, *self._shown(where))
 
     def recover(self, *, break_lock: bool = False) -> list[Recovered]:
         """Finishes or undoes every write whose writer is gone; those that are alive are left alone. `break_lock` is for
@@ -469,7 +469,7 @@ class Graph:
         self.store.manifest(None)
         return read_recoveries(self.store.location)
 
-    def _view(self, where: Where) -> tuple[Catalog, Snapshot]:
+    def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
         contract, snapshot = view(self.store, lambda: self.snapshot(**where))
         return contract.catalog, snapshot
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -153,6 +153,11 @@ def schema_epochs(rows: Iterable[ManifestRow]) -> list[SchemaEpoch]:
                 body = _decoded(row.metadata, _SchemaBody, row)
                 found.append(SchemaEpoch(body.until, body.hash, body.next))
     return sorted(found, key=lambda epoch: epoch.until)
+
+
+def epoch_of(epochs: Sequence[SchemaEpoch], version: int) -> SchemaEpoch | None:
+    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one."""
+    return next((epoch for epoch in epochs if epoch.until >= version), epochs[-1] if epochs else None)
 
 
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:

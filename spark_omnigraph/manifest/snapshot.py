@@ -14,6 +14,18 @@ from spark_omnigraph.redaction import excerpt
 
 
 @dataclass(frozen=True, slots=True)
+class GraphMark:
+    """By what the graph and the branch of a snapshot are told from others that take their place: a file of the manifest
+    as a path below the root, and the newest commit that it names.
+    """
+
+    root: str
+    branch: Branch
+    file: str
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TableEntry:
     """Which version of one table a snapshot shows; `branch` None means the main line of the dataset."""
 
@@ -22,6 +34,8 @@ class TableEntry:
     version: int
     branch: Branch
     row_count: int
+    origin: GraphMark | None = field(default=None, compare=False, repr=False)
+    """Of the snapshot, where it was read from a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,10 @@ class Snapshot:
     """Which content the manifest has at that version, where it was read from a store."""
     epoch: SchemaEpoch | None = field(default=None, compare=False, repr=False)
     """Of the schema that was accepted then, where another one is now; else of the last one before the present one."""
+
+    def read_from(self, mark: str, origin: GraphMark | None) -> Snapshot:
+        """The same snapshot with what tells it from another one in its place."""
+        return replace(self, mark=mark, entries={k: replace(e, origin=origin) for k, e in self.entries.items()})
 
     def entry(self, table_key: str) -> TableEntry:
         """The table of a type that is to be written; NotFoundError when the manifest has none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from weakref import WeakSet
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.arguments import NAMES, SWITCH, TEXT, TEXTS, WHOLE, Kind, checked_call
 from spark_omnigraph.predicates.where import where_json
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.read.options import STORAGE_PREFIX
@@ -20,6 +21,24 @@ Conditions = str | Iterable[Sequence[object]]
 
 TABLES_DDL = "table string, branch string, manifest_version bigint"
 _FIXED = {"versionAsOf", "snapshot", "timestampAsOf"}
+CONDITIONS: Kind = (
+    lambda value: isinstance(value, Iterable) and not isinstance(value, Mapping),
+    "a predicate, or a list of (column, operator, value)",
+)
+MOMENT: Kind = (lambda value: isinstance(value, (datetime, str)), "a time, as a datetime or as a text")
+FRAME: Kind = (lambda value: isinstance(value, DataFrame), "a DataFrame of Spark")
+check_arguments = checked_call(
+    **dict.fromkeys(("uri", "type", "snapshot", "prefix", "app_id"), TEXT),
+    **dict.fromkeys(("columns", "types"), NAMES),
+    **dict.fromkeys(("options", "storage_options"), TEXTS),
+    df=FRAME,
+    where=CONDITIONS,
+    version=WHOLE,
+    as_of=MOMENT,
+    replace=SWITCH,
+)
+"""Refuses an argument of another kind by its name, before Spark is asked for anything."""
+
 _registered: WeakSet[SparkSession] = WeakSet()
 
 
@@ -30,6 +49,7 @@ def register(spark: SparkSession) -> None:
         _registered.add(spark)
 
 
+@check_arguments
 def read_nodes(  # noqa: PLR0913 - the options of the data source, by name
     spark: SparkSession,
     uri: str,
@@ -55,6 +75,7 @@ def read_nodes(  # noqa: PLR0913 - the options of the data source, by name
     return _load_pinned(spark, uri, {"node": type, **given}, storage_options)
 
 
+@check_arguments
 def read_edges(  # noqa: PLR0913 - the options of the data source, by name
     spark: SparkSession,
     uri: str,
@@ -74,12 +95,13 @@ def read_edges(  # noqa: PLR0913 - the options of the data source, by name
     return _load_pinned(spark, uri, {"edge": type, **given}, storage_options)
 
 
+@check_arguments
 def create_views(  # noqa: PLR0913 - the options of the data source, by name
     spark: SparkSession,
     uri: str,
     *,
     prefix: str = "",
-    types: Iterable[str] | None = None,
+    types: Collection[str] | None = None,
     branch: str | None = None,
     version: int | None = None,
     snapshot: str | None = None,
@@ -204,7 +226,7 @@ def _options(
 ) -> dict[str, str]:
     options = dict(at)
     if columns is not None:
-        if isinstance(columns, str) or not columns:
+        if not len(columns):
             raise BadRequestError("columns takes a list of at least one column name")
         options["columns"] = ",".join(columns)
     if isinstance(where, str):

@@ -12,7 +12,7 @@ from pyspark.sql.functions import col
 from spark_omnigraph.manifest.branches import stored_branch
 from spark_omnigraph.manifest.facts import checked_metadata, decode_facts
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.spark.api import load_source, register
+from spark_omnigraph.spark.api import check_arguments, load_source, register
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.read.options import STORAGE_PREFIX
 from spark_omnigraph.spark.session import application_id
@@ -20,6 +20,7 @@ from spark_omnigraph.spark.session import storage_options as session_storage_opt
 from spark_omnigraph.spark.source import OmnigraphDataSource
 
 
+@check_arguments
 def write_nodes(  # noqa: PLR0913 - the options of the data source, by name
     df: DataFrame,
     uri: str,
@@ -40,10 +41,11 @@ def write_nodes(  # noqa: PLR0913 - the options of the data source, by name
 
     Example: `write_nodes(df, uri, "Person", mode="merge", metadata={"ticket": "OPS-7"}).facts.totals().inserted`
     """
-    given = _given({"node": type}, mode, branch, actor, metadata)
-    return _write(df, uri, {**given, **(options or {})}, storage_options)
+    given = _given({"node": type, "loadMode": mode, "branch": branch, "actor": actor}, metadata, options)
+    return _write(df, uri, given, storage_options)
 
 
+@check_arguments
 def write_edges(  # noqa: PLR0913 - the options of the data source, by name
     df: DataFrame,
     uri: str,
@@ -57,10 +59,11 @@ def write_edges(  # noqa: PLR0913 - the options of the data source, by name
     storage_options: Mapping[str, str] | None = None,
 ) -> Commit | None:
     """Writes a frame of edges (`src`, `dst` and the properties); else as `write_nodes`."""
-    given = _given({"edge": type}, mode, branch, actor, metadata)
-    return _write(df, uri, {**given, **(options or {})}, storage_options)
+    given = _given({"edge": type, "loadMode": mode, "branch": branch, "actor": actor}, metadata, options)
+    return _write(df, uri, given, storage_options)
 
 
+@check_arguments
 def last_write(
     spark: SparkSession,
     uri: str,
@@ -79,16 +82,10 @@ def last_write(
 
 
 def _given(
-    entity: Mapping[str, str],
-    mode: str,
-    branch: str | None,
-    actor: str | None,
-    metadata: Mapping[str, str] | None,
+    said: Mapping[str, str | None], metadata: Mapping[str, str] | None, options: Mapping[str, str] | None
 ) -> dict[str, str]:
-    said = {"branch": branch, "actor": actor}
-    if metadata:
-        said["userMetadata"] = json.dumps(checked_metadata(metadata))
-    return {**entity, "loadMode": mode, **{name: text for name, text in said.items() if text is not None}}
+    meta = {"userMetadata": json.dumps(checked_metadata(metadata))} if metadata else {}
+    return {**{name: text for name, text in said.items() if text is not None}, **meta, **(options or {})}
 
 
 def _write(

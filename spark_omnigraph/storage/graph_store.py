@@ -16,7 +16,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, schema_epochs
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of, schema_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -36,6 +36,7 @@ from spark_omnigraph.storage.layout import (
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
 from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.origin import origin_of, require_origin
 from spark_omnigraph.storage.tables.commits import compact
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
@@ -178,11 +179,9 @@ class GraphStore:
         dataset, newest, form = self._manifest(branch, version)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
-        epochs = schema_epochs(known)
-        ended = (epoch for epoch in epochs if epoch.until >= int(dataset.version))
-        epoch = next(ended, epochs[-1] if epochs else None)
-        snapshot = form.reduce(branch, int(dataset.version), rows)
-        snapshot = replace(snapshot, mark=content_mark(dataset), epoch=epoch)
+        origin = origin_of(dataset, rows, self.root, branch)
+        snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
+        snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version))
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows
@@ -258,12 +257,16 @@ class GraphStore:
         return self.location.join(branch_path(location, branch))
 
     def open_table(self, entry: TableEntry) -> LanceDataset:
-        """A table exactly as a snapshot shows it. NotFoundError where that version was removed."""
+        """A table exactly as a snapshot shows it. NotFoundError where that version was removed, ConflictError when the
+        graph was made anew since that was read.
+        """
         try:
-            return self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+            dataset = self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
         except StorageError:
             uri = self.table_uri(entry.location, entry.branch)
-            return open_pinned(PinnedTable(uri, entry.version, self.storage_options))  # which says why
+            dataset = open_pinned(PinnedTable(uri, entry.version, self.storage_options))  # which says why
+        require_origin(entry.origin, self.storage_options)
+        return dataset
 
     def columns(self, entry: TableEntry) -> list[str]:
         """Names of the columns that a table stores, as a snapshot shows it."""

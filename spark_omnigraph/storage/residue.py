@@ -136,7 +136,11 @@ def _named(store: GraphStore, files: DatasetFiles, branches: Iterable[BranchName
     """Paths below the root of all files that some version names."""
     stored = {each.path for each in files.objects}
     if any(path.rsplit("/", 1)[-1].startswith("d") for path in stored if path.endswith(".manifest")):
-        raise StorageError(f"storage: {files.location} has detached versions, whose files cannot be told")
+        raise StorageError(
+            f"storage: {files.location} has detached versions, made by another program, whose files cannot be told: "
+            "nothing is removed. Remove their manifests, which begin with 'd' in its folders _versions, if nobody "
+            "needs them, then clean up again"
+        )
     folders: dict[str, str] = {}
     rows: set[tuple[str, str, str]] = set()
     for branch in (None, *sorted(branches)):
@@ -163,7 +167,8 @@ def _below_root(location: str, folders: Mapping[str, str], base: str, path: str)
     folder = folders.get(base)
     if folder is None:
         raise StorageError(
-            f"storage: versions of {location} name files below {base}, which is not a folder of the dataset"
+            f"storage: versions of {location} name files below {base}, which is not a folder of the dataset: nothing "
+            "is removed there. Open the graph where it was made, or export it and load that into a new one"
         )
     return f"{folder}/{path}"
 
@@ -175,7 +180,8 @@ def _require_stored(store: GraphStore, files: DatasetFiles, missing: set[str]) -
         lost = sorted(path for path in missing - found if not files.is_behind_link(path))
         if lost:
             raise StorageError(
-                f"storage: versions of {files.location} name files that are not there: {', '.join(lost[:3])}"
+                f"storage: versions of {files.location} name files that are not there: {', '.join(lost[:3])}. Nothing "
+                "is removed there: put them back from a backup, then clean up again"
             )
 
 

@@ -1,10 +1,11 @@
-"""Which files may be written: no folder, none of the graph's own, and none that the work reads."""
+"""Which files may be written: no folder, none of the graph's own, none that the work reads, where there is leave."""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Iterable
+from pathlib import Path
 
 from spark_omnigraph.storage.input.globs import has_magic
 from spark_omnigraph.storage.uri import is_inside, plain
@@ -12,13 +13,40 @@ from spark_omnigraph.storage.uri import is_inside, plain
 
 def why_not(path: str, graph: str, read: Iterable[str]) -> str | None:
     """Why a file may not be written, as the end of a sentence; None when it may. Links are followed."""
+    if "\0" in path:
+        return "has a zero byte, which no path has"
     if graph and is_inside(path, graph):
         return f"lies inside the graph {graph}, whose files are its own: name a file elsewhere"
     if path.endswith("/") or os.path.isdir(plain(path)):
         return "is a folder: name a file in it"
-    return next(
+    found = next(
         (f"is read ({name}) and would be replaced: name another file" for name in read if _is_read(path, name)), None
     )
+    return found or _why_unwritable(plain(path))
+
+
+def _why_unwritable(path: str) -> str | None:
+    """Found before the work, not after it. What cannot be known without writing is left to the writing."""
+    if "://" in path:
+        return None
+    try:
+        place = Path(path)
+        if not _is_there(place) or place.is_file():  # it is made, or takes the place of another
+            place = next(folder for folder in place.absolute().parents if _is_there(folder))
+            if not place.is_dir():
+                return f"cannot be written: {place} is no folder; name a file elsewhere"
+        may = os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+        return None if may else f"cannot be written: {place} does not allow it; name another file"
+    except OSError as error:
+        return f"cannot be written: {error.strerror}; name another file"
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _is_read(path: str, name: str) -> bool:

@@ -221,3 +221,47 @@ def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) 
     assert (merged["count"], deleted["count"]) == (6, 5)
     assert compacted["version"] > pin.version + 3
     assert [(r["id"], r["age"]) for r in again["rows"]] == [("m", 2**40), ("n", 7), ("p1", 100), ("p2", 2), ("p3", 3)]
+
+
+@pytest.mark.parametrize("branch", [None, "draft"])
+def test_old_lance_reads_and_writes_what_was_merged(graph: Path, old_python: Path, branch: str | None) -> None:
+    g = Graph.open(str(graph))
+    g.load([node("Person", name="p2", age=22), edge("Knows", "draft", "p3", id="k2")], "merge", branch="draft")
+    g.delete("node:Person", ["p4"], branch="draft")
+    g.load([node("Person", name="main", age=8), node("Gauge", tag="g2", words=["y"])])
+    assert str(g.merge_branch("draft").outcome) == "merged"
+    assert str(g.merge_branch("main", "draft").outcome) == "fast_forward"
+    expected = {"p0": 0, "p1": 100, "p2": 22, "p3": 3, "p5": 5, "draft": 7, "main": 8}
+    shown = pins(graph, branch)
+    path, knows = folder(graph, shown["node:Person"]), folder(graph, shown["edge:Knows"])
+    fresh = {"id": "new", "name": "new", "age": 1, "seen": None, "v": [0.5, 0.5]}
+    changed = {"id": "p2", "name": "p2", "age": 222, "seen": None, "v": None}
+    merged, edges, gauges, _, found, written, _, left, rest, manifest, commits = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": ["id", "age"], "at": shown["node:Person"].version},
+        {"do": "scan", "path": knows, "columns": ["id", "src", "dst"]},
+        {"do": "scan", "path": folder(graph, shown["node:Gauge"]), "columns": ["id", "words"]},
+        {"do": "append", "path": path, "rows": [fresh]},
+        {"do": "scan", "path": path, "columns": ["id"], "where": "id = 'draft' OR id = 'main'"},
+        {"do": "merge", "path": path, "rows": [changed]},
+        {"do": "delete", "path": path, "where": "id = 'p0'"},
+        {"do": "scan", "path": path, "columns": ["id", "age"]},
+        {"do": "compact", "path": path},
+        {"do": "scan", "path": str(graph / "__manifest"), "columns": ["object_id", "object_type"]},
+        {
+            "do": "scan",
+            "path": str(graph / "_graph_commits.lance"),
+            "columns": ["graph_commit_id", "merged_parent_commit_id"],
+        },
+    )
+    assert {row["id"]: row["age"] for row in merged["rows"]} == expected
+    assert [row["id"] for row in edges["rows"]] == ["k1", "k2"]
+    assert gauges["rows"] == [{"id": "g1", "words": ["x"]}, {"id": "g2", "words": ["y"]}]
+    assert [row["id"] for row in found["rows"]] == ["draft", "main"]
+    assert written["stats"]["num_updated_rows"] == 1
+    after = {**expected, "new": 1, "p2": 222}
+    del after["p0"]
+    assert {row["id"]: row["age"] for row in left["rows"]} == after
+    assert rest["version"] > shown["node:Person"].version
+    assert {"table", "table_version"} <= {row["object_type"] for row in manifest["rows"]}
+    assert [row["merged_parent_commit_id"] is None for row in commits["rows"]].count(False) == 1

@@ -73,7 +73,7 @@ def write_stream(root: str, frame: Frame) -> LoadReport:
         return _finish_batch(root, frame, _in_processes(root, frame))
     except OmnigraphError:
         with suppress(OmnigraphError):  # as when the batch is given up
-            close_stage(GraphStore.open(root), f"{STAGE}{frame.tag}")
+            close_stage(GraphStore.open(root), f"{STAGE}{frame.tag}~")
         raise
 
 
@@ -85,18 +85,18 @@ def _part(store: GraphStore, frame: Frame, number: int) -> StagedPart:
     return staged_part(context, stage_frame(context, decoder, rows.to_batches(), number))
 
 
-def _finish_batch(root: str, frame: Frame, parts: Sequence[StagedPart]) -> LoadReport:
+def _finish_batch(root: str, frame: Frame, done: Sequence[tuple[str, StagedPart]]) -> LoadReport:
     store = GraphStore.open(root)
-    shared = open_stage(store, shared=frame.tag)
+    shared, parts = {name for name, _ in done}, [part for _, part in done]
     with staging(store) as stage:
-        request = frame.request(shared, stage, transaction=Transaction(frame.tag, 1))
+        request = frame.request(*shared, stage, transaction=Transaction(frame.tag, 1))
         try:
             return finish_frame_load(store, request, plan_frame_load(store, request, KEY), parts)
         finally:
-            close_stage(store, shared)
+            close_stage(store, min(shared))
 
 
-def _in_processes(root: str, frame: Frame) -> list[StagedPart]:
+def _in_processes(root: str, frame: Frame) -> list[tuple[str, StagedPart]]:
     told = json.dumps([frame.tag, frame.mode, frame.branch, frame.keys])
     module = [sys.executable, "-m", "tests.races.framing", root, told]
     started = [subprocess.Popen([*module, str(n)], stdout=subprocess.PIPE) for n in range(TASKS)]
@@ -112,8 +112,8 @@ def main() -> None:
     tag, mode, branch, keys = json.loads(told)
     try:
         store = GraphStore.open(root)
-        open_stage(store, shared=tag)
-        answer: object = _part(store, Frame(tag, mode, branch, tuple(keys)), int(number))
+        shared = open_stage(store, shared=tag)
+        answer: object = (shared, _part(store, Frame(tag, mode, branch, tuple(keys)), int(number)))
     except OmnigraphError as error:
         answer = error
     sys.stdout.buffer.write(pickle.dumps(answer))

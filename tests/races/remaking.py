@@ -88,30 +88,29 @@ def frame(root: Path) -> None:
         close_stage(store, stage)
 
 
-def task(root: Path, batch: str, number: int) -> StagedPart:
+def task(root: Path, batch: str, number: int) -> tuple[str, StagedPart]:
     """What a task of a stream does; its process may be gone afterwards."""
     store = GraphStore.open(root)
-    open_stage(store, shared=batch)
-    return _part(store, number)
+    return open_stage(store, shared=batch), _part(store, number)
 
 
-def finish_batch(root: Path, batch: str, parts: list[StagedPart]) -> None:
+def finish_batch(root: Path, batch: str, done: list[tuple[str, StagedPart]]) -> None:
     """What the commit of a batch does, in a process of its own."""
     store = GraphStore.open(root)
-    shared = open_stage(store, shared=batch)
+    shared, parts = {name for name, _ in done}, [part for _, part in done]
     with staging(store) as stage:
         request = replace(
             frame_request(None, LoadMode.APPEND, None, PLAIN),
-            stages=(shared, stage),
+            stages=(*shared, stage),
             transaction=Transaction(batch, 1),
         )
         try:
             finish_frame_load(store, request, plan_frame_load(store, request, KEY), parts)
         finally:
-            close_stage(store, shared)
+            close_stage(store, min(shared))
 
 
-def _in_processes(root: Path, batch: str) -> list[StagedPart]:
+def _in_processes(root: Path, batch: str) -> list[tuple[str, StagedPart]]:
     """Three tasks at once, each in a process that ends before the batch is committed."""
     module = [sys.executable, "-m", "tests.races.remaking", str(root), batch]
     started = [subprocess.Popen([*module, str(n)], stdout=subprocess.PIPE) for n in (1, 2, 3)]
@@ -129,7 +128,7 @@ def stream(root: Path, processes: bool = False) -> None:
         finish_batch(root, batch, parts)
     except OmnigraphError:
         with suppress(OmnigraphError):  # as when the batch is given up
-            close_stage(GraphStore.open(root), f"{STAGE}{batch}")
+            close_stage(GraphStore.open(root), f"{STAGE}{batch}~")
         raise
 
 

@@ -14,6 +14,7 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
+from spark_omnigraph.cli import main
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,
@@ -115,6 +116,26 @@ def test_a_report_of_bad_rows_may_be_an_object(s3: S3Server, uri: str) -> None:
         g.load(report, options=LoadOptions(bad_rows=report))
 
 
+def test_rows_of_the_program_may_be_an_object(s3: S3Server, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    g = Graph.init(uri, SCHEMA)
+    before = g.snapshot().version
+    g.load(records("t", ["a", "b"]))
+    out = f"s3://{BUCKET}/rows"
+    assert main(["export", "--graph", uri, "--output", f"{out}/all.jsonl.gz"]) == 0
+    query = "query q() { match { $p: Part } return { $p.tag as tag } }"
+    assert main(["query", "--graph", uri, "-e", query, "--format", "jsonl", "--output", f"{out}/tags.jsonl"]) == 0
+    assert main(["diff", str(before), "main", "--graph", uri, "--output", f"{out}/changes.jsonl"]) == 0
+    store = _client(s3)
+    read = {name: bytes(obstore.get(store, f"rows/{name}").bytes()) for name in ("tags.jsonl", "changes.jsonl")}
+    assert [json.loads(line) for line in read["tags.jsonl"].splitlines()] == [{"tag": "t"}] * 2
+    assert [json.loads(line)["op"] for line in read["changes.jsonl"].splitlines()].count("insert") >= 2
+    again = Graph.init(f"{uri}-again", SCHEMA)
+    again.load(f"{out}/all.jsonl.gz")
+    assert tags(again) == tags(g) == {"a": "t", "b": "t"}
+
+
 def test_init_twice_and_open_nowhere(s3: S3Server, uri: str) -> None:
     Graph.init(uri, SCHEMA, storage_options=s3.storage_options)
     with pytest.raises(AlreadyInitializedError):
@@ -204,17 +225,21 @@ def test_a_store_that_came_to_ignore_conditions_is_refused_at_open(s3: S3Server,
             Graph.open(uri, mode="rw", storage_options=store.storage_options)
 
 
-def _copy(source: S3Server, uri: str, objects: dict[str, bytes]) -> None:
-    """Puts all objects of a graph into the dictionary of a careless store."""
-    store = S3Store(
+def _client(server: S3Server) -> S3Store:
+    return S3Store(
         BUCKET,
-        endpoint=source.endpoint,
+        endpoint=server.endpoint,
         region="us-east-1",
         access_key_id="testing",
         secret_access_key="testing",
         client_options={"allow_http": True},
         virtual_hosted_style_request=False,
     )
+
+
+def _copy(source: S3Server, uri: str, objects: dict[str, bytes]) -> None:
+    """Puts all objects of a graph into the dictionary of a careless store."""
+    store = _client(source)
     for page in obstore.list(store, uri.removeprefix(f"s3://{BUCKET}/")):
         for found in page:
             objects[f"/{BUCKET}/{found['path']}"] = bytes(obstore.get(store, found["path"]).bytes())

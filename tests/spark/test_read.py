@@ -335,7 +335,7 @@ def test_helpers(spark: SparkSession, graph: str) -> None:
     assert read_edges(spark, graph, "Link", version=4).count() == 0
     with pytest.raises(BadRequestError, match="no column 'x'"):
         read_nodes(spark, graph, "Thing", where=[("x", "=", 1)])
-    with pytest.raises(BadRequestError, match="columns takes a list"):
+    with pytest.raises(BadRequestError, match="columns is a list of names"):
         read_nodes(spark, graph, "Thing", columns="id")
 
 

@@ -52,7 +52,7 @@ def summary_of(config: JobConfig, run_id: str, seconds: float, ending: JobEnding
         "version": __version__,
         "run_id": run_id,
         "graph": config.graph or None,
-        "branch": outcome.branch or (config.branch if config.graph else None),
+        "branch": outcome.branch or _branch_of(config),
         "status": _STATUS.get(ending.exit_code, "failed"),
         "exit_code": ending.exit_code,
         "dry_run": config.dry_run or outcome.dry_run,
@@ -69,6 +69,15 @@ def summary_of(config: JobConfig, run_id: str, seconds: float, ending: JobEnding
     if outcome.result is not None:
         body["result"] = outcome.result
     return body
+
+
+def _branch_of(config: JobConfig) -> str | None:
+    """The branch that a verb was asked for: the verbs of branches name it by themselves, or are about none."""
+    if not config.graph:
+        return None
+    if config.verb.startswith("branch "):
+        return (config.into if config.source else config.name) or None
+    return config.branch
 
 
 def bad_row_figures(summary: BadRowSummary) -> dict[str, object]:

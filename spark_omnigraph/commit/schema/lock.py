@@ -35,7 +35,7 @@ def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
     if prepared.schema is None:
         refuse_schema_change(store)
     if current_hash(store) != prepared.schema_hash:
-        raise ConflictError("the schema changed after this write was planned; plan it again")
+        raise ConflictError("the schema changed after this write was planned; nothing has changed, run it again")
     if prepared.schema is None:
         return
     if not store.has_schema_lock() or prepared.schema.lock not in announced(store).schemas:

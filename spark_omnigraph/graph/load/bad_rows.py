@@ -219,7 +219,9 @@ def _places(located: LocatedRows, part: _Part, findings: Sequence[Finding]) -> R
     there[there] = located.ordinals[places[there]] == part.ordinals[there]
     if not there.all():
         record, key = int(part.ordinals[~there][0]), findings[part.finding].table_key
-        raise IoError(f"storage: the input changed while it was loaded (record {record} of '{key}' is gone)")
+        raise IoError(
+            f"storage: the input changed while it was loaded (record {record} of '{key}' is gone); load it again"
+        )
     return places
 
 

@@ -18,12 +18,9 @@ from spark_omnigraph.lang.gq.plan import Constant, Operand, Value
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.condition import Condition
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.columns import python_column
-from spark_omnigraph.records.mode import BLOB_SCHEMES
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.records.values import read_blob
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.rows import rows_in_id_order
+from spark_omnigraph.storage.tables.rows import rows_to_write
 
 _WORDS: Mapping[type, str] = {TypedInsert: "insert", TypedUpdate: "update", TypedDelete: "delete"}
 
@@ -116,11 +113,11 @@ class Statements:
         if entry is None or not entry.row_count:
             return schema.empty_table()
         blobs = [p.name for p in entity.properties if p.type.scalar is Scalar.BLOB]
-        batches = list(rows_in_id_order(self._store.open_table(entry), blobs, test.sql))
+        batches = list(rows_to_write(self._store.open_table(entry), blobs, test.sql))
         if not batches:
             return schema.empty_table()
         found = pa.Table.from_batches(batches)
-        return pa.Table.from_arrays([_writable(entity, found, field) for field in schema], schema=schema)
+        return pa.Table.from_arrays([found.column(field.name).cast(field.type) for field in schema], schema=schema)
 
     def _maker(self, entity: EntityType) -> RowMaker:
         if entity.table_key not in self._makers:
@@ -131,17 +128,6 @@ class Statements:
 def place_of(statement: TypedStatement) -> str:
     """What messages call a statement: `line 3: insert Person`."""
     return f"line {statement.line}: {_WORDS[type(statement)]} {statement.entity.name}"
-
-
-def _writable(entity: NodeType, rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-    prop = entity.property(field.name)
-    column = rows.column(field.name)
-    if prop is None or prop.type.scalar is not Scalar.BLOB:
-        return column.cast(field.type)
-    texts = column.to_pylist()
-    return python_column(
-        prop.type, [None if text is None else read_blob(prop.name, text, BLOB_SCHEMES) for text in texts]
-    )
 
 
 def _values(values: Mapping[str, Operand]) -> dict[str, Value]:

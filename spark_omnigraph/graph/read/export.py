@@ -108,7 +108,10 @@ def _finite(entity: EntityType, name: str, values: list[object]) -> list[object]
     prop = entity.property(name)
     is_float = prop is not None and prop.type.scalar in (Scalar.F32, Scalar.F64)
     if is_float and not all(_is_finite(v) for v in values):
-        raise BadRequestError(f"property '{entity.name}.{name}' holds a value that is not finite; JSON cannot carry it")
+        raise BadRequestError(
+            f"property '{entity.name}.{name}' holds a value that is not finite, which JSON cannot carry: read the type "
+            "as a frame or with a query to Parquet, or put a finite value in its place"
+        )
     return values
 
 

@@ -119,7 +119,7 @@ def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
     if target.mark and found.mark != target.mark:
         raise NotFoundError(
             f"version {found.version} of branch '{display(branch)}' of '{store.root}' is gone: the graph or the branch "
-            "was made anew after this handle was pinned to it"
+            "was made anew after this handle was pinned to it; open the graph again"
         )
     return found
 

@@ -132,7 +132,9 @@ def _not_shown(entity: EntityType, snapshot: Snapshot) -> NotFoundError:
 
 def pin(store: GraphStore, entry: TableEntry) -> PinnedTable:
     """What travels to a task instead of an open dataset."""
-    return PinnedTable(store.table_uri(entry.location, entry.branch), entry.version, store.storage_options)
+    return PinnedTable(
+        store.table_uri(entry.location, entry.branch), entry.version, store.storage_options, entry.origin
+    )
 
 
 def pinned_rows(store: GraphStore, snapshot: Snapshot, table_key: str) -> PinnedTable | None:

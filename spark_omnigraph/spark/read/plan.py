@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -14,8 +15,6 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import view
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.merge.decisions import MEMBERS
-from spark_omnigraph.graph.merge.merge import MergeRequest, find_conflicts, merge_request
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.query import QueryTask, bound_plan, prepare, query_task
 from spark_omnigraph.graph.read.scan import (
@@ -34,11 +33,10 @@ from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter
 from spark_omnigraph.storage.tables.staged import packed
-from spark_omnigraph.write.executor import LocalExecutor
 
-CONFLICTS_FRAME = StructType(
-    [StructField("type" if name == "table" else name, StringType()) for name in MEMBERS if name != "decided"]
-)
+if TYPE_CHECKING:
+    from spark_omnigraph.spark.read.conflicts import ConflictsTask
+
 COUNT_FRAME = StructType([StructField("type", StringType(), False), StructField("count", LongType(), False)])
 
 
@@ -63,21 +61,6 @@ class TablesTask:
         """The columns, in the given order."""
         store = GraphStore.open(self.uri, self.storage or None)
         return tables_table(store, self.snapshot, columns).select(list(columns))
-
-
-@dataclass(frozen=True, slots=True)
-class ConflictsTask:
-    """Conflicts of a merge, found by one task as by a dry run."""
-
-    uri: str
-    request: MergeRequest
-    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def run(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The columns, in the given order."""
-        store = GraphStore.open(self.uri, self.storage or None)
-        for batch in find_conflicts(store, self.request, LocalExecutor(1)):
-            yield batch.rename_columns(["type", *batch.schema.names[1:]]).select(list(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +95,10 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
     if options.meta is MetaTable.RECOVERIES:
         return _known(recoveries_table(store), "table 'recoveries'")
     if options.meta is MetaTable.CONFLICTS:
-        return _plan_conflicts(store, options)
+        from spark_omnigraph.spark.read.conflicts import conflicts_task  # noqa: PLC0415 - other reads merge nothing
+
+        frame, conflicts = conflicts_task(store, options)
+        return ReadPlan(frame, "table 'conflicts'", conflicts)
     target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of)
     contract, snapshot = view(store, lambda: resolve(store, target))
     if options.meta is MetaTable.TABLES:
@@ -123,14 +109,6 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
     if options.table_key is None:
         return _known_counts({key: entry.row_count for key, entry in snapshot.entries.items()})
     return _plan_type(store, contract.catalog, snapshot, options, now or datetime.now(timezone.utc))
-
-
-def _plan_conflicts(store: GraphStore, options: ReadOptions) -> ReadPlan:
-    request = merge_request(store, options.source, options.into, None, {"dry_run": True})
-    for branch in (request.source, request.target):
-        store.require_branch(branch)
-    task = ConflictsTask(options.uri, request, options.storage)
-    return ReadPlan(CONFLICTS_FRAME, "table 'conflicts'", task)
 
 
 def _plan_type(

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from spark_omnigraph.graph.read.query import QueryTask
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
-from spark_omnigraph.spark.read.plan import ConflictsTask, CountTask, ReadPlan, TablesTask
+from spark_omnigraph.spark.read.plan import CountTask, ReadPlan, TablesTask
 from spark_omnigraph.spark.types import arrow_target, to_frame
 from spark_omnigraph.storage.tables.scan import TableScan, count_rows, fragment_sizes, group_fragments, read_batches
 from spark_omnigraph.write.executor import available_cores
@@ -64,7 +64,6 @@ def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
         return iter(plan.source.run().select(names).to_batches(QUERY_BATCH_ROWS))
     if isinstance(plan.source, TablesTask):
         return iter(plan.source.run(names).to_batches())
-    if isinstance(plan.source, ConflictsTask):
-        return plan.source.run(names)
-    rows = pa.ipc.open_stream(plan.source).read_all()
-    return iter(rows.select(names).to_batches())
+    if isinstance(plan.source, bytes):
+        return iter(pa.ipc.open_stream(plan.source).read_all().select(names).to_batches())
+    return plan.source.run(names)

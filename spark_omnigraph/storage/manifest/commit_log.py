@@ -195,7 +195,10 @@ def audit_recovery(location: Location, audit: RecoveryAudit) -> None:
             create_dataset(location.join(RECOVERIES), RECOVERY_SCHEMA, None, location.options)
         except CommitFailed as failed:
             if not _has_recoveries(location):
-                raise StorageError(f"storage: recoveries cannot be recorded: {failed}") from failed
+                raise StorageError(
+                    f"storage: {location.root}/{RECOVERIES} cannot be made ({failed}); look at the store, then recover "
+                    "again"
+                ) from failed
     failure: CommitFailed | None = None
     for _ in range(_ATTEMPTS):
         log = open_log(location, RECOVERIES, None)
@@ -209,7 +212,10 @@ def audit_recovery(location: Location, audit: RecoveryAudit) -> None:
             failure = failed  # somebody else added a row, or ours is there and its answer was lost: look again
         else:
             return
-    raise StorageError(f"storage: the recovery of {audit.operation_id} could not be recorded: {failure}")
+    raise StorageError(
+        f"storage: the recovery of {audit.operation_id} could not be recorded in {location.root}/{RECOVERIES} "
+        f"({failure}); look at the store, then recover again"
+    )
 
 
 def _has_recoveries(location: Location) -> bool:

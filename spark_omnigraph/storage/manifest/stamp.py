@@ -46,7 +46,8 @@ def migrate(dataset: LanceDataset) -> LanceDataset:
             failure = failed  # perhaps somebody else makes the same step: look again
             dataset = _newest(dataset)
     raise StorageError(
-        f"storage: '{dataset.uri}' could not be brought to internal schema version {SCHEMA_VERSION}: {failure}"
+        f"storage: '{dataset.uri}' could not be brought to internal schema version {SCHEMA_VERSION} ({failure}); "
+        "nothing else has changed, run it again"
     )
 
 

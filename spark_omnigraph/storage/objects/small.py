@@ -80,7 +80,8 @@ class Objects:
         with suppress(*_ABSENT):
             if stat.S_ISREG(os.stat(self.location.join(path)).st_mode):
                 return
-            raise DamagedError(f"storage: {self.location.root}/{path} is no regular file")
+            found = f"{self.location.root}/{path}"
+            raise DamagedError(f"storage: {found} is no regular file: put the file back from a backup, or remove it")
 
     def put(self, path: str, content: bytes) -> None:
         """Writes the whole object, replacing an existing one."""
@@ -346,7 +347,9 @@ def open_object_store(location: Location, create: bool = False) -> LocalStore | 
     """Client of a root; with `create`, a missing local folder is made."""
     if location.is_local:
         if not create and not os.path.isdir(location.root):
-            raise StorageError(f"storage: folder {location.root} does not exist")
+            raise StorageError(
+                f"storage: folder {location.root} does not exist: correct the path, or mount what holds it"
+            )
         return _local_store(location.root, create)
     config, client = _s3_config(location.options)
     return S3Store.from_url(location.root, config=cast("S3Config", config), client_options=cast("ClientConfig", client))
@@ -358,7 +361,7 @@ def _local_store(root: str, create: bool) -> LocalStore:
     try:
         return LocalStore(prefix=root, mkdir=create)
     except _FOREIGN as error:
-        raise StorageError(f"storage: cannot make the folder {root}: {error}") from error
+        raise StorageError(f"storage: cannot make the folder {root} ({error}): choose another, or allow it") from error
 
 
 def _s3_config(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, bool]]:

@@ -130,7 +130,7 @@ def _mask_rows(dataset: LanceDataset, addresses: Addresses | None) -> tuple[list
         with reading(f"mask rows of {dataset.uri}"):
             fragment = dataset.get_fragment(fragment_id)
             if fragment is None:
-                raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
+                raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone; run the write again")
             kept = fragment.delete_rows((part & np.uint64(0xFFFFFFFF)).tolist())
         if kept is None:
             removed.append(fragment_id)

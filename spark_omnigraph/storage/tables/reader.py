@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from spark_omnigraph.memory import LruCache, Memory, process_memory
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.tables.index import IndexCoverage, coverage
 from spark_omnigraph.storage.tables.scan import PinnedTable
 
@@ -49,6 +50,7 @@ class TableReader:
             self.dataset = lance.dataset(
                 table.uri, version=table.version, storage_options=dict(table.options) or None, session=session
             )
+        require_origin(table.origin, dict(table.options))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -110,6 +112,7 @@ class _Key:
     uri: str
     version: int
     options: tuple[tuple[str, str], ...]
+    origin: str
 
 
 class _Opened:
@@ -133,7 +136,8 @@ class ReadCache:
 
     def open(self, table: PinnedTable) -> TableReader:
         """A table at its version; StorageError when it cannot be opened."""
-        key = _Key(table.uri, table.version, tuple(sorted(table.options.items())))
+        origin = "" if table.origin is None else table.origin.file
+        key = _Key(table.uri, table.version, tuple(sorted(table.options.items())), origin)
         opened = self.memory.get(_Opened, self._key)
         if opened is None:
             opened = _Opened(self.memory)

@@ -1,14 +1,15 @@
-"""Whole rows of a table in id order, blobs included, for export and look-ups by id."""
+"""Whole rows of a table in id order, blobs included, for export, look-ups by id and updates."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from lance import LanceDataset
 from lance.dataset import ColumnOrdering
 
+from spark_omnigraph.records.arrow_schema import BLOB
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.tables.blobs import Blob, StoredBlobs
 
@@ -19,6 +20,15 @@ def rows_in_id_order(
     dataset: LanceDataset, blob_columns: Sequence[str], where: str | None = None
 ) -> Iterator[pa.RecordBatch]:
     """All rows, or those of a filter. Blob columns come as text: the external URI, or `base64:` and the bytes."""
+    for batch in rows_to_write(dataset, blob_columns, where):
+        texts = (pa.array(map(_text, batch.column(name).to_pylist()), pa.string()) for name in blob_columns)
+        yield _with_columns(batch, dict(zip(blob_columns, texts, strict=True)))
+
+
+def rows_to_write(
+    dataset: LanceDataset, blob_columns: Sequence[str], where: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """All rows, or those of a filter, as they could be written again: blobs as their bytes or their reference."""
     with reading(f"scan {dataset.uri}"):
         scanner = dataset.scanner(
             filter=where,
@@ -29,16 +39,18 @@ def rows_in_id_order(
         )
         blobs = StoredBlobs(dataset)
         for batch in scanner.to_batches():
-            yield _with_blob_text(batch, blob_columns, blobs) if blob_columns else batch
+            yield _with_blobs(batch, blob_columns, blobs) if blob_columns else batch
 
 
-def _with_blob_text(batch: pa.RecordBatch, columns: Sequence[str], blobs: StoredBlobs) -> pa.RecordBatch:
+def _with_blobs(batch: pa.RecordBatch, columns: Sequence[str], blobs: StoredBlobs) -> pa.RecordBatch:
     rows = batch.column("_rowid").to_pylist(), batch.column("_rowaddr").to_pylist()
-    kept = {name: batch.column(name) for name in batch.schema.names if name not in ("_rowid", "_rowaddr")}
-    for name in columns:
-        texts = [_text(blob) for blob in blobs.take(name, kept[name].to_pylist(), rows)]
-        kept[name] = pa.array(texts, pa.string())
-    return pa.RecordBatch.from_arrays(list(kept.values()), names=list(kept))
+    found = {name: pa.array(blobs.take(name, batch.column(name).to_pylist(), rows), BLOB) for name in columns}
+    return _with_columns(batch.drop_columns(["_rowid", "_rowaddr"]), found)
+
+
+def _with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    arrays = [columns.get(name, batch.column(name)) for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 def _text(blob: Blob | None) -> str | None:

@@ -11,9 +11,11 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
+from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import reading, reason
+from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.tables.blobs import EXTERNAL, Descriptor, StoredBlobs, is_blob
 
 BATCH_ROWS = 8192
@@ -41,6 +43,7 @@ class PinnedTable:
     uri: str
     version: int
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    origin: GraphMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +154,16 @@ def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
 
 
 def open_pinned(table: PinnedTable) -> LanceDataset:
-    """The dataset of a pinned table. NotFoundError says what is left when a clean-up removed the version."""
+    """The dataset of a pinned table. NotFoundError says what is left when a clean-up removed the version, ConflictError
+    that the graph was made anew since the table was pinned.
+    """
     try:
         with reading(f"open {table.uri} at version {table.version}"):
-            return lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+            dataset = lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+        require_origin(table.origin, dict(table.options))
+        return dataset
     except StorageError as error:
+        require_origin(table.origin, dict(table.options))
         stored = stored_versions(table)
         if table.version in stored or table.version > max(stored, default=0):
             raise

@@ -71,6 +71,25 @@ def test_a_dry_run_finds_what_a_creation_would(graph: Graph) -> None:
                 graph.create_branch(name, base, dry_run=dry_run)
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("DRAFT", "branch 'DRAFT' differs from branch 'Draft' in case alone"),
+        ("draft/2", "branch 'draft/2' collides with branch 'Draft': one is a path prefix"),
+        ("A", "branch 'A' collides with branch 'a/B'"),
+        ("a/b", "branch 'a/b' differs from branch 'a/B' in case alone"),
+    ],
+)
+def test_no_two_names_share_a_folder_on_a_disk_that_does_not_look_at_case(graph: Graph, name: str, says: str) -> None:
+    for there in ("Draft", "a/B"):
+        graph.create_branch(there)
+    with pytest.raises(BranchExistsError, match=says):
+        graph.create_branch(name)
+    assert graph.branches() == ["main", "Draft", "a/B"]
+    graph.delete_branch("Draft")
+    assert graph.create_branch("draft") == "draft", "a name is free again once its branch is gone"
+
+
 def test_an_existing_name_is_a_refusal_for_schedulers(graph: Graph) -> None:
     """Exit code 4 says "run again", which would never help."""
     graph.create_branch("draft")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph import BadRequestError, Graph, LoadOptions
 from spark_omnigraph.cli import main
 
 NO_INDEX = LoadOptions(build_indexes=False)
@@ -68,6 +68,36 @@ def test_how_a_deletion_is_refused(
     assert graph.branches() == ["main", "draft"]
 
 
+@pytest.mark.parametrize(
+    ("words", "branch"),
+    [
+        ("create draft/2", "draft/2"),
+        ("delete nowhere", "nowhere"),
+        ("delete", None),
+        ("merge nowhere --into draft", "draft"),
+        ("merge nowhere", "main"),
+    ],
+)
+def test_what_fails_names_its_branch_too(
+    graph: Graph, capsys: pytest.CaptureFixture[str], words: str, branch: str | None
+) -> None:
+    code, body, _ = run(capsys, "branch", *words.split(), "--graph", graph.uri)
+    assert (code > 0, body["branch"]) == (True, branch)
+
+
+def test_a_file_of_conflicts_is_refused_before_anything_is_staged(
+    graph: Graph, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    path, before = tmp_path / "file" / "conflicts.jsonl", sorted(Path(graph.uri).rglob("*"))
+    code, body, _ = run(capsys, "branch", "merge", "draft", "--graph", graph.uri, "--conflicts", str(path))
+    assert (code, body["error"]["kind"]) == (2, "usage")
+    assert f"'{path}' cannot be written: {tmp_path}/file is no folder" in body["error"]["error"]
+    with pytest.raises(BadRequestError, match=r"file of conflicts '.*' cannot be written"):
+        graph.merge_branch("draft", conflicts=path)
+    assert sorted(Path(graph.uri).rglob("*")) == before
+
+
 def test_nothing_is_merged_yet(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     code, body, err = run(capsys, "branch", "delete", "--merged", "--graph", graph.uri)
     assert (code, body["result"]) == (0, {"deleted": []})
@@ -80,7 +110,8 @@ def test_a_branch_is_merged_and_deleted(graph: Graph, capsys: pytest.CaptureFixt
     )
     newest = graph.commits()[0]
     assert (code, body["branch"], body["commit"]) == (0, "main", newest.id)
-    assert body["tables"] == {"node:Room": {"appended": 1, "updated": 0, "deleted": 0, "conflicts": 0}}
+    counts = {"appended": 1, "updated": 0, "deleted": 0, "conflicts": 0, "pointer": False}
+    assert (body["tables"], body["base_commit"]) == ({"node:Room": counts}, newest.parent)
     result = body["result"]
     assert isinstance(result, dict)
     assert (result["outcome"], result["source_commit"], result["branch_deleted"]) == (
@@ -114,5 +145,9 @@ def test_conflicts_of_a_merge_are_counted_and_written(
     code, body, _ = run(capsys, *words, "--conflicts", str(decided))
     assert (code, decided.read_text()) == (2, json.dumps(line))
     assert "would be replaced" in str(body["error"])
+    graph.load(['{"type": "Room", "data": {"name": "attic", "size": 3}}'], "merge", options=NO_INDEX)
+    code, body, err = run(capsys, *words)
+    assert (code, "1 decision was made on rows that are others by now" in err) == (4, True)
+    graph.load(lines, "merge", options=NO_INDEX)
     code, body, _ = run(capsys, *words)
     assert (code, body["tables"]["node:Room"]["updated"]) == (0, 1)

@@ -13,12 +13,13 @@ import pytest
 from spark_omnigraph import Graph, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.commit import lease as lease_room
 from spark_omnigraph.commit import sidecar
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.lease import SKEW, TERM, Lease, LeaseFacts, lease_path, read_lease
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.plan import PreparedCommit
-from spark_omnigraph.commit.stage import close_stage, open_stage
+from spark_omnigraph.commit.stage import close_stage, has_ended, open_stage
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects.small import Objects
@@ -107,14 +108,27 @@ def test_a_shared_stage_begins_with_its_first_process_and_anew_when_it_ran_out(s
     assert (open_stage(store, shared="q-7"), open_stage(store, shared="q-8") == name) == (name, False)
     assert read_lease(store, name) == first
     store.objects.put(lease_path(name), json.dumps({"owner": "x", "expires_at": 1.0, "started_at": 0.0}).encode())
-    again = read_lease(store, open_stage(store, shared="q-7"))
+    later = open_stage(store, shared="q-7")
+    again = read_lease(store, later)
     assert first is not None
     assert again is not None
     assert again.started_at > first.started_at
+    assert has_ended(store, [name, later]) is False, "until clean-up has looked"
     assert len({open_stage(store), open_stage(store)}) == 2
     close_stage(store, name)
     close_stage(store, name)
-    assert read_lease(store, name) is None
+    assert (read_lease(store, name), read_lease(store, later)) == (None, None), "all of one write end together"
+    assert [n[: len("x_stage~q-")] for n in announced(store).stages].count("x_stage~q-") == 1, "that of q-8 goes on"
+
+
+def test_a_stage_that_ended_is_not_taken_for_the_next_one_of_its_write(store: GraphStore) -> None:
+    """A task staged under the first; by the time of the commit clean-up may have removed its files."""
+    first = open_stage(store, shared="q-7")
+    store.objects.delete(lease_path(first))
+    later = open_stage(store, shared="q-7")
+    assert later != first
+    assert has_ended(store, [first, later])
+    assert not has_ended(store, [later])
 
 
 def test_a_repeated_batch_keeps_the_begin_of_its_stage_and_gets_time_again(store: GraphStore) -> None:

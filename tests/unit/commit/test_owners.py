@@ -192,13 +192,12 @@ def test_a_lost_lease_that_was_renewed_since_it_was_found_stays(
 
 
 def test_a_stage_that_is_begun_anew_is_not_removed_as_the_one_before(store: GraphStore) -> None:
-    """The task of a repeated batch and a clean-up meet at the lease of the batch that died."""
-    path = put_lease(store, "x_stage~q-1", None, NOW - SKEW - 1)
-    old = store.objects.get(path)
-    assert open_stage(store, shared="q-1") == "x_stage~q-1"
-    assert not store.objects.remove(path, old)
-    facts = read_lease(store, "x_stage~q-1")
+    """The task of a repeated batch and a clean-up meet at the stage of the batch that died."""
+    path = put_lease(store, "x_stage~q-1~a", None, NOW - SKEW - 1)
+    begun = open_stage(store, shared="q-1")
+    assert end_lease(store, path)
+    facts = read_lease(store, begun)
     assert facts is not None
     assert facts.started_at == NOW
-    close_stage(store, "x_stage~q-1")
-    assert store.objects.get(path) is None
+    close_stage(store, begun)
+    assert read_lease(store, begun) is None

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import lance
@@ -200,6 +201,19 @@ def test_staged_files_of_a_running_change_are_left(change: Change, tmp_path: Pat
 def test_staged_files_of_a_schema_whose_tables_are_not_there_go(change: Change, tmp_path: Path) -> None:
     stage(change, tmp_path, NEW)
     age(change.root)
+    check(change, finished=False, audited=False)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_staged_file_that_is_no_text_is_named_or_goes(change: Change, tmp_path: Path, name: str) -> None:
+    stage(change, tmp_path, NEW)
+    (change.root / f"{name}.staging").write_bytes(b"\xff\xfe[")
+    age(change.root)
+    unclear = pytest.raises(SchemaFilesError, match=r"_schema\.pg\.staging")
+    with unclear if name == "_schema.pg" else nullcontext():
+        Graph.open(change.root)
+    for path in change.root.glob("*.staging"):
+        path.unlink()
     check(change, finished=False, audited=False)
 
 

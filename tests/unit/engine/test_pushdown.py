@@ -5,8 +5,9 @@ import math
 import pytest
 
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.engine.pushdown import Pushed, push
+from spark_omnigraph.engine.pushdown import Pushed
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Value
+from tests.support.engine import push
 
 
 def column(name: str, scalar: Scalar) -> Column:

@@ -11,12 +11,12 @@ import pytest
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.engine.costs import Costs
-from spark_omnigraph.engine.pushdown import push
 from spark_omnigraph.engine.select import select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import source_of
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, TextForm, TextMatch, Value
+from tests.support.engine import push
 
 SCALARS = {
     "a": Scalar.I32,

@@ -1,0 +1,70 @@
+"""Whether a table that was opened is of the graph whose snapshot names it: another graph, or a branch, may have been
+made anew in the same place meanwhile, and its tables have versions of the same numbers.
+
+Whoever makes one anew removes the old one first. So what stands after a table was opened stood when it was opened.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import lance
+from lance import LanceDataset
+
+from spark_omnigraph.errors import ConflictError, StorageError
+from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
+from spark_omnigraph.manifest.snapshot import GraphMark
+from spark_omnigraph.predicates.sql import is_text_of
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import COMMITS, MANIFEST, branch_path
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.uri import Location
+
+
+def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch: Branch) -> GraphMark | None:
+    """What tells an opened manifest from another: the first file that its branch has of its own, or the first at all,
+    which both stay the same until it is compacted. None for one without rows, which names no table.
+    """
+    files = [file for fragment in manifest.get_fragments() for file in fragment.data_files()]
+    if not files:
+        return None
+    first = next((file for file in files if file.base_id is None), files[0])
+    folder = branch_path(MANIFEST, branch)
+    if first.base_id is not None:
+        folder = MANIFEST + str(manifest.base_paths()[first.base_id].path).rpartition(MANIFEST)[2]
+    publish = sentinel_facts(rows)
+    return GraphMark(
+        root, branch, f"{folder.rstrip('/')}/data/{first.path}", None if publish is None else publish.commit
+    )
+
+
+def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
+    """To be asked after a table was opened. ConflictError when the graph, or the branch, that a snapshot showed is not
+    there any more.
+    """
+    if origin is None:
+        return
+    found = _client(origin.root, tuple(sorted(options.items()))).modified(origin.file)
+    if found is None and not _is_logged(origin, options):
+        raise ConflictError(
+            f"the graph '{origin.root}', or the branch that is read, was made anew meanwhile: read it again"
+        )
+
+
+def _is_logged(origin: GraphMark, options: dict[str, str]) -> bool:
+    """Whether the log has the commit, as it has when the manifest was compacted and cleaned up since."""
+    if origin.commit is None:
+        return False
+    place = Location(origin.root).join(branch_path(COMMITS, origin.branch))
+    try:
+        with reading("look for a commit"):
+            log = lance.dataset(place, storage_options=options or None)
+            return int(log.count_rows(filter=is_text_of("graph_commit_id", [origin.commit]))) > 0
+    except StorageError:
+        return False
+
+
+@lru_cache(maxsize=8)
+def _client(root: str, options: tuple[tuple[str, str], ...]) -> Objects:
+    return Objects(Location(root, dict(options)))
