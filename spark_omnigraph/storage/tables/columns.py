@@ -35,6 +35,8 @@ _TOP = -1
 _ADDRESS, _ROW = "_rowaddr", "_rowid"
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
+_EMPTY_ROWS = 1 << 16
+"""Of which no column is read: rows of a batch that is filled with one value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options
 
     origins = list(dict.fromkeys(name for column in filled for name in column.origins))
     with reading(f"write columns of '{target.table_key}'"):
-        patched, _ = fragment.merge_columns(fill, columns=origins or ["id"], batch_size=_BATCH_ROWS)
+        patched, _ = fragment.merge_columns(fill, columns=origins, batch_size=_BATCH_ROWS if origins else _EMPTY_ROWS)
     file = patched.files[-1]
     return StagedFile(json.dumps(patched.to_json()), f"{target.uri}/data/{file.path}", patched.physical_rows)
 

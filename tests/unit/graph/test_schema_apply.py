@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -293,3 +294,41 @@ def test_vectors_and_blobs_of_a_table_are_not_written_when_another_column_is(tmp
     assert list(added.values()) == [1]
     assert before <= {f.path for f in fragment.data_files()}
     assert graph.entity("node:Doc", "a") == {"id": "a", "body": "base64:aGk=", "n": 4, "slug": "a", "v": [1.0, 2.0]}
+
+
+def test_loads_and_changes_at_once_lose_nothing(kites: Graph) -> None:
+    """Each writer is told what became of it: an acknowledged row is there, and so are its old ones under new columns."""
+    done: list[str] = []
+    refused: Counter[str] = Counter()
+
+    def load(worker: int) -> None:
+        graph = Graph.open(kites.uri)
+        for i in range(4):
+            name = f"w{worker}-{i}"
+            try:
+                graph.load([json.dumps({"type": "Kite", "data": {"tag": name}})], options=NO_INDEX)
+                done.append(name)
+            except ConflictError:
+                refused["load"] += 1
+
+    def change() -> None:
+        graph = Graph.open(kites.uri)
+        for i in range(3):
+            try:
+                graph.apply_schema(KITES.replace("span: F64?", f"span: F64?  n{i}: I32"), values={f"Kite.n{i}": i})
+                done.append(f"n{i}")
+            except ConflictError:
+                refused["change"] += 1
+
+    threads = [Thread(target=load, args=(worker,)) for worker in range(2)] + [Thread(target=change)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    graph = Graph.open(kites.uri)
+    tags = {row["k.tag"] for row in graph.query("query q() { match { $k: Kite } return { $k.tag } }").to_pylist()}
+    assert tags == {"a", "b", *(name for name in done if name.startswith("w"))}
+    assert len(done) + refused.total() == 11
+    operations = [commit.facts.operation for commit in graph.commits() if commit.facts is not None]
+    assert operations.count("schema_apply") == sum(name.startswith("n") for name in done)
+    check_format(Path(kites.uri))

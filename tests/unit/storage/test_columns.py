@@ -161,6 +161,11 @@ def test_copied_rows_keep_their_ids_in_their_own_table_alone(table: LanceDataset
         assert len(set(ids_now)) == 5, "none is given out twice"
 
 
+def test_one_value_for_all_rows_reads_none_of_them(table: LanceDataset) -> None:
+    moved = relaid(table, kept("id"), LaidColumn(pa.field("k", pa.string(), nullable=False), value=pa.scalar("x")))
+    assert values(moved, "id", "k") == [{"id": name, "k": "x"} for name in ("a", "c", "d", "e")]
+
+
 @pytest.mark.parametrize("columns", [(kept("id"),), (kept("id"), LaidColumn(pa.field("n", pa.int32())))])
 def test_a_layout_on_rows_that_moved_lands_elsewhere_or_not_at_all(
     table: LanceDataset, columns: tuple[LaidColumn, ...]
