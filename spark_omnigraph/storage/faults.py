@@ -37,9 +37,7 @@ _INTERRUPT = re.compile(r"(?:[\w ]+: )*KeyboardInterrupt:?\s*")
 _LOST_INDEX = re.compile(
     r"(?i)(?:not found|no such file).*/_indices/|/_indices/.*(?:not found|no such file)", re.DOTALL
 )
-_DAMAGED = (
-    "A file is damaged, or was cut while it was read: run it again, and put the file back from a backup if that fails"
-)
+_DAMAGED = "A file is damaged, or was cut while it was read: run it again; if that fails, put it back from a backup"
 _LOST_TEXTS = ("Too many concurrent writers", "Retryable commit conflict", "Incompatible transaction")
 
 

@@ -10,6 +10,7 @@ from spark_omnigraph.bad_rows import MISTAKES, STORED, BadRow, BadRowSummary, Mi
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.graph.load.bad_rows import write_rows
+from spark_omnigraph.graph.merge.rows import text_rows
 from spark_omnigraph.graph.schema.count import BrokenRule, BrokenTable, StepCounts
 from spark_omnigraph.graph.schema.projection import Projection
 from spark_omnigraph.graph.schema.rules import RowRule
@@ -18,8 +19,8 @@ from spark_omnigraph.storage.tables.stored_rows import StoredRows
 from spark_omnigraph.validate.batch import BatchChecker
 from spark_omnigraph.write.staged_table import Rows
 
-_AT_ONCE = 1024
-"""Whole rows that are in memory at once."""
+_MOST_ROWS = 256
+"""Rows that are read together at most: who wants the first ones alone does not wait for many."""
 
 
 def report_broken(counts: StepCounts, path: str | None, options: Mapping[str, str]) -> BadRowSummary:
@@ -31,10 +32,8 @@ def report_broken(counts: StepCounts, path: str | None, options: Mapping[str, st
 
 def _bad_rows(broken: BrokenTable) -> Iterator[BadRow]:
     places, table = broken.places, _Table(broken)
-    size = 1  # who wants the first rows alone does not wait for many
-    while len(places):
-        yield from table.rows(places[:size])
-        places, size = places[size:], _AT_ONCE
+    for start in range(0, len(places), table.at_once):
+        yield from table.rows(places[start : start + table.at_once])
 
 
 class _Table:
@@ -51,6 +50,7 @@ class _Table:
         shown = [name for name in self._old.columns if not _is_blob(self._old, name)]
         needed = self._projection.needed(name for rule in row_rules for name in rule.columns)
         self._shown = shown
+        self.at_once = min(text_rows(self._old), _MOST_ROWS)
         self._stored = StoredRows.open(broken.table, list(dict.fromkeys((*shown, *needed))))
 
     def rows(self, places: Rows) -> list[BadRow]:
@@ -63,7 +63,7 @@ class _Table:
         for broken in self._findings:
             self._add_findings(broken, places, mistakes)
         ids = read.column("id").to_pylist()
-        texts = record_text(self._old, read.select(self._shown))
+        texts = record_text(self._old, read.select(self._shown), None)
         return [self._bad_row(*each) for each in zip(places.tolist(), ids, texts, mistakes, strict=True)]
 
     def _bad_row(self, place: int, row_id: str, text: str, mistakes: Sequence[Mistake]) -> BadRow:

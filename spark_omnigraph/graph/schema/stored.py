@@ -13,10 +13,12 @@ import pyarrow as pa
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.schema.projection import Projection
 from spark_omnigraph.graph.schema.rules import RowRule
-from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, read_batches
+from spark_omnigraph.storage.tables.scan import BATCH_BYTES, PinnedTable, TableScan, read_batches
 from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.validate.batch import BatchChecker
 from spark_omnigraph.write.staged_table import Rows
+
+_RUN_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +62,31 @@ def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
     per_rule: Counter[str] = Counter()
     valued = [0] * len(asked.counted)
     rows = 0
-    for batch in read_batches(TableScan(asked.table, asked.columns, fragments=fragments)):
-        rows += batch.num_rows
-        held = (batch.num_rows - batch.column(name).null_count for name in asked.counted)
+    for run in _runs(read_batches(TableScan(asked.table, asked.columns, fragments=fragments))):
+        rows += run.num_rows
+        held = (run.num_rows - run.column(name).null_count for name in asked.counted)
         valued = [count + more for count, more in zip(valued, held, strict=True)]
         for rule, checker, mask in zip(asked.rules, checkers, masks, strict=True):
-            found = checker.check(asked.projection.of(batch, rule.columns))
+            found = checker.check(asked.projection.of(run, rule.columns))
             per_rule.update(str(each.rule) for each in found)
-            bad = np.zeros(batch.num_rows, dtype=np.bool_)
+            bad = np.zeros(run.num_rows, dtype=np.bool_)
             bad[[each.row for each in found]] = True
             mask.append(bad)
     return RowAnswers(rows, tuple(np.packbits(np.concatenate(each)) for each in masks), per_rule, tuple(valued))
+
+
+def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches in runs that are asked at once: a question costs about the same for few rows and for some more."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _RUN_ROWS or size >= BATCH_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 @dataclass(slots=True, eq=False)

@@ -167,6 +167,17 @@ def test_bad_rows_are_told_as_those_of_a_load(kites: Graph, tmp_path: Path) -> N
     assert found.bad_rows.sample[0].place == "<stored node:Kite>:1 (id 'k0')"
 
 
+def test_a_report_has_whole_records(tmp_path: Path) -> None:
+    """They are what a quarantine keeps of the rows."""
+    graph = Graph.init(tmp_path / "g", "node K { tag: String @key  s: String?  n: I32?  b: Blob? }")
+    record = {"type": "K", "data": {"tag": "a", "s": "x" * 5000, "b": "base64:AAEC"}}
+    graph.load([json.dumps(record)], options=NO_INDEX)
+    schema = "node K { tag: String @key  s: String?  n: I32  b: Blob? }"
+    graph.plan_schema(schema, bad_rows=tmp_path / "bad.jsonl")
+    raw = json.loads(json.loads((tmp_path / "bad.jsonl").read_text())["raw"])
+    assert raw == {"type": "K", "data": {"id": "a", "s": "x" * 5000, "tag": "a"}}
+
+
 def test_a_plan_writes_nothing(kites: Graph, tmp_path: Path) -> None:
     def files() -> dict[str, int]:
         return {str(path): path.stat().st_mtime_ns for path in Path(kites.uri).rglob("*")}

@@ -48,7 +48,7 @@ class PanicException(BaseException):
 
 def test_a_panic_of_lance_is_an_error_of_ours() -> None:
     panic = PanicException("range end index 4 out of range for slice of length 0")
-    with pytest.raises(StorageError, match=r"open x: Lance failed: range end.*put the file back"), reading("open x"):
+    with pytest.raises(StorageError, match=r"open x: Lance failed: range end.*put it back"), reading("open x"):
         raise panic
     with pytest.raises(CommitFailed) as failed, committing("commit x"):
         raise panic
