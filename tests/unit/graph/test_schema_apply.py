@@ -297,7 +297,7 @@ def test_vectors_and_blobs_of_a_table_are_not_written_when_another_column_is(tmp
 
 
 def test_loads_and_changes_at_once_lose_nothing(kites: Graph) -> None:
-    """Each writer is told what became of it: an acknowledged row is there, and so are its old ones under new columns."""
+    """Each writer is told what became of it: an acknowledged row is there, under whatever columns came meanwhile."""
     done: list[str] = []
     refused: Counter[str] = Counter()
 
@@ -315,7 +315,7 @@ def test_loads_and_changes_at_once_lose_nothing(kites: Graph) -> None:
         graph = Graph.open(kites.uri)
         for i in range(3):
             try:
-                graph.apply_schema(KITES.replace("span: F64?", f"span: F64?  n{i}: I32"), values={f"Kite.n{i}": i})
+                graph.apply_schema(KITES.replace("span: F64?", f"span: F64?  n{i}: I32?"), values={f"Kite.n{i}": i})
                 done.append(f"n{i}")
             except ConflictError:
                 refused["change"] += 1
