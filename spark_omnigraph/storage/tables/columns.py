@@ -13,7 +13,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,9 @@ from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
 from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+
+if TYPE_CHECKING:
+    from lance.lance.schema import LanceField
 
 _NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6
 """Members of the message by which Lance hands a field of a schema from process to process."""
@@ -217,7 +220,22 @@ def relay(dataset: LanceDataset, layout: Layout, files: Sequence[StagedFile]) ->
     staged = {f.id: f for f in (FragmentMetadata.from_json(file.fragment) for file in files)}
     if staged.keys() != {fragment.fragment_id for fragment in present}:
         raise InternalError(f"columns of {dataset.uri} were written for other fragments than it has")
-    return LanceOperation.Merge([staged[fragment.fragment_id] for fragment in present], _lance_schema(dataset, layout))
+    schema = _lance_schema(dataset, layout)
+    numbers = _numbers(schema.fields())
+    return LanceOperation.Merge([_without_strays(staged[f.fragment_id], numbers) for f in present], schema)
+
+
+def _without_strays(fragment: FragmentMetadata, numbers: frozenset[int]) -> FragmentMetadata:
+    """A fragment without the files that have no column any more, as of one that had got values: Lance takes such a
+    file for damaged.
+    """
+    return dataclasses.replace(fragment, files=[file for file in fragment.files if not numbers.isdisjoint(file.fields)])
+
+
+def _numbers(fields: Sequence[LanceField]) -> frozenset[int]:
+    """Numbers of fields and of all their children."""
+    below = (_numbers(field.children()) for field in fields)
+    return frozenset(field.id() for field in fields).union(*below)
 
 
 class _Field:

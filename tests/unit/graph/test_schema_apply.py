@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 from threading import Thread
 
@@ -92,8 +93,31 @@ def check(seed: int, folder: Path, hard: bool) -> bool:
         assert exported(graph, version=version) == old, seed
         assert graph.at(version=version).schema() == schema_steps.text(before)
     graph.ensure_indices()
+    if wanted:
+        graph.load(wanted, "merge", options=NO_INDEX)
     assert exported(graph) == exported(naive), seed
+    check_again(graph, after, schema_steps.migrated(data, after), seed)
     return True
+
+
+def check_again(graph: Graph, types: schema_steps.Schema, data: schema_steps.Rows, seed: int) -> None:
+    """Another change on top of one, which takes columns that the first one wrote and writes others."""
+    after = deepcopy(types)
+    for each in after:
+        each.old = None
+        each.props = [p for p in each.props if p.name == "tag" or not p.name.startswith("q")]
+        each.props.append(schema_steps.Prop("z", "I32", nullable=False, fill=seed))
+        for prop in each.props[:-1]:
+            prop.old = prop.fill = None
+    assert graph.apply_schema(schema_steps.text(after), values=schema_steps.values(after)).applied
+    naive = Graph.init(Path(graph.uri).with_suffix(".again"), schema_steps.text(after))
+    wanted = schema_steps.records(schema_steps.migrated(data, after))
+    for mode in ("merge", "overwrite") if wanted else ():
+        naive.load(wanted, mode, options=NO_INDEX)
+        assert exported(graph) == exported(naive), seed
+        graph.load(wanted, "overwrite", options=NO_INDEX)
+    assert exported(graph) == exported(naive), seed
+    check_format(Path(graph.uri))
 
 
 def test_rows_are_those_of_a_naive_reading(tmp_path: Path) -> None:

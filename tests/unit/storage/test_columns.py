@@ -161,6 +161,17 @@ def test_copied_rows_keep_their_ids_in_their_own_table_alone(table: LanceDataset
         assert len(set(ids_now)) == 5, "none is given out twice"
 
 
+def test_a_column_that_had_got_values_leaves_no_file_behind_when_it_goes(table: LanceDataset) -> None:
+    def filled(name: str) -> LaidColumn:
+        return LaidColumn(pa.field(name, pa.int32(), nullable=False), value=pa.scalar(3))
+
+    first = relaid(table, kept("id"), filled("k"), kept("vec"))
+    both = relaid(first, kept("id"), filled("m"), kept("vec"))
+    assert values(both, "id", "m")[0] == {"id": "a", "m": 3}
+    alone = relaid(both, kept("id"), kept("vec"))
+    assert [len(fragment.data_files()) for fragment in (*both.get_fragments(), *alone.get_fragments())] == [2, 2, 1, 1]
+
+
 def test_one_value_for_all_rows_reads_none_of_them(table: LanceDataset) -> None:
     moved = relaid(table, kept("id"), LaidColumn(pa.field("k", pa.string(), nullable=False), value=pa.scalar("x")))
     assert values(moved, "id", "k") == [{"id": name, "k": "x"} for name in ("a", "c", "d", "e")]
