@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.facts import RowFacts as RowFacts
     from spark_omnigraph.manifest.lineage import Commit as Commit
     from spark_omnigraph.manifest.rows import Transaction as Transaction
+    from spark_omnigraph.manifest.snapshot import GraphMark as GraphMark
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
     from spark_omnigraph.records.mode import LoadMode as LoadMode
@@ -179,7 +180,7 @@ _HOMES = {
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.lineage": ("Commit",),
     "manifest.rows": ("Transaction",),
-    "manifest.snapshot": ("Snapshot", "TableEntry"),
+    "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
     "records.mode": ("LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
