@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 import msgspec
@@ -59,10 +60,11 @@ def end_removals(store: GraphStore) -> None:
     if not names or store.has_schema_lock():
         return
     for name in names:
-        body = _read(store, name)
-        if body is not None and has_commit(store.location, None, body.commit):
-            remove_through(store, (Removal(each.location, each.through) for each in body.removals))
-        store.objects.delete(f"{RECOVERY}/{name}")
+        with suppress(StorageError):  # what stays is noted, and bars nobody
+            body = _read(store, name)
+            if body is not None and has_commit(store.location, None, body.commit):
+                remove_through(store, (Removal(each.location, each.through) for each in body.removals))
+            store.objects.delete(f"{RECOVERY}/{name}")
 
 
 def remove_through(store: GraphStore, removals: Iterable[Removal]) -> None:

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from copy import deepcopy
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -127,8 +128,8 @@ def test_rows_are_those_of_a_naive_reading(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_rows_are_those_of_a_naive_reading_many_times(tmp_path: Path) -> None:
-    made = [check(seed, tmp_path, hard=seed % 3 == 0) for seed in range(100, 250)]
-    assert made.count(True) > 40
+    made = [check(seed, tmp_path, hard=seed % 3 == 0) for seed in range(100, 140)]
+    assert made.count(True) > 10
 
 
 def test_rename_and_drop_are_not_seen_by_the_feed_and_write_no_row(kites: Graph) -> None:
@@ -200,6 +201,7 @@ def test_dropped_for_good_is_in_no_version_and_old_states_say_so(kites: Graph) -
     tied = kites.store.open_dataset(table_path(TableKey.edge("Tied")))
     assert [v["version"] for v in tied.versions()] == [tied.version]
     assert tied.count_rows() == 0
+    assert (kites.cleanup(timedelta(0), confirm=True).kept, kites.repair().drifts) == ((), ())
     kites.apply_schema(KITES)
     assert kites.count("edge:Tied") == 0
     assert kites.entity("node:Kite", "a") == {"id": "a", "hue": None, "span": 1.5, "tag": "a"}
