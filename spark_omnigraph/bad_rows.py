@@ -33,6 +33,7 @@ class Rule(TextEnum):
     KEY_CONFLICT = "key_conflict"
     ENDPOINT = "endpoint"
     CARDINALITY = "cardinality"
+    EMBEDDING = "embedding"
 
 
 RAW_LIMIT = 2048

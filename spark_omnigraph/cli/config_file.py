@@ -62,7 +62,7 @@ def options_of_file(path: str, request: Request, problems: list[str]) -> list[So
     several verbs, the keys of `APART` stand in sections alone. What is wrong is added to `problems`.
     """
     try:
-        content = _content(path)
+        content = read_yaml("--config", path)
     except NotFoundError as error:
         problems.append(Missing(error.message))
         return []
@@ -136,9 +136,9 @@ def _given(
     }
 
 
-def _content(path: str) -> Mapping[str, object]:
-    """Keys and values of a file. UsageError when it cannot be read, or is no such."""
-    text = read_text("--config", path, LARGEST)
+def read_yaml(option: str, path: str) -> Mapping[str, object]:
+    """Keys and values of a file that an option names. UsageError when it cannot be read, or is no such."""
+    text = read_text(option, path, LARGEST)
     try:
         content = yaml.load(text, _Bounded)
         found = {} if content is None else content
@@ -148,12 +148,12 @@ def _content(path: str) -> Mapping[str, object]:
         # Only the place: the text around it may hold what nobody else should see.
         mark = error.problem_mark
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-        raise UsageError(f"--config: '{path}' is not YAML: {error.problem or error.context}{place}") from None
+        raise UsageError(f"{option}: '{path}' is not YAML: {error.problem or error.context}{place}") from None
     except yaml.YAMLError as error:
-        raise UsageError(f"--config: '{path}' is not YAML: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{option}: '{path}' is not YAML: {' '.join(str(error).split())}") from None
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"--config: '{path}' has a number or a date that cannot be: {error}; quote a text") from None
-    raise UsageError(f"--config: '{path}' must hold keys and values")
+        raise UsageError(f"{option}: '{path}' has a number or a date that cannot be: {error}; quote a text") from None
+    raise UsageError(f"{option}: '{path}' must hold keys and values")
 
 
 def _with_texts_as_keys(content: Mapping[object, object]) -> dict[str, object]:

@@ -122,6 +122,14 @@ _ALL = (
         (o.SCHEMA_OF_GRAPH, o.STORAGE_OPTION, *o.REPORTING),
     ),
     Verb(
+        "embed",
+        "Gives rows that have a text and no vector one, in one commit; run again, it goes on where it was stopped.",
+        "spark-omnigraph embed --graph graphs/films --type Film --property plot_vec --dry-run",
+        _in("embed", "embed"),
+        o.EMBEDDING,
+        o.TO_EMBED,
+    ),
+    Verb(
         "branch create",
         "Makes a branch; it costs the same whatever the size of the graph.",
         "spark-omnigraph branch create review --from main --graph graphs/films",

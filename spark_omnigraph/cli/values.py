@@ -141,6 +141,22 @@ def whole_number(value: str) -> int | None:
     return number
 
 
+def names(value: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    found = tuple(name.strip() for name in value.split(","))
+    if not all(found):
+        raise ValueError(f"'{shortened(value)}' is not a list such as title,plot")
+    return found
+
+
+def amount(value: str) -> float:
+    """A number from 0 on."""
+    found = float(value)
+    if not 0 <= found < float("inf"):
+        raise ValueError(f"{value} is not an amount")
+    return found
+
+
 def count(value: str) -> int:
     """A whole number, 0 too."""
     number = whole_number(value)

@@ -43,7 +43,7 @@ class Piece:
 
 def range_pieces(context: StageContext, range_: InputRange) -> Iterator[Piece]:
     """The chunks of an input range."""
-    decoder = RecordDecoder(context.catalog, context.decode)
+    decoder = RecordDecoder(context.accepted, context.decode)
     for chunk in read_chunks(range_, dict(context.storage_options)):
         yield Piece(len(chunk.lines), decoder.decode(chunk), partial(raw_line, chunk))
 
@@ -136,7 +136,7 @@ class Checkers:
 
     def _checker(self, table_key: str) -> BatchChecker:
         if table_key not in self._checkers:
-            self._checkers[table_key] = BatchChecker(self._context.entity(table_key))
+            self._checkers[table_key] = BatchChecker(self._context.accepted.require(table_key))
         return self._checkers[table_key]
 
 

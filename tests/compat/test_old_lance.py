@@ -223,6 +223,35 @@ def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) 
     assert [(r["id"], r["age"]) for r in again["rows"]] == [("m", 2**40), ("n", 7), ("p1", 100), ("p2", 2), ("p3", 3)]
 
 
+def test_old_lance_reads_searches_and_merges_columns_written_anew(tmp_path: Path, old_python: Path) -> None:
+    root = tmp_path / "graph"
+    g = Graph.init(str(root), 'node Note { text: String @key  v: Vector(2)? @embed("text") @index }')
+    g.load([node("Note", text=f"n{i}") for i in range(5)])
+    g.load([node("Note", text=f"n{i}") for i in range(5, 9)])
+    g.delete("node:Note", ["n6"])
+    given = {f"n{i}": [float(i), 1.0] for i in range(9)}
+    g.embed(embedder=lambda texts: [given[text] for text in texts])
+    table = g.store.open_table(g.snapshot().entry("node:Note"))
+    assert [len(fragment.metadata.files) for fragment in table.get_fragments()] == [2, 2]
+    length = {name: sum(number**2 for number in numbers) ** 0.5 for name, numbers in given.items()}
+    unit = {name: [number / length[name] for number in numbers] for name, numbers in given.items() if name != "n6"}
+
+    path = folder(root, pins(root)["node:Note"])
+    rows, near, merged, again = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": ["id", "v"]},
+        {"do": "nearest", "path": path, "column": "v", "vector": unit["n8"], "k": 2},
+        {"do": "merge", "path": path, "rows": [{"id": "n0", "text": "n0", "v": None}]},
+        {"do": "scan", "path": path, "columns": ["id", "v"]},
+    )
+    assert {row["id"]: row["v"] for row in rows["rows"]} == {n: pytest.approx(v, abs=1e-6) for n, v in unit.items()}
+    assert near["rows"] == ["n8", "n7"]
+    assert merged["stats"]["num_updated_rows"] == 1
+    assert {row["id"]: row["v"] for row in again["rows"]} == {
+        n: None if n == "n0" else pytest.approx(v, abs=1e-6) for n, v in unit.items()
+    }
+
+
 @pytest.mark.parametrize("branch", [None, "draft"])
 def test_old_lance_reads_and_writes_what_was_merged(graph: Path, old_python: Path, branch: str | None) -> None:
     g = Graph.open(str(graph))

@@ -33,7 +33,7 @@ def test_tasks_write_and_old_frames_stay(spark: SparkSession, tmp_path: Path) ->
     hall = wide.replace("node Room", 'node Hall @rename_from("Room")')
     graph.apply_schema(hall, executor=SparkExecutor(spark, 2))
     assert frame("Hall")[7] == {"id": "r7", "label": "hall", "name": "r7", "size": 7}
-    assert frame("Room", version=version) == before
-    old = spark.read.format("omnigraph").option("query", text).option("version", str(version)).load(graph.uri)
+    assert frame("Room", versionAsOf=version) == before
+    old = spark.read.format("omnigraph").option("query", text).option("versionAsOf", str(version)).load(graph.uri)
     assert [tuple(row) for row in old.collect()] == [("r6", 6, "hall"), ("r7", 7, "hall")]
     check_format(tmp_path / "g")

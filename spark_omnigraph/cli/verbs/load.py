@@ -7,8 +7,10 @@ from dataclasses import asdict
 from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.cli.verbs.provider import provider_of
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.records.mode import EmbedAtLoad
 from spark_omnigraph.storage.input.found import list_inputs
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
@@ -58,6 +60,9 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
         on_duplicate=config.on_duplicate,
         unknown_fields=config.unknown_fields,
         blob_schemes=config.blob_schemes,
+        embed=config.embed,
+        embedder=provider_of(job) if config.embed is not EmbedAtLoad.OFF and not config.dry_run else None,
+        cache=config.cache,
         build_indexes=config.index,
         dry_run=config.dry_run,
         progress=progress,

@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.errors import OmnigraphError
@@ -25,6 +26,7 @@ from spark_omnigraph.graph.load.frame import (
 )
 from spark_omnigraph.graph.load.load import LoadPlan
 from spark_omnigraph.records.frames.decode import FrameDecoder, FramePlan, plan_frame
+from spark_omnigraph.records.mode import EmbedAtLoad
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_columns
@@ -36,6 +38,7 @@ from spark_omnigraph.spark.write.deleter import (
     log_outcome,
 )
 from spark_omnigraph.spark.write.options import WriteOptions, current_batch, current_query, parse_write_options
+from spark_omnigraph.staging.filling import accepting
 from spark_omnigraph.staging.receipt import StageContext
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -85,7 +88,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
     store = options.open()
     columns = arrow_columns(schema)
     # Columns are checked first: forks of a branch are only made for a frame that fits.
-    frame = plan_frame(read_catalog(store), options.table_key, columns)
+    frame = plan_frame(_accepted(store, options), options.table_key, columns)
     stage = open_stage(store)  # before a fork is made or looked for, so that clean-up leaves it alone
     try:
         return GraphWriter(options, plan_frame_load(store, options.request, options.table_key), frame, stage)
@@ -94,8 +97,14 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
         raise
 
 
+def _accepted(store: GraphStore, options: WriteOptions) -> Catalog:
+    """The schema that a frame must fit: columns may be missing that are filled in later."""
+    catalog = read_catalog(store)
+    return catalog if options.request.options.embed is EmbedAtLoad.OFF else accepting(catalog)
+
+
 def _stage(context: StageContext, frame: FramePlan, batches: Iterator[pa.RecordBatch]) -> StagedPart:
-    decoder, task = FrameDecoder(context.catalog, context.decode, frame), TaskContext.get()
+    decoder, task = FrameDecoder(context.accepted, context.decode, frame), TaskContext.get()
     return staged_part(context, stage_frame(context, decoder, batches, task.partitionId() if task is not None else 0))
 
 
@@ -145,7 +154,7 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
             stage = open_stage(store, shared=current_batch())
             context = self._capture(store).context
             # The schema may have changed since the query began.
-            frame = plan_frame(context.catalog, self.write_options.table_key, self.columns)
+            frame = plan_frame(context.accepted, self.write_options.table_key, self.columns)
             return Staged(_stage(context, frame, iterator), current_query(), stage)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -183,6 +192,6 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
         return DeletingStreamWriter(options)
     store = options.open()
     columns = arrow_columns(schema)
-    plan_frame(read_catalog(store), options.table_key, columns)
+    plan_frame(_accepted(store, options), options.table_key, columns)
     enter_frame(store, options.request, options.table_key)
     return GraphStreamWriter(options, columns)

@@ -250,3 +250,13 @@ def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
         total += size
     if start < len(sizes):
         yield start, len(sizes)
+
+
+def placed_rows(table: PinnedTable, columns: Sequence[str], where: str | None) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows that a Lance filter keeps, with `_rowid` and `_rowaddr` (uint64), in stored order."""
+    dataset = open_pinned(table)
+    with reading(f"read {table.uri}"):
+        scanner = dataset.scanner(
+            columns=list(columns), filter=where, with_row_id=True, with_row_address=True, batch_size_bytes=BATCH_BYTES
+        )
+        yield from scanner.to_batches()
