@@ -139,10 +139,8 @@ class Graph:
         return self._contract().source
 
     def apply_schema(self, schema: str | os.PathLike[str], **choices: Unpack[verbs.ApplyChoices]) -> verbs.SchemaReport:
-        """Gives main this schema (`.pg` text or a file's path), with all its rows, in one commit; choices as in
-        `plan_schema`, and `actor` and `metadata`. With `allow_data_loss` what is dropped is gone for good.
-
-        Raises what `plan_schema` raises, BadRequestError for a step that no change can do, BadRowsError for rows that
+        """Gives main this schema, with all its rows, in one commit; choices as in `plan_schema`, and `actor` and
+        `metadata`. Raises what that raises, BadRequestError for a step that no change can do, BadRowsError for rows that
         break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
         """
         self._require_writable()
@@ -430,9 +428,7 @@ class Graph:
         return index_status(self.store, *self._shown(where))
 
     def recover(self, *, break_lock: bool = False) -> list[Recovered]:
-        """Finishes or undoes every write whose writer is gone; those that are alive are left alone. `break_lock` is for
-        the lock of another engine's schema change.
-        """
+        """Finishes or undoes writes whose writer is gone; `break_lock` is for another engine's lock of the schema."""
         self._require_writable()
         return recover(self.store, break_lock=break_lock)
 
