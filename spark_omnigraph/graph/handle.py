@@ -140,8 +140,8 @@ class Graph:
 
     def apply_schema(self, schema: str | os.PathLike[str], **choices: Unpack[verbs.ApplyChoices]) -> verbs.SchemaReport:
         """Gives main this schema, with all its rows, in one commit; choices as in `plan_schema`, and `actor` and
-        `metadata`. Raises what that raises, BadRequestError for a step that no change can do, BadRowsError for rows that
-        break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
+        `metadata`. Raises what that raises, BadRequestError for a step that no change can do, BadRowsError for rows
+        that break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
         """
         self._require_writable()
         request = verbs.apply_request(schema, choices, self.origin)
