@@ -124,6 +124,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.restore.restore import LaterApplication as LaterApplication
     from spark_omnigraph.graph.restore.restore import RestoreChoices as RestoreChoices
     from spark_omnigraph.graph.restore.restore import RestoreReport as RestoreReport
+    from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
+    from spark_omnigraph.graph.schema.apply import SchemaReport as SchemaReport
     from spark_omnigraph.graph.schema.count import StepCount as StepCount
     from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
@@ -134,6 +136,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.facts import RowFacts as RowFacts
     from spark_omnigraph.manifest.kept import Tag as Tag
     from spark_omnigraph.manifest.lineage import Commit as Commit
+    from spark_omnigraph.manifest.rows import SchemaEpoch as SchemaEpoch
     from spark_omnigraph.manifest.rows import Transaction as Transaction
     from spark_omnigraph.manifest.snapshot import GraphMark as GraphMark
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
@@ -208,6 +211,7 @@ _HOMES = {
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
     "graph.restore.restore": ("LaterApplication", "RestoreChoices", "RestoreReport"),
+    "graph.schema.apply": ("ApplyChoices", "SchemaReport"),
     "graph.schema.count": ("StepCount",),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
     "lang.gq.plan": ("ResultColumn",),
@@ -215,7 +219,7 @@ _HOMES = {
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.kept": ("Tag",),
     "manifest.lineage": ("Commit",),
-    "manifest.rows": ("Transaction",),
+    "manifest.rows": ("SchemaEpoch", "Transaction"),
     "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
     "records.mode": ("EmbedAtLoad", "LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),

@@ -7,9 +7,10 @@ from contextlib import ExitStack, suppress
 
 from spark_omnigraph.branch.fork import clear_debris
 from spark_omnigraph.commit.claim import STATES_CLAIM, branch_claim, claimed, source_claim
-from spark_omnigraph.commit.contract import read_catalog, refuse_schema_change
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
 from spark_omnigraph.manifest.kept import floors_of, tags_of
@@ -106,6 +107,11 @@ def check_new_branch(store: GraphStore, name: str, base: str | None = None, vers
 def _refuse_other_schema(store: GraphStore, parent: Branch, version: int) -> None:
     """All branches have one schema: a state of before a change of it cannot be a branch."""
     snapshot = store.snapshot(parent, version)
+    if snapshot.former is not None:
+        raise BadRequestError(
+            f"version {version} of branch '{display(parent)}' has another schema: it changed afterwards, and all "
+            "branches have one; choose a later state"
+        )
     for entity in read_catalog(store).tables():
         entry = snapshot.entries.get(entity.table_key)
         lacking = set(entity.columns) if entry is None else set(entity.columns) - set(store.columns(entry))
@@ -164,9 +170,17 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> int:
             create_lance_branch(log, branch, parent, up_to)
             copy_commits(store.location, branch, lacking)
         reach(CrashPoint.BRANCH_LOGGED)
-        create_lance_branch(manifest, branch, parent, int(manifest.version))
+        made = create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
         raise ConflictError(f"branch '{branch}' could not be created ({failure}); run it again") from failure
+    try:
+        # Whoever changes the schema takes its lock first and looks for branches second.
+        refuse_schema_change(store)
+    except ConflictError:
+        for dataset in (made, log):
+            with suppress(CommitFailed):  # then that one finds it, and stops
+                drop_branch(dataset, branch)
+        raise
     return int(manifest.version)
 
 

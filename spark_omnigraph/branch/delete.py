@@ -15,11 +15,11 @@ from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.branch.tags import drop_half_tags, list_tags
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim, source_claim
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import current_head
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, ConflictError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed

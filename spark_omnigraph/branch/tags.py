@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from spark_omnigraph.commit.claim import STATES_CLAIM, claimed, source_claim
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import (
     BadRequestError,
     NotFoundError,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.cli.options import CONFIG, EXCLUSIVE, Option, Shape
+from spark_omnigraph.cli.embed_options import EMBED_MODES
+from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
 from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _READ = ("input", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
+
+EXCLUSIVE = (PAST, EMBED_MODES)
+"""Options of which at most one can be given."""
 
 WhyNot = Callable[[str, str, Iterable[str]], str | None]
 
@@ -77,6 +81,7 @@ class JobConfig:
     decisions: str | None = None
     delete_branch: bool = False
     merged: bool = False
+    break_lock: bool = False
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False

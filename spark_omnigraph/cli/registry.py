@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from spark_omnigraph.cli import embed_options as e
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 
@@ -126,8 +127,8 @@ _ALL = (
         "Gives rows that have a text and no vector one, in one commit; run again, it goes on where it was stopped.",
         "spark-omnigraph embed --graph graphs/films --type Film --property plot_vec --dry-run",
         _in("embed", "embed"),
-        o.EMBEDDING,
-        o.TO_EMBED,
+        e.EMBEDDING,
+        e.TO_EMBED,
     ),
     Verb(
         "branch create",
@@ -177,6 +178,14 @@ _ALL = (
         _in("schema", "plan_schema"),
         (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
         o.TO_PLAN,
+    ),
+    Verb(
+        "schema apply",
+        "Gives the graph another schema with all its rows, in one commit, or refuses it and changes nothing.",
+        "spark-omnigraph schema apply films.pg --set Film.seen=false --graph graphs/films",
+        _in("schema", "apply_schema"),
+        (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
+        o.TO_EVOLVE,
     ),
     Verb(
         "tag create",
@@ -251,7 +260,7 @@ _ALL = (
         "Finishes or undoes writes whose writer is gone; running writes are left alone.",
         "spark-omnigraph recover --graph graphs/films --dry-run",
         _in("maintain", "recover"),
-        (),
+        (o.BREAK_LOCK,),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(

@@ -78,7 +78,8 @@ def end_stages(store: GraphStore) -> None:
     """
     found = announced(store)
     stages, armed = map(lease_path, found.stages), map(sidecar_path, found.sidecars)
-    for path in (*armed, *stages, *(f"{RECOVERY}/{told}" for told in (*found.notes, *found.consumers))):
+    told = (*found.notes, *found.consumers, *found.removals)
+    for path in (*armed, *stages, *(f"{RECOVERY}/{each}" for each in told)):
         store.objects.remove(path)
 
 

@@ -11,7 +11,7 @@ from spark_omnigraph.branch.control import branch_to_write, check_new_branch, cr
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_contract
+from spark_omnigraph.commit.contract import Contract, read_contract, view
 from spark_omnigraph.commit.recovery import Recovered, recover
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
@@ -102,12 +102,23 @@ class Graph(StateVerbs):
         return replace(self, origin=origin)
 
     def catalog(self) -> Catalog:
-        """The accepted schema."""
-        return read_contract(self.store).catalog
+        """The accepted schema; of a pinned handle that of its state."""
+        return self._contract().catalog
 
     def schema(self) -> str:
-        """The accepted schema as `.pg` text."""
-        return read_contract(self.store).source
+        """The accepted schema as `.pg` text; of a pinned handle that of its state."""
+        return self._contract().source
+
+    def apply_schema(self, schema: str | os.PathLike[str], **choices: Unpack[verbs.ApplyChoices]) -> verbs.SchemaReport:
+        """Gives main this schema, with all its rows, in one commit; choices as in `plan_schema`, and `actor` and
+        `metadata`. Raises what that raises, BadRequestError for a step that no change can do, BadRowsError for rows
+        that break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
+        """
+        self._require_writable()
+        request = verbs.apply_request(schema, choices, self.origin)
+        self.refresh()
+        report = verbs.apply_schema(self.store, request, choices.get("executor"))
+        return after(self.store, None, report, "schema change")
 
     def plan_schema(
         self, schema: str | os.PathLike[str], **choices: Unpack[verbs.SchemaChoices]
@@ -283,9 +294,8 @@ class Graph(StateVerbs):
         `g.diff("main", "draft")`, `g.diff({"branch": "draft", "version": 3})`.
         The cost follows the number of changes, not the size of the graph.
         """
-        later = self.snapshot() if after is None else self._named(after)
-        earlier = self._named(before)
-        return verbs.diff(self.store, self.catalog(), earlier, later, only)
+        contract, later = view(self.store, lambda: self.snapshot() if after is None else self._named(after))
+        return verbs.diff(self.store, contract.catalog, self._named(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -372,10 +382,10 @@ class Graph(StateVerbs):
         """The indexes that the schema asks for, and how many rows each covers."""
         return index_status(self.store, *self._shown(where))
 
-    def recover(self) -> list[Recovered]:
-        """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
+    def recover(self, *, break_lock: bool = False) -> list[Recovered]:
+        """Finishes or undoes writes whose writer is gone; `break_lock` is for another engine's lock of the schema."""
         self._require_writable()
-        return recover(self.store)
+        return recover(self.store, break_lock=break_lock)
 
     def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> verbs.RepairReport:
         """Finds tables of a branch that another program committed to past the manifest, and says how to go on.
@@ -401,8 +411,8 @@ class Graph(StateVerbs):
         return read_recoveries(self.store.location)
 
     def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
-        """The schema and a state. The schema comes second: a table that is opened shows whether the state still stands,
-        and then so did the schema.
-        """
-        snapshot = self.snapshot(**where)
-        return self.catalog(), snapshot
+        contract, snapshot = view(self.store, lambda: self.snapshot(**where))
+        return contract.catalog, snapshot
+
+    def _contract(self) -> Contract:
+        return read_contract(self.store) if self.target.version is None else view(self.store, self.snapshot)[0]

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import run_query as run_query
     from spark_omnigraph.graph.restore.restore import restore as restore
     from spark_omnigraph.graph.restore.restore import restore_request as restore_request
+    from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
+    from spark_omnigraph.graph.schema.apply import SchemaReport as SchemaReport
+    from spark_omnigraph.graph.schema.apply import apply_request as apply_request
+    from spark_omnigraph.graph.schema.apply import apply_schema as apply_schema
     from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.graph.schema.preview import change_request as change_request
@@ -69,6 +73,7 @@ _HOMES = {
     "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
     "graph.restore.restore": ("restore", "restore_request"),
+    "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
     "storage.input.found": ("list_inputs",),
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
@@ -19,6 +21,7 @@ SENTINEL_ID = "x:publish"
 
 TRANSACTION_PREFIX = "x:txn:"
 FACTS_PREFIX = "x:facts:"
+SCHEMA_PREFIX = "x:schema:"
 _NONE = TableKey()
 """What stands in rows that are of no table."""
 _MOST = 2**63 - 1
@@ -35,6 +38,7 @@ class RowKind:
     FACTS = "x_facts"
     TAG = "x_tag"
     EXPIRED = "x_expired"
+    SCHEMA = "x_schema"
 
 
 _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
@@ -42,8 +46,8 @@ _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """One row; `kind` is the column `object_type`. `facts` of a commit stand alone in `base_objects`, a column that no
-    engine uses and that is not read with the others: rows of facts are written as such, and never come back here.
+    """One row; `kind` is the column `object_type`. `facts` of a commit, and the text of a former schema, stand alone in
+    `base_objects`, a column that no engine uses and that is not read with the others: they never come back here.
 
     `fault` says why a stored row is not acted on: then its location and branch are not here.
     """
@@ -81,6 +85,15 @@ class PublishFacts:
     parent: str | None
     actor: str | None
     base: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEpoch:
+    """That a schema was accepted up to a version of the manifest, and which one followed; both by their hashes."""
+
+    until: int
+    schema_hash: str
+    next_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +156,31 @@ def facts_row(commit: str, facts: str) -> ManifestRow:
     return ManifestRow(f"{FACTS_PREFIX}{commit}", RowKind.FACTS, _NONE, facts=facts)
 
 
+def schema_row(epoch: SchemaEpoch, source: str) -> ManifestRow:
+    """The row that keeps the text of a schema, in the publish that ends it."""
+    metadata = {"hash": epoch.schema_hash, "until": epoch.until, "next": epoch.next_hash}
+    name = f"{SCHEMA_PREFIX}{epoch.until:020d}"
+    return ManifestRow(name, RowKind.SCHEMA, _NONE, metadata=compact(metadata), facts=source)
+
+
+def schema_epochs(rows: Iterable[ManifestRow]) -> list[SchemaEpoch]:
+    """Schemas that were accepted before the present one, oldest first, as far as rows tell: a damaged one tells nothing
+    and does not stand in the way of the others.
+    """
+    found = []
+    for row in rows:
+        if row.kind == RowKind.SCHEMA and row.metadata is not None:
+            with suppress(DamagedError):
+                body = decoded(row.metadata, _SchemaBody, row)
+                found.append(SchemaEpoch(body.until, body.hash, body.next))
+    return sorted(found, key=lambda epoch: epoch.until)
+
+
+def epoch_of(epochs: Sequence[SchemaEpoch], version: int) -> SchemaEpoch | None:
+    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one."""
+    return next((epoch for epoch in epochs if epoch.until >= version), epochs[-1] if epochs else None)
+
+
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
     row = next((r for r in rows if r.object_id == f"{TRANSACTION_PREFIX}{app_id}"), None)
@@ -201,6 +239,12 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
 
 class _NamedBody(msgspec.Struct):
     version: Count
+
+
+class _SchemaBody(msgspec.Struct):
+    hash: str
+    until: Count
+    next: str
 
 
 class _SentinelBody(msgspec.Struct):

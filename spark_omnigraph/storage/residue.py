@@ -80,11 +80,12 @@ Pins: TypeAlias = Mapping[Branch, AbstractSet[int]]
 """Lance branch (None is the main line) → versions of a dataset that something shows."""
 
 
-def require_versions(files: DatasetFiles, pins: Pins) -> None:
+def require_versions(files: DatasetFiles, pins: Pins, hidden: int = 0) -> None:
     """StorageError when a dataset lacks a version that something shows: what only that names would look unnamed.
 
     Versions from the first on may have been taken away, together with their files, as another engine's clean-up does;
-    the newest one that is shown may not, nor any in the middle.
+    the newest one that is shown may not, nor any in the middle. Of a table that is `hidden` up to a version, and that
+    begins above it, a schema change has removed all for good.
     """
     for branch, versions in pins.items():
         folder = branch_path(files.location, branch)
@@ -92,6 +93,8 @@ def require_versions(files: DatasetFiles, pins: Pins) -> None:
             continue  # Lance says what they name, and what they name is not looked at
         present = _versions(files, f"{folder}/_versions/")
         first = min(present, default=0)
+        if branch is None and 0 < hidden < first:
+            continue
         lost = sorted(v for v in versions - present if v > first or v == max(versions))
         if lost:
             listed = ", ".join(str(version) for version in lost[:3])

@@ -6,6 +6,7 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from tests.crash.evolving import check_after_schema_crash, evolve, make_evolving
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -14,6 +15,7 @@ from tests.crash.matrix import (
     S3_KILLED_AT,
     S3_POINTS,
     S3_WRITERS,
+    SCHEMA_ROWS,
     WRITE_ROWS,
     Row,
     begin_kept,
@@ -86,6 +88,19 @@ def test_a_build_of_indexes_that_stops(s3: S3Server, uri: str, row: Row, killed:
         with stop_at(row.point), pytest.raises(Crashed):
             graph.ensure_indices()
     check_after_index_crash(uri, row, s3.storage_options, seen_dead if killed else expire_leases)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize("row", SCHEMA_ROWS, ids=lambda row: row.point.value)
+def test_a_schema_change_that_stops(s3: S3Server, uri: str, row: Row, killed: bool) -> None:
+    graph = make_evolving(uri, s3.storage_options)
+    if killed:
+        kill_at(uri, "schema", row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            evolve(graph)
+    check_after_schema_crash(uri, row, s3.storage_options, seen_dead if killed else expire_leases)
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
+from spark_omnigraph.commit.schema.lock import lock_holder
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.graph.maintain.expire import ExpiryReport
@@ -34,7 +35,8 @@ def recover(job: Job) -> VerbOutcome:
         job.log.info("dry run: nothing was recovered")
         return VerbOutcome(result=pending)
     graph = Graph.open(config.graph, storage_options=storage)
-    found = [_figures(recovered) for recovered in graph.recovered]
+    more = graph.recover(break_lock=True) if config.break_lock else []
+    found = [_figures(recovered) for recovered in (*graph.recovered, *more)]
     headers = ("operation", "writer", "kind", "branch", "manifest_version")
     if found:
         say_table(job.log, headers, [list(row.values())[:5] for row in found])
@@ -42,7 +44,8 @@ def recover(job: Job) -> VerbOutcome:
         job.log.info("nothing to recover")
     for write in graph.running():
         job.log.info("%s %s counts as running until %s", write.writer, write.operation, write["alive_until"])
-    return VerbOutcome(result=found)
+    locked = lock_holder(graph.store)
+    return VerbOutcome(result=found, warnings=() if locked is None else (f"the schema is locked. {locked}",))
 
 
 def _words(value: object) -> object:

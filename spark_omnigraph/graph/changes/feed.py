@@ -133,7 +133,7 @@ def read_typed(task: FeedTask) -> Iterator[pa.RecordBatch]:
     stored = task.change.columns
     for image, batch in task.change.images(stored):
         arrays = [
-            batch.column(name) if name in stored else pa.nulls(batch.num_rows, _stored_type(task.entity, name))
+            _as_declared(task.entity, name, batch.column(name) if name in stored else pa.nulls(batch.num_rows))
             for name in wanted
         ]
         yield _with_commit(task, image, arrays, wanted, batch.num_rows)
@@ -158,10 +158,13 @@ def _with_commit(
     return pa.RecordBatch.from_arrays([*arrays, *repeated], names=[*names, *(f.name for f in COMMIT_COLUMNS)])
 
 
-def _stored_type(entity: EntityType, name: str) -> pa.DataType:
+def _as_declared(entity: EntityType, name: str, column: pa.Array) -> pa.Array:
+    """A column in the type that it has now; a former version may have stored a narrower one, or none."""
     found = entity.property(name)
-    assert found is not None
-    return pa.large_binary() if found.type.scalar is Scalar.BLOB else property_type(found.type)
+    if found is None:
+        return column
+    kind = pa.large_binary() if found.type.scalar is Scalar.BLOB else property_type(found.type)
+    return column if column.type == kind else column.cast(kind)
 
 
 def _json_rows(entity: EntityType, batch: pa.RecordBatch) -> pa.Array:

@@ -120,7 +120,7 @@ def cleanup(store: GraphStore, policy: Policy, confirm: bool = False) -> Cleanup
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(KeptObject(location, "a pending write covers it"))
         else:
-            work.sweep(location, partial(table_pins, store, location, pins))
+            work.sweep(location, partial(table_pins, store, location, pins), hidden=shown.hidden.get(location, 0))
     for location in INTERNAL:
         work.sweep(location, partial(internal_pins, store, location), SETTLED)
     work.links()
@@ -194,15 +194,19 @@ class _Cleanup:
             return remove_orphan(self.store, orphan, self.before)
         return "a write is running, which may use it" if self.owners.alive else None
 
-    def sweep(self, location: str, pins: Callable[[], Pins], at_least: timedelta = timedelta(0)) -> None:
-        """Files of a dataset that no version of it names, if it has all versions that it must show."""
+    def sweep(
+        self, location: str, pins: Callable[[], Pins], at_least: timedelta = timedelta(0), hidden: int = 0
+    ) -> None:
+        """Files of a dataset that no version of it names, if it has all versions that it must show; see
+        `require_versions` for `hidden`.
+        """
         before = min(self.before, self.now - at_least)
         try:
             pinned = pins()  # before the files are listed: what is published later is there, too
             if not pinned and not self.store.objects.has_prefix(f"{location}/_versions"):
                 return
             files = DatasetFiles.read(self.store, location)
-            require_versions(files, pinned)
+            require_versions(files, pinned, hidden)
             residue = find_residue(self.store, files)
         except StorageError as error:
             self.kept.append(KeptObject(location, error.message))

@@ -21,11 +21,11 @@ from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.branch.pins import internal_pins
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.claim import STATES_CLAIM, claimed
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import Owners, covering
 from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, DamagedError, DriftError, StorageError
 from spark_omnigraph.graph.arguments import WHOLE, require
 from spark_omnigraph.graph.maintain.referenced import BranchStates, Needed, branch_states, needed, unbroken

@@ -11,7 +11,7 @@ from spark_omnigraph.branch.consumers import list_consumers
 from spark_omnigraph.branch.info import branch_infos
 from spark_omnigraph.branch.tags import list_tags
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import contract_at, read_catalog, read_contract
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.read.history import commit_history
 from spark_omnigraph.manifest.branches import display
@@ -218,7 +218,7 @@ def tables_table(store: GraphStore, snapshot: Snapshot, columns: Collection[str]
     """
     entries = sorted(snapshot.entries.values(), key=lambda e: (e.table_key.kind != "node", e.table_key))
     is_opened = columns is None or not STORED.isdisjoint(columns)
-    catalog = read_catalog(store) if is_opened else None
+    catalog = contract_at(store, snapshot, read_contract(store)).catalog if is_opened else None
     rows: list[tuple[object, ...]] = []
     for entry in entries:
         key, line = entry.table_key, display(snapshot.branch)

@@ -14,9 +14,9 @@ from functools import partial
 from typing import TypedDict
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, TableSides, candidates, merge_slice, slices
 from spark_omnigraph.graph.read.history import ReadTarget, resolve

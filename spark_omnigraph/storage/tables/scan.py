@@ -174,8 +174,8 @@ def open_pinned(table: PinnedTable, session: _Session | None = None) -> LanceDat
         if table.version in stored or table.version > max(stored, default=0):
             raise
         raise VersionExpiredError(
-            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "
-            f"the oldest that is left is {min(stored)}"
+            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it, or a change of the "
+            f"schema that drops data for good; the oldest that is left is {min(stored)}"
         ) from error
 
 
