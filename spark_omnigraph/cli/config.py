@@ -78,6 +78,7 @@ class JobConfig:
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False
+    all_branches: bool = False
     older_than: timedelta | None = None
     keep: int | None = None
     rewind_apps: bool = False

@@ -282,6 +282,18 @@ CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
+ALL_BRANCHES = Option(
+    "all_branches",
+    "keep the tables of every branch, one after the other, instead of those of --branch",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+UPKEEP_EXECUTOR = replace(
+    EXECUTOR,
+    help="where files are joined and indexes built: this process, or Spark, a task for each group of files and for "
+    "each index; auto takes Spark when the master is a cluster",
+)
 UNCHECKED = Option(
     "force",
     "with --confirm: publish besides what only compaction moved also what nobody checked",

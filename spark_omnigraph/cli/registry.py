@@ -235,7 +235,7 @@ _ALL = (
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",
         _in("maintain", "index"),
-        (),
+        (o.ALL_BRANCHES, o.UPKEEP_EXECUTOR),
         o.TO_KEEP,
     ),
     Verb(
@@ -243,7 +243,7 @@ _ALL = (
         "Joins small files of tables and of internal datasets, and makes indexes whole; no row changes.",
         "spark-omnigraph optimize --graph graphs/films",
         _in("maintain", "optimize"),
-        (),
+        (o.ALL_BRANCHES, o.UPKEEP_EXECUTOR, o.ACTOR, o.META),
         o.TO_KEEP,
     ),
     Verb(
@@ -259,7 +259,7 @@ _ALL = (
         "Finds tables that another program committed to past the manifest, and publishes what may be published.",
         "spark-omnigraph repair --graph graphs/films --confirm",
         _in("maintain", "repair"),
-        (o.CONFIRM, o.UNCHECKED, o.META),
+        (o.ALL_BRANCHES, o.CONFIRM, o.UNCHECKED, o.META),
         o.TO_KEEP,
     ),
     Verb(

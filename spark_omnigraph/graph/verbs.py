@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
     from spark_omnigraph.graph.maintain.expire import Policy as Policy
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
+    from spark_omnigraph.graph.maintain.optimize import OptimizeRequest as OptimizeRequest
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
     from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import repair as repair
@@ -62,7 +63,7 @@ _HOMES = {
     "graph.load.load": ("LoadRequest", "load"),
     "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
     "graph.maintain.expire": ("Policy",),
-    "graph.maintain.optimize": ("OptimizeReport", "optimize"),
+    "graph.maintain.optimize": ("OptimizeReport", "OptimizeRequest", "optimize"),
     "graph.maintain.repair": ("RepairReport", "repair"),
     "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),

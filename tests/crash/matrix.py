@@ -81,8 +81,10 @@ OPTIMIZE_ROWS = (
     Row(CrashPoint.BOUND, False, False, False, "everything that was captured still stands"),
     Row(CrashPoint.LEASED, False, False, False, "the lease is there, the sidecar is not"),
     Row(CrashPoint.ARMED, False, False, True, "the sidecar is there, nothing has landed"),
-    Row(CrashPoint.LANDED_ALL, False, True, True, "the joined files have landed, nothing is published"),
-    Row(CrashPoint.PUBLISHED, True, True, True, "published; sidecar and lease are still there"),
+    Row(CrashPoint.LANDED_FIRST, False, False, True, "joined files of one table have landed"),
+    Row(CrashPoint.LANDED_ALL, False, True, True, "all joined files have landed, nothing is published"),
+    Row(CrashPoint.PUBLISHED, True, True, True, "published; no commit row yet"),
+    Row(CrashPoint.RECORDED, True, True, True, "the commit row is there; sidecar and lease are, too"),
     Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
 )
 LINE_ROWS = {
@@ -263,8 +265,8 @@ def check_after_optimize_crash(
     options: Mapping[str, str] | None = None,
     end: Callable[[Graph], None] = expire_leases,
 ) -> None:
-    """The first table is compacted or is not, rows never change, and the next run does what is left."""
-    old, new = {"edge:Knows": 2, "node:Person": 2}, {"edge:Knows": 1, "node:Person": 2}
+    """All tables are compacted or none is, rows never change, and the next run does what is left."""
+    old, new = {"edge:Knows": 2, "node:Person": 2}, {"edge:Knows": 1, "node:Person": 1}
     reader = Graph.open(root, mode="r", storage_options=options)
     assert (state(reader), files(reader)) == (UNTIDY, new if row.visible else old)
     end(reader)
@@ -275,7 +277,9 @@ def check_after_optimize_crash(
     audits = [(audit.kind, audit.writer_kind) for audit in graph.recoveries()]
     assert audits == ([(kind, "Optimize")] if row.audited else [])
     graph.optimize()
-    assert (state(graph), files(graph)) == (UNTIDY, {"edge:Knows": 1, "node:Person": 1})
+    assert (state(graph), files(graph)) == (UNTIDY, new)
+    made = [commit.facts.operation for commit in graph.commits() if commit.facts is not None]
+    assert made.count("optimize") == 1
     assert_whole(graph)
 
 
@@ -427,7 +431,7 @@ _UNDO_NOTE = """
     nobody was told that it failed.
 """
 _INDEX = "It changes no row and makes no commit; *old* is a graph without the indexes, *new* one with all of them."
-_OPTIMIZE = "It changes no row and makes no commit; *old* is a table of many files, *new* the same table in one."
+_OPTIMIZE = "It changes no row; *old* are tables of many files, *new* the same tables of one each, in one commit."
 _MERGE = """
     A write that says what its tables reached before it publishes, as other engines expect it of merges: until then a
     merge that died is undone.
