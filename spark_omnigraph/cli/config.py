@@ -82,6 +82,9 @@ class JobConfig:
     older_than: timedelta | None = None
     keep: int | None = None
     rewind_apps: bool = False
+    to: str = ""
+    to_storage_options: dict[str, str] = field(default_factory=dict, repr=False)
+    only: str | None = None
     report: str | None = None
     before: str = ""
     after: str = ""

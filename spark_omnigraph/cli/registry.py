@@ -215,6 +215,14 @@ _ALL = (
         (o.BRANCH, *o.TO_MERGE),
     ),
     Verb(
+        "copy",
+        "Copies a graph to another place: all branches with their history, or one state; others may write meanwhile.",
+        "spark-omnigraph copy graphs/films s3://backup/graphs/films --to-storage-option aws_region=eu-central-1",
+        _in("states", "copy_graph"),
+        (o.FROM, o.TO, o.ONLY, *o.COPIED, o.TO_STORAGE_OPTION),
+        o.TO_CHANGE_WHOLE[1:],
+    ),
+    Verb(
         "consumer list",
         "Lists the readers of the change feed that clean-up waits for.",
         "spark-omnigraph consumer list --graph graphs/films",

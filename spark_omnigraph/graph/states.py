@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,12 +22,14 @@ from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.kept import Tag
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.uri import locate
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.executor import LocalExecutor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from spark_omnigraph.graph.copy.copy import CopyReport
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
 
@@ -128,6 +131,26 @@ class StateVerbs(Handle):
         if not dry_run:
             self.refresh()
         return delete_tag(self.store, name, dry_run)
+
+    def copy(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        **where: Unpack[Where],
+    ) -> CopyReport:
+        """Copies the graph to another place, on a local disk or an object store, which `storage_options` are for: all
+        branches with their history, or only the state that is named as in `at` (`version`, `snapshot`, `as_of`, `tag`,
+        `branch`), as the main of a new graph. Others may write meanwhile. Every file is read back and compared.
+
+        A copy that died opens nowhere, and goes on when it is run again. AlreadyInitializedError when the target is a
+        graph, BadRequestError when anything else is there.
+        """
+        state = None if all(value is None for value in where.values()) else self.snapshot(**where)
+        if self.target.version is not None:
+            state = self.snapshot(**where)
+        return verbs.copy_graph(self.store, locate(to, storage_options), state, dry_run)
 
     def consumers(self) -> list[Consumer]:
         """Readers of the change feed that said where they stand (option `consumer`), by name: expiry waits for them."""

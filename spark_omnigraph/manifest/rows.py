@@ -35,6 +35,7 @@ class RowKind:
     FACTS = "x_facts"
     TAG = "x_tag"
     EXPIRED = "x_expired"
+    COPY = "x_copy"
 
 
 _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})

@@ -22,6 +22,7 @@ from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
+    COPYING,
     INDICES,
     MAKING,
     MANIFEST,
@@ -112,6 +113,8 @@ class GraphStore:
             return NotFoundError(
                 f"{why}, since an init with force is making it anew, or died meanwhile; then run it again"
             )
+        if COPYING in self.objects.list(RECOVERY):
+            return NotFoundError(f"{why}, since a copy to it is under way, or did not end: run it again")
         if self.objects.has_prefix(COMMITS):
             return NotFoundError(f"{why}, but parts of a graph are: put it back from a backup, or init with force")
         return NotFoundError(f"{why}; init makes a graph")

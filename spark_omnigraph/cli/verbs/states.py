@@ -1,4 +1,4 @@
-"""The verbs about states of the past: `tag …`, `restore`, `consumer …`."""
+"""The verbs about states of the past: `tag …`, `restore`, `copy`, `consumer …`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.graph.read.history import Where
+from spark_omnigraph.manifest.branches import MAIN, display
 from spark_omnigraph.manifest.kept import Tag
 
 
@@ -81,6 +82,22 @@ def restore(job: Job) -> VerbOutcome:
             "applications": [asdict(app) for app in report.applications],
         },
     )
+
+
+def copy_graph(job: Job) -> VerbOutcome:
+    """The graph at another place."""
+    config = job.config
+    graph = _open(job, "r")
+    where: Where = {**config.past, "branch": config.only}
+    storage = config.to_storage_options or job.host.storage_options(config)
+    report = graph.copy(config.to, storage_options=storage, dry_run=config.dry_run, **where)
+    what = "all branches" if report.all_branches else f"one state of branch {config.only or MAIN}"
+    size = f"{report.files:,} files, {report.bytes:,} bytes, {report.rows:,} rows"
+    if config.dry_run:
+        job.log.info("%s would be copied to %s: %s; dry run: nothing was written", what, report.target, size)
+    else:
+        job.log.info("copied %s to %s: %s; %s files were sent", what, report.target, size, f"{report.sent:,}")
+    return VerbOutcome(result=asdict(report))
 
 
 def list_consumers(job: Job) -> VerbOutcome:

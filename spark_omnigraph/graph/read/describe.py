@@ -9,6 +9,7 @@ from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
 from spark_omnigraph.graph.read.facts import Facts
 from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.copied import CopyOrigin, copy_origin
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.compaction import Wear, wear
@@ -115,9 +116,10 @@ class GraphDescription(Facts):
     nodes: Mapping[str, TypeDescription]
     edges: Mapping[str, TypeDescription]
     warnings: tuple[str, ...] = ()
+    copy_of: CopyOrigin | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, ready for JSON; `warnings` where there are any."""
+        """Plain values, ready for JSON; `copy_of` for a copy, `warnings` where there are any."""
         facts: dict[str, object] = {
             "graph": self.graph,
             "branch": self.branch,
@@ -127,6 +129,8 @@ class GraphDescription(Facts):
             "nodes": {name: node.to_dict() for name, node in self.nodes.items()},
             "edges": {name: edge.to_dict() for name, edge in self.edges.items()},
         }
+        if self.copy_of is not None:
+            facts["copy_of"] = self.copy_of.to_dict()
         return {**facts, "warnings": list(self.warnings)} if self.warnings else facts
 
 
@@ -143,6 +147,7 @@ def describe_graph(
         {name: _type(store, node, snapshot) for name, node in catalog.nodes.items()},
         {name: _type(store, edge, snapshot) for name, edge in catalog.edges.items()},
         warnings,
+        copy_origin(store.manifest_rows(store.manifest(None))),
     )
 
 
