@@ -85,6 +85,8 @@ class JobConfig:
     to: str = ""
     to_storage_options: dict[str, str] = field(default_factory=dict, repr=False)
     only: str | None = None
+    table: str = ""
+    id: str = ""
     report: str | None = None
     before: str = ""
     after: str = ""

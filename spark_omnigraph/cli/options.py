@@ -342,6 +342,8 @@ TO_STORAGE_OPTION = replace(
     flag="--to-storage-option",
     env=False,
 )
+ERASED_TYPE = Option("table", "type of the row", metavar="T", flag="--type", required=True)
+ERASED_ID = Option("id", "id of the row", metavar="X", required=True)
 ONLY = Option("only", "copy only this branch, as the main of a new graph; unset: all branches", metavar="NAME")
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)

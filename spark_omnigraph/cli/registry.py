@@ -223,6 +223,14 @@ _ALL = (
         o.TO_CHANGE_WHOLE[1:],
     ),
     Verb(
+        "erase",
+        "Erases a row on every branch, with its edges, from every file of the graph; older states of it expire.",
+        "spark-omnigraph erase --type Person --id ada --graph graphs/films --dry-run",
+        _in("states", "erase_row"),
+        (o.ERASED_TYPE, o.ERASED_ID, o.CONFIRM, o.ACTOR, o.META),
+        o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
         "consumer list",
         "Lists the readers of the change feed that clean-up waits for.",
         "spark-omnigraph consumer list --graph graphs/films",

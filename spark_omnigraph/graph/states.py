@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.branch.consumers import Consumer, delete_consumer, list_consumers
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.tags import create_tag, delete_tag, list_tags
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from spark_omnigraph.graph.copy.copy import CopyReport
+    from spark_omnigraph.graph.erase.erase import EraseReport
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
 
@@ -151,6 +154,29 @@ class StateVerbs(Handle):
         if self.target.version is not None:
             state = self.snapshot(**where)
         return verbs.copy_graph(self.store, locate(to, storage_options), state, dry_run)
+
+    def erase(
+        self, table: str, entity_id: str, *, confirm: bool = False, dry_run: bool = False, actor: str | None = None
+    ) -> EraseReport:
+        """Erases a row (`node:T`, `edge:T`, or the name of a type) on every branch, with the edges that touch it, so
+        that no file of the graph holds it: it is deleted, its files and indexes are written anew, and every older state
+        expires, of all tables. Without `confirm` it is only looked for.
+
+        What tags, consumers and branches keep cannot expire: the report names them, and another run ends the work.
+        """
+        key = self._table(table)
+        if confirm and not dry_run:
+            self._require_writable()
+            self.refresh()
+        request = verbs.EraseRequest(key, entity_id, confirm and not dry_run, actor, self.origin)
+        return verbs.erase(self.store, request)
+
+    def _table(self, name: str) -> TableKey:
+        """The table of a type; NotFoundError for none."""
+        catalog = read_catalog(self.store)
+        if ":" not in name:
+            name = f"node:{name}" if name in catalog.nodes else f"edge:{name}"
+        return catalog.require(name).table_key
 
     def consumers(self) -> list[Consumer]:
         """Readers of the change feed that said where they stand (option `consumer`), by name: expiry waits for them."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
     from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
     from spark_omnigraph.graph.embed.request import embed_request as embed_request
+    from spark_omnigraph.graph.erase.erase import EraseRequest as EraseRequest
+    from spark_omnigraph.graph.erase.erase import erase as erase
     from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
     from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
     from spark_omnigraph.graph.load.load import load as load
@@ -61,6 +63,7 @@ _HOMES = {
     "graph.embed.embed": ("embed",),
     "graph.embed.report": ("EmbedReport",),
     "graph.embed.request": ("EmbedChoices", "embed_request"),
+    "graph.erase.erase": ("EraseRequest", "erase"),
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": ("LoadRequest", "load"),
     "graph.maintain.cleanup": ("CleanupReport", "cleanup"),

@@ -18,7 +18,9 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.plan import TableWrite, WriterKind
 from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.index import (
@@ -148,7 +150,9 @@ def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> l
     tasks: list[_Task] = []
     for key in sorted(names if names is not None else snapshot.entries):
         entry, entity = snapshot.entries.get(key), catalog.table(key)
-        if entry is None or entity is None or not entry.row_count or entry.branch != branch:
+        if entry is None or entity is None or entry.branch != branch:
+            continue
+        if not entry.row_count and not (upkeep is not None and upkeep.anew):
             continue
         dataset = store.open_table(entry)
         indexes, wants = coverage(dataset), wanted_indexes(entity)
@@ -156,7 +160,11 @@ def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> l
         asked = upkeep if upkeep is not None else Upkeep() if behind else None
         kept = replace(asked, files=store.index_files(entry, dataset)) if asked is not None else None
         all_due = kept if upkeep is not None else None
-        tasks += [_Task(entry, want, kept) for want in wants if want in behind or is_due(want, indexes, all_due)]
+        tasks += [
+            _Task(entry, want, kept)
+            for want in wants
+            if want in behind or (is_due(want, indexes, all_due) and (entry.row_count or want.best(indexes, None)))
+        ]
     return tasks
 
 
@@ -191,7 +199,12 @@ def _write(store: GraphStore, branch: Branch, tasks: list[_Task], executor: Exec
         warnings = [made for made in results if isinstance(made, str)]
         writes = _writes(store, branch, builds)
         if writes:
-            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, branch_id, *writes))
+            prepared = maintenance(store, WriterKind.ENSURE_INDICES, branch, branch_id, *writes)
+            if any(task.upkeep is not None and task.upkeep.anew for task in tasks):
+                # States from the newest commit on do not expire: those that show the former indexes come before it.
+                identity = replace(prepared.identity, commit_id=new_ulid())
+                prepared = replace(prepared, identity=identity, facts=CommitFacts("index"))
+            files.commit(prepared)
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
 
 

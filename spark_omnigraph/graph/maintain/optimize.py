@@ -19,10 +19,10 @@ from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.blobs import column_with_hidden_nulls
 from spark_omnigraph.storage.tables.commits import TableChange
-from spark_omnigraph.storage.tables.compaction import TARGET_ROWS, stage_compaction
+from spark_omnigraph.storage.tables.compaction import MASKED_SHARE, TARGET_ROWS, plan_compaction, stage_compaction
 from spark_omnigraph.storage.tables.index import Upkeep
 from spark_omnigraph.write.attempts import ATTEMPTS, in_attempts
-from spark_omnigraph.write.candidates import candidate, capture
+from spark_omnigraph.write.candidates import candidate, capture, fork_first
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.indexes import BuiltIndexes, ensure_indices
@@ -89,6 +89,18 @@ def optimize(store: GraphStore, request: OptimizeRequest, executor: Executor | N
     return OptimizeReport(display(branch), tables, tuple(built), internal, version, commit, built.warnings + warnings)
 
 
+def rewrite_tables(store: GraphStore, request: OptimizeRequest, tables: frozenset[str]) -> None:
+    """Writes files of these tables anew that hold any masked row, in one commit; a branch forks those that it shares.
+    ConflictError when other writers kept moving them.
+    """
+    fork_first(store, store.snapshot(request.branch), tables)
+    work = _Compaction(store, request, LocalExecutor(1), masked_share=0.0, only=tables)
+    work.run()
+    busy = sorted(key for key, table in work.tables.items() if table.left == _BUSY)
+    if busy:
+        raise ConflictError(f"other writers kept moving {', '.join(busy)}; run it again")
+
+
 def _tidy(store: GraphStore, branch: Branch) -> dict[str, int]:
     """Joins the files of internal datasets, under a stage: they must be those that are there at the end, too."""
     with staging(store):
@@ -103,6 +115,8 @@ class _Compaction:
     store: GraphStore
     request: OptimizeRequest
     executor: Executor
+    masked_share: float = MASKED_SHARE
+    only: frozenset[str] | None = None
     tables: dict[str, CompactedTable] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
@@ -112,7 +126,7 @@ class _Compaction:
         try:
             return in_attempts(self.store, self.request.branch, self._attempt, self._again, lost=ConflictError)
         except ConflictError:
-            for entry in _own(self.store.snapshot(self.request.branch)):
+            for entry in self._chosen(self.store.snapshot(self.request.branch)):
                 files = _files(self.store, entry)
                 self.tables[entry.table_key] = CompactedTable(files, files, _BUSY)
             return None
@@ -125,7 +139,7 @@ class _Compaction:
         base = capture(self.store, self.request.branch)
         self.tables.clear()
         with staged_files(self.store) as files:
-            staged = {entry.table_key: self._stage(entry) for entry in _own(base.snapshot)}
+            staged = {entry.table_key: self._stage(entry) for entry in self._chosen(base.snapshot)}
             changes = {str(key): change for key, change in staged.items() if change is not None}
             if not changes:
                 return None
@@ -136,6 +150,11 @@ class _Compaction:
         for key in changes:
             self.tables[key] = replace(self.tables[key], files_after=_files(self.store, snapshot.entry(key)))
         return published
+
+    def _chosen(self, snapshot: Snapshot) -> list[TableEntry]:
+        """Tables that were written on the branch: those that it shares are another one's to keep."""
+        own = (entry for entry in snapshot.entries.values() if entry.branch == snapshot.branch)
+        return sorted((e for e in own if self.only is None or e.table_key in self.only), key=lambda e: e.table_key)
 
     def _stage(self, entry: TableEntry) -> TableChange | None:
         """Joined files of a table, which nothing names yet; None where there is nothing to gain, or a reason not to."""
@@ -148,13 +167,9 @@ class _Compaction:
         self.tables[entry.table_key] = CompactedTable(files, files, why)
         if why is not None or self.request.dry_run:
             return None
-        rewrites = stage_compaction(dataset, self.request.target_rows, self.executor, self.store.storage_options)
+        plan = plan_compaction(dataset, self.request.target_rows, self.masked_share)
+        rewrites = stage_compaction(dataset, plan, self.executor, self.store.storage_options)
         return TableChange(rewrites=rewrites) if rewrites else None
-
-
-def _own(snapshot: Snapshot) -> list[TableEntry]:
-    """Tables that were written on the branch: those that it shares are another one's to keep."""
-    return sorted((e for e in snapshot.entries.values() if e.branch == snapshot.branch), key=lambda e: e.table_key)
 
 
 def _files(store: GraphStore, entry: TableEntry) -> int:

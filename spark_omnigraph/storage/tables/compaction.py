@@ -16,6 +16,9 @@ from spark_omnigraph.storage.faults import reading
 TARGET_ROWS = 1 << 20
 """Rows up to which neighbouring fragments are joined."""
 
+MASKED_SHARE = 0.1
+"""Share of masked rows above which a file is written anew: Lance's own."""
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -33,10 +36,14 @@ class _Table:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def plan_compaction(dataset: LanceDataset, target_rows: int = TARGET_ROWS) -> CompactionPlan:
+def plan_compaction(
+    dataset: LanceDataset, target_rows: int = TARGET_ROWS, masked_share: float = MASKED_SHARE
+) -> CompactionPlan:
     """Which fragments would be written anew together, one task each; reads no row."""
     with reading(f"compact {dataset.uri}"):
-        return Compaction.plan(dataset, {"target_rows_per_fragment": target_rows})
+        return Compaction.plan(
+            dataset, {"target_rows_per_fragment": target_rows, "materialize_deletions_threshold": masked_share}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,14 @@ def wear(dataset: LanceDataset) -> Wear:
 
 
 def stage_compaction(
-    dataset: LanceDataset, target_rows: int, workers: Workers, options: Mapping[str, str]
+    dataset: LanceDataset, plan: CompactionPlan, workers: Workers, options: Mapping[str, str]
 ) -> tuple[RewriteResult, ...]:
-    """Rewritten fragments of a table at its version, made by the workers; none when there is nothing to gain.
+    """Rewritten fragments of a table at the version of the plan, made by the workers; none when nothing is to gain.
 
     Rows keep their stable ids and the versions at which they were made and changed. HEAD does not move.
     """
     work = partial(_rewrite, _Table(dataset.uri, int(dataset.version), options))
-    return tuple(workers.map(work, plan_compaction(dataset, target_rows).tasks))
+    return tuple(workers.map(work, plan.tasks))
 
 
 def _rewrite(table: _Table, task: CompactionTask) -> RewriteResult:
