@@ -109,12 +109,13 @@ class GraphStore:
     def _absent(self) -> NotFoundError:
         """The error for a root without a schema, which may be half of a graph."""
         why = f"no graph at '{self.root}': no {SCHEMA_SOURCE} is there"
-        if any(name.startswith(MAKING) for name in self.objects.list(RECOVERY)):
+        names = self.objects.list(RECOVERY)
+        if COPYING in names:
+            return NotFoundError(f"{why}, since a copy to it is under way, or did not end: run it again")
+        if any(name.startswith(MAKING) for name in names):
             return NotFoundError(
                 f"{why}, since an init with force is making it anew, or died meanwhile; then run it again"
             )
-        if COPYING in self.objects.list(RECOVERY):
-            return NotFoundError(f"{why}, since a copy to it is under way, or did not end: run it again")
         if self.objects.has_prefix(COMMITS):
             return NotFoundError(f"{why}, but parts of a graph are: put it back from a backup, or init with force")
         return NotFoundError(f"{why}; init makes a graph")

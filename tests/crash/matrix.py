@@ -21,9 +21,12 @@ from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.ending import ACTOR as RECOVERY
 from spark_omnigraph.commit.lease import SKEW
 from spark_omnigraph.commit.process import this_process
-from spark_omnigraph.errors import VersionExpiredError
+from spark_omnigraph.errors import NotFoundError, VersionExpiredError
+from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST
 from spark_omnigraph.storage.manifest.table import read_facts
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.uri import locate
 from spark_omnigraph.storage.versions import lance_tags
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, Writer, assert_whole, person, run, state
 
@@ -111,8 +114,20 @@ KEPT_ROWS = {
         Row(CrashPoint.EXPIRY_FIRST_GONE, True, True, False, "old versions of one dataset are gone"),
         Row(CrashPoint.EXPIRY_MANIFESTS_GONE, True, True, False, "old states are gone; the tables are all there"),
     ),
+    "copy": (
+        Row(CrashPoint.COPY_STARTED, False, False, False, "the target says what is copied to it"),
+        Row(CrashPoint.COPY_FIRST, False, False, False, "one file is there"),
+        Row(CrashPoint.COPY_FILES, False, False, False, "all files are there"),
+        Row(CrashPoint.COPY_NAMED, False, False, False, "the copy says what it is one of; the schema file is missing"),
+        Row(CrashPoint.COPY_SHOWN, True, True, False, "the schema file is there"),
+    ),
+    "erase": (
+        Row(CrashPoint.ERASE_DELETED, True, True, False, "the row is deleted on one branch"),
+        Row(CrashPoint.ERASE_WRITTEN, True, True, False, "files and indexes of one branch are written anew"),
+        Row(CrashPoint.ERASE_EXPIRED, True, True, False, "older states are gone"),
+    ),
 }
-"""Of making and deleting a tag, and of the expiry of old states."""
+"""Of making and deleting a tag, of the expiry of old states, of a copy, and of an erasure."""
 RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
 DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
 KILLED_WRITERS = ("append", "merge", "overwrite")
@@ -336,6 +351,8 @@ def begin_kept(graph: Graph, name: str) -> None:
         graph.tag("first")
         for age in (5, 6, 7):
             graph.load([person("s", age)], "merge")
+    if name == "erase":
+        graph.load([person("secret", 7)], "merge")
 
 
 def change_kept(graph: Graph, name: str) -> None:
@@ -343,6 +360,10 @@ def change_kept(graph: Graph, name: str) -> None:
         graph.tag("t")
     elif name == "untag":
         graph.delete_tag("t")
+    elif name == "copy":
+        graph.copy(f"{graph.uri}-copy", storage_options=graph.store.storage_options)
+    elif name == "erase":
+        graph.erase("Person", "secret", confirm=True)
     else:
         graph.cleanup(keep=1, confirm=True, force=True)
 
@@ -350,8 +371,8 @@ def change_kept(graph: Graph, name: str) -> None:
 def check_after_kept_crash(root: Path | str, name: str, row: Row, options: Mapping[str, str] | None = None) -> None:
     """A tag is there whole or not at all, what is promised can be read, and the next run leaves nothing over."""
     reader = Graph.open(root, mode="r", storage_options=options)
-    if name == "expire":
-        check_after_expiry_crash(root, row, options)
+    if name in _CHECKS:
+        _CHECKS[name](root, row, options)
         return
     there = (name == "untag") is not row.visible
     assert [tag.name for tag in reader.tags()] == (["t"] if there else [])
@@ -388,6 +409,42 @@ def check_after_expiry_crash(root: Path | str, row: Row, options: Mapping[str, s
     graph.merge_branch("review")
     assert state(graph) == WRITERS["branch merge"].after | {"Person:s=7"}
     assert_whole(graph)
+
+
+def check_after_copy_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """The copy opens whole or not at all, and another run ends it."""
+    graph, target = Graph.open(root, storage_options=options), f"{root}-copy"
+    if row.visible:
+        assert state(Graph.open(target, mode="r", storage_options=options)) == BEFORE
+    else:
+        with pytest.raises(NotFoundError, match="did not end"):
+            Graph.open(target, mode="r", storage_options=options)
+    location = locate(target, options)
+    expire_leases(Graph(GraphStore(location, Objects(location))))
+    change_kept(graph, "copy")
+    made = Graph.open(target, storage_options=options)
+    assert {branch: state(made, branch) for branch in made.branches()} == {
+        branch: state(graph, branch) for branch in graph.branches()
+    }
+    assert_whole(made)
+
+
+def check_after_erase_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """The row is shown no more, and another run ends the work."""
+    graph = Graph.open(root, storage_options=options)
+    expire_claims(graph)
+    expire_leases(graph)
+    graph = Graph.open(root, storage_options=options)
+    assert (state(graph), row.visible) == (BEFORE, True)
+    assert graph.erase("Person", "secret", confirm=True).done
+    stores = [entry.location for entry in graph.snapshot().entries.values()]
+    files = [each.path for store in stores for each in graph.store.objects.walk(store)]
+    assert [path for path in files if b"secret" in (graph.store.objects.get(path, limit=None) or b"")] == []
+    assert state(graph) == BEFORE
+    assert_whole(graph)
+
+
+_CHECKS = {"expire": check_after_expiry_crash, "copy": check_after_copy_crash, "erase": check_after_erase_crash}
 
 
 def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint) -> None:
@@ -442,8 +499,9 @@ _LINE = """
 """
 _SCHEMA = "This project makes none yet. Tables, schema and schema files are old or new together."
 _KEPT = """
-    None of them is a write. A tag is there as soon and as long as the manifest has it. Of an expiry *new* are states
-    that nothing keeps and that can be read no more; the next run does what is left.
+    None of them is a write, but for what an erasure deletes and writes anew. A tag is there as soon and as long as the
+    manifest has it. Of an expiry *new* are states that nothing keeps and that can be read no more; of a copy *new* is a
+    graph at the target, of an erasure the graph without the row. The next run does what is left.
 """
 _RECOVERY = """
     A recovery of a write that died at {died} is stopped at {points}; the next one ends as the first would have.
@@ -486,7 +544,7 @@ def render() -> str:
         ["## A branch that is made or deleted"],
         _filled(_LINE),
         [*_HEAD, *(_row(row) for _, row in line_cases())],
-        ["## A tag, and the expiry of old states"],
+        ["## A tag, the expiry of old states, a copy, an erasure"],
         _filled(_KEPT),
         [*_HEAD, *(_row(row) for _, row in kept_cases())],
         ["## A recovery"],
@@ -520,7 +578,7 @@ def _counts() -> list[tuple[str, str, str, int]]:
     writers, killed, s3 = ", ".join(WRITERS), ", ".join(KILLED_WRITERS), ", ".join(S3_WRITERS)
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
     every = len(cases()) + len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(line_cases()) + len(kept_cases())
-    maintenance = "index, compaction, branch made, branch deleted, tag, expiry"
+    maintenance = "index, compaction, branch made, branch deleted, tag, expiry, copy, erasure"
     fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
     schema = len(SCHEMA_RECOVERED_AT) * len(RECOVERY_POINTS)
     return [

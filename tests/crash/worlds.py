@@ -154,6 +154,9 @@ def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = Non
     if isinstance(root, str):
         return _fill(Graph.init(root, SCHEMA, storage_options=storage_options))
     shutil.copytree(_template(), root)
+    for path in Path(root).rglob("*.manifest"):  # forks lead to where they were made
+        location = str(path.relative_to(root)).partition("/_versions/")[0].partition("/tree/")[0]
+        path.write_bytes(rebased(path.read_bytes(), location, str(root)))
     return Graph.open(root)
 
 

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spark_omnigraph.branch.control import list_branches, parse_branch
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
-from spark_omnigraph.commit.making import remaking
+from spark_omnigraph.commit.making import end_stages, remaking
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, ConflictError, StorageError
@@ -107,6 +108,10 @@ def copy_graph(
     place.objects.probe(RECOVERY)
     with staging(source), remaking(place) as hold:
         _refuse_other(place, wanted)
+        if place.objects.get(SCHEMA_SOURCE) is not None:  # it died when all was done
+            place.objects.delete(_NOTE)
+            return _found(place, source.root, state is None)
+        end_stages(place)
         place.objects.put(_NOTE, msgspec.json.encode(wanted))
         reach(CrashPoint.COPY_STARTED)
         copier = _Copier(source, place, hold)
@@ -122,6 +127,16 @@ def copy_graph(
     sizes = sum(each.size for each in done)
     sent = sum(each.sent for each in done)
     return CopyReport(source.root, target.root, state is None, branches, sum(rows.values()), len(done), sizes, sent)
+
+
+def _found(place: GraphStore, source: str, is_whole: bool) -> CopyReport:
+    """The report of a copy that is there."""
+    shown = [place.snapshot(parse_branch(name)) for name in list_branches(place)]
+    rows = sum(entry.row_count for snapshot in shown for entry in snapshot.entries.values())
+    files = [each for folder in _FOLDERS for each in place.objects.walk(folder)]
+    branches = {display(snapshot.branch): snapshot.version for snapshot in shown}
+    size = sum(each.size for each in files)
+    return CopyReport(source, place.root, is_whole, branches, rows, len(files), size, 0)
 
 
 def _wanted(source: GraphStore, state: Snapshot | None) -> _Copying:

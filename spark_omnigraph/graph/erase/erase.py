@@ -29,9 +29,9 @@ from spark_omnigraph.graph.maintain.expire import Policy
 from spark_omnigraph.graph.maintain.optimize import OptimizeRequest, rewrite_tables
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
+from spark_omnigraph.storage.buried import Buried
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
-from spark_omnigraph.storage.tables.buried import Buried
 from spark_omnigraph.storage.tables.index import Upkeep
 from spark_omnigraph.storage.versions import stored_since
 from spark_omnigraph.write.attempts import ATTEMPTS
