@@ -29,6 +29,7 @@ from spark_omnigraph.graph.restore.restore import RestoreReport
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
+from spark_omnigraph.storage.rebase import rebased
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  vec: Vector(2)? @embed("name") }

@@ -27,7 +27,7 @@ def everything(graph: Graph) -> dict[str, list[str]]:
 
 
 def test_there_between_stores_and_back(
-    s3: S3Server, uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    s3: S3Server, uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, options = Graph.init(tmp_path / "g", SCHEMA), s3.storage_options
     graph.load([row("a", 1), row("b", 2)])
@@ -44,15 +44,15 @@ def test_there_between_stores_and_back(
     second = Graph.open(f"{uri}-2", storage_options=options)
     second.load([row("e", 5)], "merge", branch="x2")
     assert_whole(second)
-    given = [part for key, value in options.items() for part in ("--storage-option", f"{key}={value}")]
-    local = ["--to-storage-option", "aws_region=none"]
-    assert main(["copy", f"{uri}-2", str(tmp_path / "back"), *given, *local]) == 0
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["copy", f"{uri}-2", str(tmp_path / "back")]) == 0
     body = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (body["graph"], body["result"]["target"]) == (f"{uri}-2", str(tmp_path / "back"))
     assert "testing" not in json.dumps(body)
     back = Graph.open(tmp_path / "back")
     assert everything(back) == {**before, "x2": sorted([*before["x2"], *_with(second, '"e"')])}
-    assert main(["copy", f"{uri}-2", f"s3://{BUCKET}/one", "--only", "x2", *given]) == 0
+    assert main(["copy", f"{uri}-2", f"s3://{BUCKET}/one", "--only", "x2"]) == 0
     one = Graph.open(f"s3://{BUCKET}/one", storage_options=options)
     assert (one.branches(), sorted(one.export())) == (["main"], everything(second)["x2"])
     assert_whole(one)
