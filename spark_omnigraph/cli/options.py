@@ -258,7 +258,6 @@ TAG = Option("tag", "read the state of this tag", metavar="TAG")
 PAST = (VERSION, SNAPSHOT, AS_OF, TAG)
 """Options that name a state of the past; at most one of them can be meant."""
 RESTORED = tuple(replace(each, help=each.help.replace("read", "restore", 1)) for each in PAST)
-COPIED = tuple(replace(each, help=each.help.replace("read", "copy only", 1)) for each in PAST)
 NAMED = tuple(replace(each, help=each.help.replace("read", "name", 1)) for each in PAST[:3])
 
 LIMIT = Option("limit", "show at most this many, newest first; unset: all", values.positive, "N")
@@ -283,18 +282,6 @@ CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
-ALL_BRANCHES = Option(
-    "all_branches",
-    "keep the tables of every branch, one after the other, instead of those of --branch",
-    values.switch,
-    default="false",
-    shape=Shape.SWITCH,
-)
-UPKEEP_EXECUTOR = replace(
-    EXECUTOR,
-    help="where files are joined and indexes built: this process, or Spark, a task for each group of files and for "
-    "each index; auto takes Spark when the master is a cluster",
-)
 UNCHECKED = Option(
     "force",
     "with --confirm: publish besides what only compaction moved also what nobody checked",
@@ -330,21 +317,6 @@ REWIND_APPS = Option(
 LEAVE_APPS = replace(CONFIRM, help="restore although applications committed after the state, and leave their numbers")
 OLD_CONSUMER = Option("name", "the consumer to forget", metavar="NAME", required=True, positional=True)
 REPORT = Option("report", "write every object that was found to this JSONL file", values.new_file, "PATH")
-FROM = replace(GRAPH, help="the graph to copy: a path or s3://…", metavar="FROM", positional=True)
-TO = Option(
-    "to", "where the copy is made: an empty place, or one where a copy of the same did not end", values.graph_uri, "TO",
-    required=True, positional=True,
-)  # laid out as a table  # fmt: skip
-TO_STORAGE_OPTION = replace(
-    STORAGE_OPTION,
-    key="to_storage_options",
-    help="the same for the place of the copy; without any, those of --storage-option serve both",
-    flag="--to-storage-option",
-    env=False,
-)
-ERASED_TYPE = Option("table", "type of the row", metavar="T", flag="--type", required=True)
-ERASED_ID = Option("id", "id of the row", metavar="X", required=True)
-ONLY = Option("only", "copy only this branch, as the main of a new graph; unset: all branches", metavar="NAME")
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)

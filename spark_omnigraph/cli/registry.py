@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from spark_omnigraph.cli import keeping_options as k
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 
@@ -219,7 +220,7 @@ _ALL = (
         "Copies a graph to another place: all branches with their history, or one state; others may write meanwhile.",
         "spark-omnigraph copy graphs/films s3://backup/graphs/films --to-storage-option aws_region=eu-central-1",
         _in("states", "copy_graph"),
-        (o.FROM, o.TO, o.ONLY, *o.COPIED, o.TO_STORAGE_OPTION),
+        (k.FROM, k.TO, k.ONLY, *k.COPIED, k.TO_STORAGE_OPTION),
         o.TO_CHANGE_WHOLE[1:],
     ),
     Verb(
@@ -227,7 +228,7 @@ _ALL = (
         "Erases a row on every branch, with its edges, from every file of the graph; older states of it expire.",
         "spark-omnigraph erase --type Person --id ada --graph graphs/films --dry-run",
         _in("states", "erase_row"),
-        (o.ERASED_TYPE, o.ERASED_ID, o.CONFIRM, o.ACTOR, o.META),
+        (k.ERASED_TYPE, k.ERASED_ID, o.CONFIRM, o.ACTOR, o.META),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(
@@ -251,7 +252,7 @@ _ALL = (
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",
         _in("maintain", "index"),
-        (o.ALL_BRANCHES, o.UPKEEP_EXECUTOR),
+        (k.ALL_BRANCHES, k.UPKEEP_EXECUTOR),
         o.TO_KEEP,
     ),
     Verb(
@@ -259,7 +260,7 @@ _ALL = (
         "Joins small files of tables and of internal datasets, and makes indexes whole; no row changes.",
         "spark-omnigraph optimize --graph graphs/films",
         _in("maintain", "optimize"),
-        (o.ALL_BRANCHES, o.UPKEEP_EXECUTOR, o.ACTOR, o.META),
+        (k.ALL_BRANCHES, k.UPKEEP_EXECUTOR, o.ACTOR, o.META),
         o.TO_KEEP,
     ),
     Verb(
@@ -275,7 +276,7 @@ _ALL = (
         "Finds tables that another program committed to past the manifest, and publishes what may be published.",
         "spark-omnigraph repair --graph graphs/films --confirm",
         _in("maintain", "repair"),
-        (o.ALL_BRANCHES, o.CONFIRM, o.UNCHECKED, o.META),
+        (k.ALL_BRANCHES, o.CONFIRM, o.UNCHECKED, o.META),
         o.TO_KEEP,
     ),
     Verb(

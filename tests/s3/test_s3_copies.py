@@ -10,6 +10,7 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.cli import main
+from spark_omnigraph.errors import BadRequestError
 from tests.crash.worlds import assert_whole
 from tests.support.object_store import BUCKET, S3Server
 
@@ -52,10 +53,15 @@ def test_there_between_stores_and_back(
     assert "testing" not in json.dumps(body)
     back = Graph.open(tmp_path / "back")
     assert everything(back) == {**before, "x2": sorted([*before["x2"], *_with(second, '"e"')])}
-    assert main(["copy", f"{uri}-2", f"s3://{BUCKET}/one", "--only", "x2"]) == 0
-    one = Graph.open(f"s3://{BUCKET}/one", storage_options=options)
+    one_uri = f"s3://{BUCKET}/one"
+    with pytest.raises(BadRequestError, match="copied from a local disk alone"):
+        second.copy(one_uri, storage_options=options, branch="x2")
+    assert main(["copy", str(back.uri), one_uri, "--only", "x2"]) == 0
+    one = Graph.open(one_uri, storage_options=options)
     assert (one.branches(), sorted(one.export())) == (["main"], everything(second)["x2"])
     assert_whole(one)
+    remote.copy(tmp_path / "main", branch="main")
+    assert sorted(Graph.open(tmp_path / "main").export()) == before["main"]
 
 
 def _with(graph: Graph, text: str) -> list[str]:

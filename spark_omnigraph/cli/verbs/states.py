@@ -88,7 +88,7 @@ def copy_graph(job: Job) -> VerbOutcome:
     """The graph at another place."""
     config = job.config
     graph = _open(job, "r")
-    where: Where = {**config.past, "branch": config.only}
+    where: Where = {**config.past(), "branch": config.only}
     storage = config.to_storage_options or job.host.storage_options(config)
     report = graph.copy(config.to, storage_options=storage, dry_run=config.dry_run, **where)
     what = "all branches" if report.all_branches else f"one state of branch {config.only or MAIN}"

@@ -100,6 +100,7 @@ def copy_graph(
     catalog = read_catalog(source)
     if state is not None:
         _refuse_other_schema(source, catalog, state)
+        _refuse_remote_forks(source, state)
     wanted = _wanted(source, state)
     if dry_run:
         return _planned(source, target, state)
@@ -169,6 +170,16 @@ def _refuse_other_schema(store: GraphStore, catalog: Catalog, state: Snapshot) -
                 f"version {state.version} of branch '{display(state.branch)}' is of another schema: "
                 f"'{entity.table_key}' has changed since; copy a newer state, or all branches"
             )
+
+
+def _refuse_remote_forks(store: GraphStore, state: Snapshot) -> None:
+    """Lance clones no fork whose parent it finds by a URI, as on an object store."""
+    forks = sorted(entry.table_key for entry in state.entries.values() if entry.branch is not None)
+    if forks and not store.location.is_local:
+        raise BadRequestError(
+            f"version {state.version} of branch '{display(state.branch)}' shows '{forks[0]}' as a fork, and one state "
+            "of forks is copied from a local disk alone: copy all branches to one, then this state from there"
+        )
 
 
 def _refuse_other(place: GraphStore, wanted: _Copying) -> None:

@@ -30,7 +30,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Compacted:
     uri: str
     version: int
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -69,11 +69,11 @@ def stage_compaction(
 
     Rows keep their stable ids and the versions at which they were made and changed. HEAD does not move.
     """
-    work = partial(_rewrite, _Table(dataset.uri, int(dataset.version), options))
+    work = partial(_rewrite, _Compacted(dataset.uri, int(dataset.version), options))
     return tuple(workers.map(work, plan.tasks))
 
 
-def _rewrite(table: _Table, task: CompactionTask) -> RewriteResult:
+def _rewrite(table: _Compacted, task: CompactionTask) -> RewriteResult:
     with reading(f"compact {table.uri}"):
         dataset = lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
         return task.execute(dataset)
