@@ -1,5 +1,5 @@
-"""`spark-submit jobs/copy_graph.py FROM TO`: the verb `copy` of the program `spark-omnigraph`. A file `copy.py` here would
-stand for Python's own module of that name, since Python looks beside a script first.
+"""`spark-submit jobs/copy_graph.py FROM TO`: the verb `copy` of the program `spark-omnigraph`. A file `copy.py` here
+would stand for Python's own module of that name, since Python looks beside a script first.
 """
 
 from __future__ import annotations
