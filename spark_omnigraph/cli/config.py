@@ -85,9 +85,15 @@ class JobConfig:
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False
+    all_branches: bool = False
     older_than: timedelta | None = None
     keep: int | None = None
     rewind_apps: bool = False
+    to: str = ""
+    to_storage_options: dict[str, str] = field(default_factory=dict, repr=False)
+    only: str | None = None
+    table: str = ""
+    id: str = ""
     report: str | None = None
     before: str = ""
     after: str = ""

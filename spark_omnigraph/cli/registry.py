@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from spark_omnigraph.cli import embed_options as e
+from spark_omnigraph.cli import keeping_options as k
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 
@@ -224,6 +225,22 @@ _ALL = (
         (o.BRANCH, *o.TO_MERGE),
     ),
     Verb(
+        "copy",
+        "Copies a graph to another place: all branches with their history, or one state; others may write meanwhile.",
+        "spark-omnigraph copy graphs/films s3://backup/graphs/films --to-storage-option aws_region=eu-central-1",
+        _in("states", "copy_graph"),
+        (k.FROM, k.TO, k.ONLY, *k.COPIED, k.TO_STORAGE_OPTION),
+        o.TO_CHANGE_WHOLE[1:],
+    ),
+    Verb(
+        "erase",
+        "Erases a row on every branch, with its edges, from every file of the graph; older states of it expire.",
+        "spark-omnigraph erase --type Person --id ada --graph graphs/films --dry-run",
+        _in("states", "erase_row"),
+        (k.ERASED_TYPE, k.ERASED_ID, o.CONFIRM, o.ACTOR, o.META),
+        o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
         "consumer list",
         "Lists the readers of the change feed that clean-up waits for.",
         "spark-omnigraph consumer list --graph graphs/films",
@@ -244,7 +261,7 @@ _ALL = (
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",
         _in("maintain", "index"),
-        (),
+        (k.ALL_BRANCHES, k.UPKEEP_EXECUTOR),
         o.TO_KEEP,
     ),
     Verb(
@@ -252,7 +269,7 @@ _ALL = (
         "Joins small files of tables and of internal datasets, and makes indexes whole; no row changes.",
         "spark-omnigraph optimize --graph graphs/films",
         _in("maintain", "optimize"),
-        (),
+        (k.ALL_BRANCHES, k.UPKEEP_EXECUTOR, o.ACTOR, o.META),
         o.TO_KEEP,
     ),
     Verb(
@@ -268,7 +285,7 @@ _ALL = (
         "Finds tables that another program committed to past the manifest, and publishes what may be published.",
         "spark-omnigraph repair --graph graphs/films --confirm",
         _in("maintain", "repair"),
-        (o.CONFIRM, o.UNCHECKED, o.META),
+        (k.ALL_BRANCHES, o.CONFIRM, o.UNCHECKED, o.META),
         o.TO_KEEP,
     ),
     Verb(

@@ -20,6 +20,7 @@ from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import (
     AlreadyInitializedError,
     BadRequestError,
+    ConflictError,
     IoError,
     NotFoundError,
     StorageError,
@@ -34,6 +35,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
+    COPYING,
     MANIFEST,
     RECOVERIES,
     RECOVERY,
@@ -178,12 +180,14 @@ def _lay_out(store: GraphStore, catalog: Catalog) -> None:
 def _refuse_existing(store: GraphStore) -> None:
     if any(store.objects.get(name) is not None for name in _SCHEMA_FILES):
         raise AlreadyInitializedError(store.root)
+    if COPYING in store.objects.list(RECOVERY):
+        raise ConflictError(f"a copy to '{store.root}' is under way, or did not end: run it again, or init with force")
 
 
 def _purge(store: GraphStore, hold: Callable[[], None]) -> None:
     """What says that a graph is here goes first, then what readers and writers begin with: half of a graph is none."""
     hold()
-    for name in _SCHEMA_FILES:
+    for name in (*_SCHEMA_FILES, f"{RECOVERY}/{COPYING}"):
         store.objects.delete(name)
     reach(CrashPoint.MAKING_SCHEMA_GONE)
     store.objects.purge(MANIFEST, hold)

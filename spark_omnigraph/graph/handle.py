@@ -29,9 +29,10 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
+from spark_omnigraph.storage.tables.index import Upkeep
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import ATTEMPTS
-from spark_omnigraph.write.executor import LocalExecutor
+from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.indexes import BuiltIndexes, IndexStatus, ensure_indices, index_status
 
 if TYPE_CHECKING:
@@ -362,21 +363,30 @@ class Graph(StateVerbs):
             self.refresh()
         return delete_merged(self.store, dry_run)
 
-    def ensure_indices(self, *, branch: str | None = None) -> BuiltIndexes:
+    def ensure_indices(self, *, branch: str | None = None, executor: Executor | None = None) -> BuiltIndexes:
         """Builds the indexes that the schema asks for and that are missing, extends those that do not cover all rows,
         and builds anew what cannot be extended; a list of names as `table.column`, whose `warnings` say what could not
         be built. Tables that the branch shares with another one are that one's to index.
         """
         self.refresh()
-        return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
+        where = parse_branch(branch or self.branch)
+        return ensure_indices(self.store, where, upkeep=Upkeep(), attempts=ATTEMPTS, executor=executor)
 
-    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> verbs.OptimizeReport:
-        """Joins small files, drops masked rows, makes indexes whole, and compacts the manifest and the commit log. No
-        row changes, and there is no commit. A dry run counts files.
+    def optimize(
+        self,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        dry_run: bool = False,
+        executor: Executor | None = None,
+    ) -> verbs.OptimizeReport:
+        """Joins small files of the tables that were written on a branch and drops masked rows, in one commit; makes
+        indexes whole, and compacts the manifest and the commit log. No row changes. A dry run counts files.
         """
+        request = verbs.OptimizeRequest(self._existing_branch(branch), actor=actor, dry_run=dry_run, origin=self.origin)
         if not dry_run:
             self.refresh()
-        return verbs.optimize(self.store, parse_branch(branch or self.branch), dry_run=dry_run)
+        return verbs.optimize(self.store, request, executor)
 
     def indexes(self, **where: Unpack[Where]) -> list[IndexStatus]:
         """The indexes that the schema asks for, and how many rows each covers."""

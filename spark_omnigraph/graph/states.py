@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.branch.consumers import Consumer, delete_consumer, list_consumers
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.tags import create_tag, delete_tag, list_tags
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
@@ -21,12 +24,15 @@ from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.kept import Tag
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.uri import locate
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.executor import LocalExecutor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from spark_omnigraph.graph.copy.copy import CopyReport
+    from spark_omnigraph.graph.erase.erase import EraseReport
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
 
@@ -128,6 +134,49 @@ class StateVerbs(Handle):
         if not dry_run:
             self.refresh()
         return delete_tag(self.store, name, dry_run)
+
+    def copy(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        **where: Unpack[Where],
+    ) -> CopyReport:
+        """Copies the graph to another place, on a local disk or an object store, which `storage_options` are for: all
+        branches with their history, or only the state that is named as in `at` (`version`, `snapshot`, `as_of`, `tag`,
+        `branch`), as the main of a new graph. Others may write meanwhile. Every file is read back and compared.
+
+        A copy that died opens nowhere, and goes on when it is run again. AlreadyInitializedError when the target is a
+        graph, BadRequestError when anything else is there.
+        """
+        state = None if all(value is None for value in where.values()) else self.snapshot(**where)
+        if self.target.version is not None:
+            state = self.snapshot(**where)
+        return verbs.copy_graph(self.store, locate(to, storage_options), state, dry_run)
+
+    def erase(
+        self, table: str, entity_id: str, *, confirm: bool = False, dry_run: bool = False, actor: str | None = None
+    ) -> EraseReport:
+        """Erases a row (`node:T`, `edge:T`, or the name of a type) on every branch, with the edges that touch it, so
+        that no file of the graph holds it: it is deleted, its files and indexes are written anew, and every older state
+        expires, of all tables. Without `confirm` it is only looked for.
+
+        What tags, consumers and branches keep cannot expire: the report names them, and another run ends the work.
+        """
+        key = self._table(table)
+        if confirm and not dry_run:
+            self._require_writable()
+            self.refresh()
+        request = verbs.EraseRequest(key, entity_id, confirm and not dry_run, actor, self.origin)
+        return verbs.erase(self.store, request)
+
+    def _table(self, name: str) -> TableKey:
+        """The table of a type; NotFoundError for none."""
+        catalog = read_catalog(self.store)
+        if ":" not in name:
+            name = f"node:{name}" if name in catalog.nodes else f"edge:{name}"
+        return catalog.require(name).table_key
 
     def consumers(self) -> list[Consumer]:
         """Readers of the change feed that said where they stand (option `consumer`), by name: expiry waits for them."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.changes.diff import Diff as Diff
     from spark_omnigraph.graph.changes.diff import DiffFilter as DiffFilter
     from spark_omnigraph.graph.changes.diff import diff as diff
+    from spark_omnigraph.graph.copy.copy import copy_graph as copy_graph
     from spark_omnigraph.graph.create import create_graph as create_graph
     from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
     from spark_omnigraph.graph.delete.by_id import DeleteRequest as DeleteRequest
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
     from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
     from spark_omnigraph.graph.embed.request import embed_request as embed_request
+    from spark_omnigraph.graph.erase.erase import EraseRequest as EraseRequest
+    from spark_omnigraph.graph.erase.erase import erase as erase
     from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
     from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
     from spark_omnigraph.graph.load.load import load as load
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
     from spark_omnigraph.graph.maintain.expire import Policy as Policy
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
+    from spark_omnigraph.graph.maintain.optimize import OptimizeRequest as OptimizeRequest
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
     from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import repair as repair
@@ -57,16 +61,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "engine.result": ("QueryResult",),
     "graph.changes.diff": ("Diff", "DiffFilter", "diff"),
+    "graph.copy.copy": ("copy_graph",),
     "graph.create": ("create_graph",),
     "graph.delete.by_id": ("DeleteReport", "DeleteRequest", "delete_ids", "id_array"),
     "graph.embed.embed": ("embed",),
     "graph.embed.report": ("EmbedReport",),
     "graph.embed.request": ("EmbedChoices", "embed_request"),
+    "graph.erase.erase": ("EraseRequest", "erase"),
     "graph.load.bad_rows": ("check_report_path",),
     "graph.load.load": ("LoadRequest", "load"),
     "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
     "graph.maintain.expire": ("Policy",),
-    "graph.maintain.optimize": ("OptimizeReport", "optimize"),
+    "graph.maintain.optimize": ("OptimizeReport", "OptimizeRequest", "optimize"),
     "graph.maintain.repair": ("RepairReport", "repair"),
     "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),

@@ -39,6 +39,7 @@ class RowKind:
     TAG = "x_tag"
     EXPIRED = "x_expired"
     SCHEMA = "x_schema"
+    COPY = "x_copy"
 
 
 _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})

@@ -22,6 +22,7 @@ from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
     COMMITS,
+    COPYING,
     INDICES,
     MAKING,
     MANIFEST,
@@ -109,7 +110,10 @@ class GraphStore:
     def _absent(self) -> NotFoundError:
         """The error for a root without a schema, which may be half of a graph."""
         why = f"no graph at '{self.root}': no {SCHEMA_SOURCE} is there"
-        if any(name.startswith(MAKING) for name in self.objects.list(RECOVERY)):
+        names = self.objects.list(RECOVERY)
+        if COPYING in names:
+            return NotFoundError(f"{why}, since a copy to it is under way, or did not end: run it again")
+        if any(name.startswith(MAKING) for name in names):
             return NotFoundError(
                 f"{why}, since an init with force is making it anew, or died meanwhile; then run it again"
             )

@@ -39,6 +39,9 @@ PUBLISHED = "x_published~"
 CONSUMER = "x_consumer~"
 """How the name of the object in `__recovery/` begins that says where a reader of the change feed stands."""
 
+COPYING = "x_copying"
+"""Name of the object in `__recovery/` of a place that a graph is copied to, until the copy is whole."""
+
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""
 

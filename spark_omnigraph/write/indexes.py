@@ -6,9 +6,10 @@ data, and a missing one never changes an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Key, Property, Scalar
@@ -17,11 +18,12 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.plan import TableWrite, WriterKind
 from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.index import (
-    MOST_SEGMENTS,
     IndexBuild,
     Upkeep,
     WantedIndex,
@@ -35,7 +37,7 @@ from spark_omnigraph.storage.tables.index import (
 from spark_omnigraph.words import TextEnum
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import maintenance
-from spark_omnigraph.write.executor import available_cores
+from spark_omnigraph.write.executor import Executor, available_cores
 from spark_omnigraph.write.staged_files import staged_files
 
 
@@ -116,24 +118,24 @@ def ensure_indices(
     branch: Branch,
     tables: Iterable[str] | None = None,
     *,
-    extend: bool = False,
+    upkeep: Upkeep | None = None,
     attempts: int = 1,
-    most_segments: int = MOST_SEGMENTS,
+    executor: Executor | None = None,
 ) -> BuiltIndexes:
     """Builds missing indexes of these tables (all by default) that the branch owns in one write, and extends those that
-    many small writes have left behind; with `extend`, all that existing ones lack, and anew those that cannot be
+    many small writes have left behind; with `upkeep`, all that existing ones lack, and anew those that cannot be
     extended or have too many segments: of another engine, version or setting, or with lost files. One that cannot be
-    built leaves a warning and the others alone.
+    built leaves a warning and the others alone. An executor builds one index an item, by default threads of this
+    process do.
 
     None are built when other writes got in the way, which the next call makes up for.
     """
     whole = WholeBranch(store, branch)
     names = None if tables is None else set(tables)
-    upkeep = Upkeep(most_segments) if extend else None
 
     def attempt() -> BuiltIndexes:
         tasks = _due(whole, names, upkeep)
-        return _in_one_write(store, branch, tasks) if tasks else BuiltIndexes()
+        return _in_one_write(store, branch, tasks, executor) if tasks else BuiltIndexes()
 
     try:
         return in_attempts(store, branch, attempt, lambda _: frozenset(), most=attempts, lost=ConflictError)
@@ -148,7 +150,9 @@ def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> l
     tasks: list[_Task] = []
     for key in sorted(names if names is not None else snapshot.entries):
         entry, entity = snapshot.entries.get(key), catalog.table(key)
-        if entry is None or entity is None or not entry.row_count or entry.branch != branch:
+        if entry is None or entity is None or entry.branch != branch:
+            continue
+        if not entry.row_count and not (upkeep is not None and upkeep.anew):
             continue
         dataset = store.open_table(entry)
         indexes, wants = coverage(dataset), wanted_indexes(entity)
@@ -156,16 +160,22 @@ def _due(whole: WholeBranch, names: set[str] | None, upkeep: Upkeep | None) -> l
         asked = upkeep if upkeep is not None else Upkeep() if behind else None
         kept = replace(asked, files=store.index_files(entry, dataset)) if asked is not None else None
         all_due = kept if upkeep is not None else None
-        tasks += [_Task(entry, want, kept) for want in wants if want in behind or is_due(want, indexes, all_due)]
+        tasks += [
+            _Task(entry, want, kept)
+            for want in wants
+            if want in behind or (is_due(want, indexes, all_due) and (entry.row_count or want.best(indexes, None)))
+        ]
     return tasks
 
 
-def _in_one_write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> BuiltIndexes:
+def _in_one_write(
+    store: GraphStore, branch: Branch, tasks: list[_Task], executor: Executor | None = None
+) -> BuiltIndexes:
     """Builds and commits everything at once. What the store refuses so is built again whole, each index by itself:
     one that no engine can go on with must not hold up the others.
     """
     try:
-        return _write(store, branch, tasks)
+        return _write(store, branch, tasks, executor)
     except StorageError:
         whole = [replace(t, upkeep=replace(t.upkeep, whole=True) if t.upkeep is not None else None) for t in tasks]
     built: list[str] = []
@@ -181,18 +191,34 @@ def _in_one_write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> Buil
     return BuiltIndexes(built, warnings)
 
 
-def _write(store: GraphStore, branch: Branch, tasks: list[_Task]) -> BuiltIndexes:
+def _write(store: GraphStore, branch: Branch, tasks: list[_Task], executor: Executor | None = None) -> BuiltIndexes:
     branch_id = store.branch_id(branch)
     with staged_files(store) as files:
-        # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
-        with ThreadPoolExecutor(max_workers=available_cores()) as pool:
-            results = list(pool.map(lambda task: _attempt(store, task), tasks))
+        results = _built(store, tasks, executor)
         builds = [(task, made) for task, made in zip(tasks, results, strict=True) if isinstance(made, IndexBuild)]
         warnings = [made for made in results if isinstance(made, str)]
         writes = _writes(store, branch, builds)
         if writes:
-            files.commit(maintenance(store, WriterKind.ENSURE_INDICES, branch, branch_id, *writes))
+            prepared = maintenance(store, WriterKind.ENSURE_INDICES, branch, branch_id, *writes)
+            if any(task.upkeep is not None and task.upkeep.anew for task in tasks):
+                # States from the newest commit on do not expire: those that show the former indexes come before it.
+                identity = replace(prepared.identity, commit_id=new_ulid())
+                prepared = replace(prepared, identity=identity, facts=CommitFacts("index"))
+            files.commit(prepared)
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
+
+
+def _built(store: GraphStore, tasks: list[_Task], executor: Executor | None) -> list[IndexBuild | str]:
+    if executor is not None:
+        return list(executor.map(partial(_build_remotely, store.root, store.storage_options), tasks))
+    # Lance builds outside the interpreter lock, most kinds on one core; a handle serves one build at a time.
+    with ThreadPoolExecutor(max_workers=available_cores()) as pool:
+        return list(pool.map(lambda task: _attempt(store, task), tasks))
+
+
+def _build_remotely(root: str, options: Mapping[str, str], task: _Task) -> IndexBuild | str:
+    """One index whole, by a task: in parts that stand side by side, each look-up would ask every part."""
+    return _attempt(GraphStore.open(root, options or None), task)
 
 
 def _attempt(store: GraphStore, task: _Task) -> IndexBuild | str:

@@ -21,9 +21,12 @@ from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.ending import ACTOR as RECOVERY
 from spark_omnigraph.commit.lease import SKEW
 from spark_omnigraph.commit.process import this_process
-from spark_omnigraph.errors import VersionExpiredError
+from spark_omnigraph.errors import NotFoundError, VersionExpiredError
+from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST
 from spark_omnigraph.storage.manifest.table import read_facts
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.uri import locate
 from spark_omnigraph.storage.versions import lance_tags
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, Writer, assert_whole, person, run, state
 
@@ -100,8 +103,10 @@ OPTIMIZE_ROWS = (
     Row(CrashPoint.BOUND, False, False, False, "everything that was captured still stands"),
     Row(CrashPoint.LEASED, False, False, False, "the lease is there, the sidecar is not"),
     Row(CrashPoint.ARMED, False, False, True, "the sidecar is there, nothing has landed"),
-    Row(CrashPoint.LANDED_ALL, False, True, True, "the joined files have landed, nothing is published"),
-    Row(CrashPoint.PUBLISHED, True, True, True, "published; sidecar and lease are still there"),
+    Row(CrashPoint.LANDED_FIRST, False, False, True, "joined files of one table have landed"),
+    Row(CrashPoint.LANDED_ALL, False, True, True, "all joined files have landed, nothing is published"),
+    Row(CrashPoint.PUBLISHED, True, True, True, "published; no commit row yet"),
+    Row(CrashPoint.RECORDED, True, True, True, "the commit row is there; sidecar and lease are, too"),
     Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
 )
 LINE_ROWS = {
@@ -128,8 +133,20 @@ KEPT_ROWS = {
         Row(CrashPoint.EXPIRY_FIRST_GONE, True, True, False, "old versions of one dataset are gone"),
         Row(CrashPoint.EXPIRY_MANIFESTS_GONE, True, True, False, "old states are gone; the tables are all there"),
     ),
+    "copy": (
+        Row(CrashPoint.COPY_STARTED, False, False, False, "the target says what is copied to it"),
+        Row(CrashPoint.COPY_FIRST, False, False, False, "one file is there"),
+        Row(CrashPoint.COPY_FILES, False, False, False, "all files are there"),
+        Row(CrashPoint.COPY_NAMED, False, False, False, "the copy says what it is one of; the schema file is missing"),
+        Row(CrashPoint.COPY_SHOWN, True, True, False, "the schema file is there"),
+    ),
+    "erase": (
+        Row(CrashPoint.ERASE_DELETED, True, True, False, "the row is deleted on one branch"),
+        Row(CrashPoint.ERASE_WRITTEN, True, True, False, "files and indexes of one branch are written anew"),
+        Row(CrashPoint.ERASE_EXPIRED, True, True, False, "older states are gone"),
+    ),
 }
-"""Of making and deleting a tag, and of the expiry of old states."""
+"""Of making and deleting a tag, of the expiry of old states, of a copy, and of an erasure."""
 RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
 DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
 KILLED_WRITERS = ("append", "merge", "overwrite")
@@ -282,8 +299,8 @@ def check_after_optimize_crash(
     options: Mapping[str, str] | None = None,
     end: Callable[[Graph], None] = expire_leases,
 ) -> None:
-    """The first table is compacted or is not, rows never change, and the next run does what is left."""
-    old, new = {"edge:Knows": 2, "node:Person": 2}, {"edge:Knows": 1, "node:Person": 2}
+    """All tables are compacted or none is, rows never change, and the next run does what is left."""
+    old, new = {"edge:Knows": 2, "node:Person": 2}, {"edge:Knows": 1, "node:Person": 1}
     reader = Graph.open(root, mode="r", storage_options=options)
     assert (state(reader), files(reader)) == (UNTIDY, new if row.visible else old)
     end(reader)
@@ -294,7 +311,9 @@ def check_after_optimize_crash(
     audits = [(audit.kind, audit.writer_kind) for audit in graph.recoveries()]
     assert audits == ([(kind, "Optimize")] if row.audited else [])
     graph.optimize()
-    assert (state(graph), files(graph)) == (UNTIDY, {"edge:Knows": 1, "node:Person": 1})
+    assert (state(graph), files(graph)) == (UNTIDY, new)
+    made = [commit.facts.operation for commit in graph.commits() if commit.facts is not None]
+    assert made.count("optimize") == 1
     assert_whole(graph)
 
 
@@ -351,6 +370,8 @@ def begin_kept(graph: Graph, name: str) -> None:
         graph.tag("first")
         for age in (5, 6, 7):
             graph.load([person("s", age)], "merge")
+    if name == "erase":
+        graph.load([person("secret", 7)], "merge")
 
 
 def change_kept(graph: Graph, name: str) -> None:
@@ -358,6 +379,10 @@ def change_kept(graph: Graph, name: str) -> None:
         graph.tag("t")
     elif name == "untag":
         graph.delete_tag("t")
+    elif name == "copy":
+        graph.copy(f"{graph.uri}-copy", storage_options=graph.store.storage_options)
+    elif name == "erase":
+        graph.erase("Person", "secret", confirm=True)
     else:
         graph.cleanup(keep=1, confirm=True, force=True)
 
@@ -365,8 +390,8 @@ def change_kept(graph: Graph, name: str) -> None:
 def check_after_kept_crash(root: Path | str, name: str, row: Row, options: Mapping[str, str] | None = None) -> None:
     """A tag is there whole or not at all, what is promised can be read, and the next run leaves nothing over."""
     reader = Graph.open(root, mode="r", storage_options=options)
-    if name == "expire":
-        check_after_expiry_crash(root, row, options)
+    if name in _CHECKS:
+        _CHECKS[name](root, row, options)
         return
     there = (name == "untag") is not row.visible
     assert [tag.name for tag in reader.tags()] == (["t"] if there else [])
@@ -403,6 +428,42 @@ def check_after_expiry_crash(root: Path | str, row: Row, options: Mapping[str, s
     graph.merge_branch("review")
     assert state(graph) == WRITERS["branch merge"].after | {"Person:s=7"}
     assert_whole(graph)
+
+
+def check_after_copy_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """The copy opens whole or not at all, and another run ends it."""
+    graph, target = Graph.open(root, storage_options=options), f"{root}-copy"
+    if row.visible:
+        assert state(Graph.open(target, mode="r", storage_options=options)) == BEFORE
+    else:
+        with pytest.raises(NotFoundError, match="did not end"):
+            Graph.open(target, mode="r", storage_options=options)
+    location = locate(target, options)
+    expire_leases(Graph(GraphStore(location, Objects(location))))
+    change_kept(graph, "copy")
+    made = Graph.open(target, storage_options=options)
+    assert {branch: state(made, branch) for branch in made.branches()} == {
+        branch: state(graph, branch) for branch in graph.branches()
+    }
+    assert_whole(made)
+
+
+def check_after_erase_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """The row is shown no more, and another run ends the work."""
+    graph = Graph.open(root, storage_options=options)
+    expire_claims(graph)
+    expire_leases(graph)
+    graph = Graph.open(root, storage_options=options)
+    assert (state(graph), row.visible) == (BEFORE, True)
+    assert graph.erase("Person", "secret", confirm=True).done
+    stores = [entry.location for entry in graph.snapshot().entries.values()]
+    files = [each.path for store in stores for each in graph.store.objects.walk(store)]
+    assert [path for path in files if b"secret" in (graph.store.objects.get(path, limit=None) or b"")] == []
+    assert state(graph) == BEFORE
+    assert_whole(graph)
+
+
+_CHECKS = {"expire": check_after_expiry_crash, "copy": check_after_copy_crash, "erase": check_after_erase_crash}
 
 
 def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint) -> None:
@@ -446,7 +507,7 @@ _UNDO_NOTE = """
     nobody was told that it failed.
 """
 _INDEX = "It changes no row and makes no commit; *old* is a graph without the indexes, *new* one with all of them."
-_OPTIMIZE = "It changes no row and makes no commit; *old* is a table of many files, *new* the same table in one."
+_OPTIMIZE = "It changes no row; *old* are tables of many files, *new* the same tables of one each, in one commit."
 _MERGE = """
     A write that says what its tables reached before it publishes, as other engines expect it of merges: until then a
     merge that died is undone.
@@ -460,8 +521,9 @@ _SCHEMA = """
     finds that it was not ended goes on with it.
 """
 _KEPT = """
-    None of them is a write. A tag is there as soon and as long as the manifest has it. Of an expiry *new* are states
-    that nothing keeps and that can be read no more; the next run does what is left.
+    None of them is a write, but for what an erasure deletes and writes anew. A tag is there as soon and as long as the
+    manifest has it. Of an expiry *new* are states that nothing keeps and that can be read no more; of a copy *new* is a
+    graph at the target, of an erasure the graph without the row. The next run does what is left.
 """
 _FOREIGN_SCHEMA = "Its sidecar says less: while not all schema files are staged it is undone."
 _RECOVERY = """
@@ -508,7 +570,7 @@ def render() -> str:
         ["## A branch that is made or deleted"],
         _filled(_LINE),
         [*_HEAD, *(_row(row) for _, row in line_cases())],
-        ["## A tag, and the expiry of old states"],
+        ["## A tag, the expiry of old states, a copy, an erasure"],
         _filled(_KEPT),
         [*_HEAD, *(_row(row) for _, row in kept_cases())],
         ["## A recovery"],
@@ -543,7 +605,7 @@ def _counts() -> list[tuple[str, str, str, int]]:
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
     others = len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(SCHEMA_ROWS) + len(line_cases()) + len(kept_cases())
     every = len(cases()) + others
-    maintenance = "index, compaction, schema change, branch made, branch deleted, tag, expiry"
+    maintenance = "index, compaction, schema change, branch made, branch deleted, tag, expiry, copy, erasure"
     fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
     schema = len(SCHEMA_RECOVERED_AT) * len(RECOVERY_POINTS)
     return [

@@ -29,6 +29,7 @@ from spark_omnigraph.graph.restore.restore import RestoreReport
 from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
+from spark_omnigraph.storage.rebase import rebased
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  vec: Vector(2)? @embed("name") }
@@ -154,6 +155,9 @@ def make_graph(root: Path | str, storage_options: Mapping[str, str] | None = Non
     if isinstance(root, str):
         return _fill(Graph.init(root, SCHEMA, storage_options=storage_options))
     shutil.copytree(_template(), root)
+    for path in Path(root).rglob("*.manifest"):  # forks lead to where they were made
+        location = str(path.relative_to(root)).partition("/_versions/")[0].partition("/tree/")[0]
+        path.write_bytes(rebased(path.read_bytes(), location, str(root)))
     return Graph.open(root)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -222,7 +223,8 @@ def test_the_spark_layer_is_thin() -> None:
 
 def test_every_verb_has_a_job_and_a_configuration() -> None:
     jobs = {path.stem for path in (ROOT / "jobs").glob("*.py")} - {"__init__"}
-    assert jobs == {name.split(" ")[0] for name in VERBS}
+    assert not jobs & sys.stdlib_module_names, "it would hide Python's own"
+    assert {name.removesuffix("_graph") for name in jobs} == {name.split(" ")[0] for name in VERBS}
     configurations = {path.stem for path in (ROOT / "conf").glob("*.yaml")}
     assert configurations == {name.replace(" ", "-") for name in VERBS} | {"graph"}
 
@@ -231,7 +233,7 @@ def test_jobs_only_call_their_verb() -> None:
     for path in (ROOT / "jobs").glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= JOB_LINES
-        assert path.stem == "__init__" or f'sys.exit(main(["{path.stem}", *sys.argv[1:]]))' in text
+        assert path.stem == "__init__" or f'sys.exit(main(["{path.stem.removesuffix("_graph")}", *sys' in text
 
 
 def test_unit_tests_have_a_folder_for_each_room() -> None:

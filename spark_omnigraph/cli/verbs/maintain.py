@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
@@ -11,11 +12,12 @@ from spark_omnigraph.cli.output.log import counted, say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.commit.schema.lock import lock_holder
+from spark_omnigraph.errors import BadRequestError, OmnigraphError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.graph.maintain.expire import ExpiryReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
-from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.branches import MAIN, display
 from spark_omnigraph.write.indexes import BuiltIndexes
 
 
@@ -52,27 +54,58 @@ def _words(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
+def _each(job: Job, work: Callable[[Job], VerbOutcome]) -> VerbOutcome:
+    """The work on the branch of the job, or on every branch: one that fails does not hold up the others."""
+    config = job.config
+    if not config.all_branches:
+        return work(job)
+    if config.branch != MAIN:
+        raise BadRequestError(f"give --branch {config.branch} or --all-branches, not both")
+    graph = Graph.open(config.graph, mode="r", storage_options=job.host.storage_options(config))
+    done: dict[str, VerbOutcome] = {}
+    failed: dict[str, OmnigraphError] = {}
+    for branch in graph.branches():
+        job.log.info("branch %s", branch)
+        try:
+            done[branch] = work(replace(job, config=replace(config, branch=branch)))
+        except OmnigraphError as error:
+            failed[branch] = error
+    if failed and not done:
+        raise next(iter(failed.values()))
+    warnings = [f"{branch}: {text}" for branch, outcome in done.items() for text in outcome.warnings]
+    warnings += [f"{branch} was left: {error.message}" for branch, error in failed.items()]
+    results = {
+        branch: {"commit": outcome.commit, "manifest_version": outcome.manifest_version, "result": outcome.result}
+        for branch, outcome in done.items()
+    }
+    dry_run = any(outcome.dry_run for outcome in done.values())
+    return VerbOutcome(warnings=tuple(warnings), result={"branches": results}, refused=bool(failed), dry_run=dry_run)
+
+
 def repair(job: Job) -> VerbOutcome:
     """Says which tables drifted, and publishes those that may be published."""
+    return _each(job, _repair)
+
+
+def _repair(job: Job) -> VerbOutcome:
     config = job.config
     confirm = config.confirm and not config.dry_run
     storage = job.host.storage_options(config)
+    if config.force and not config.confirm:
+        raise BadRequestError("--force publishes what nobody checked, and needs --confirm, too")
     graph = Graph.open(config.graph, mode="rw" if confirm else "r", branch=config.branch, storage_options=storage)
-    report = graph.with_origin(job.origin).repair(confirm=confirm, force=config.force)
+    report = graph.with_origin(job.origin).repair(confirm=confirm, force=config.force and confirm)
     _say_drift(job, report)
     if report.drifts and not confirm:
         job.log.info("dry run: nothing was published")
-    unheard = config.force and not confirm
-    alone = ("--force without --confirm publishes nothing: nothing was done",) if unheard else ()
     left = [d for d in report.drifts if d.table_key not in report.repaired]
-    warnings = report.warnings + alone
-    warnings += tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
+    warnings = report.warnings + tuple(f"{d.table_key} is left as it is: {d.advice}" for d in left if confirm)
     return VerbOutcome(
         branch=config.branch,
         commit=report.commit,
         manifest_version=report.manifest_version,
         warnings=warnings,
-        result=[_drift(d, d.table_key in report.repaired) for d in report.drifts],
+        result=[_drift(d, report.actions()[d.table_key], d.table_key in report.repaired) for d in report.drifts],
         dry_run=not confirm,
     )
 
@@ -94,7 +127,7 @@ def _say_drift(job: Job, report: RepairReport) -> None:
             job.log.info("%s: %s", drift.table_key, drift.advice)
 
 
-def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
+def _drift(drift: Drift, action: str, repaired: bool) -> dict[str, object]:
     return {
         "table": drift.table_key,
         "folder": drift.folder,
@@ -104,6 +137,7 @@ def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
         "operations": list(drift.operations),
         "rows_published": drift.rows_published,
         "rows_head": drift.rows_head,
+        "action": str(action),
         "repaired": repaired,
         "advice": drift.advice,
     }
@@ -168,11 +202,15 @@ def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
 
 def index(job: Job) -> VerbOutcome:
     """Builds missing indexes and extends those that do not cover all rows; says what each covers."""
+    return _each(job, _index)
+
+
+def _index(job: Job) -> VerbOutcome:
     config = job.config
     storage = job.host.storage_options(config)
     mode = "r" if config.dry_run else "rw"
     graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
-    built = BuiltIndexes() if config.dry_run else graph.ensure_indices()
+    built = BuiltIndexes() if config.dry_run else graph.ensure_indices(executor=job.host.executor(config, 0))
     found = graph.indexes()
     rows = [(s.table_key, s.column, s.kind, s.rows, s.total, s.progress) for s in found]
     say_table(job.log, ("table", "column", "kind", "rows", "total", "progress"), rows)
@@ -192,11 +230,17 @@ def index(job: Job) -> VerbOutcome:
 
 def optimize(job: Job) -> VerbOutcome:
     """Compacts tables and internal datasets, and makes indexes whole."""
+    return _each(job, _optimize)
+
+
+def _optimize(job: Job) -> VerbOutcome:
     config = job.config
     mode = "r" if config.dry_run else "rw"
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
-    report = graph.optimize(dry_run=config.dry_run)
+    executor = None if config.dry_run else job.host.executor(config, 0)
+    graph = graph.with_origin(job.origin)
+    report = graph.optimize(actor=config.actor, dry_run=config.dry_run, executor=executor)
     rows = [(key, t.files_before, t.files_after, t.left or "") for key, t in report.tables.items()]
     say_table(job.log, ("table", "files_before", "files_after", "left"), rows)
     if config.dry_run:
@@ -204,6 +248,7 @@ def optimize(job: Job) -> VerbOutcome:
     left = tuple(f"{key} was left alone: {t.left}" for key, t in report.tables.items() if t.left is not None)
     return VerbOutcome(
         branch=report.branch,
+        commit=report.commit,
         manifest_version=report.manifest_version,
         warnings=report.warnings + left,
         result={

@@ -25,7 +25,16 @@ def describe(job: Job) -> VerbOutcome:
     say(f"{found.graph}, branch {found.branch}, manifest version {found.manifest_version}")
     types = [(f"node:{name}", node) for name, node in found.nodes.items()]
     types += [(f"edge:{name}", edge) for name, edge in found.edges.items()]
+    if found.copy_of is not None:
+        origin = found.copy_of.to_dict()
+        say(f"a copy of {origin['graph']}, branch {origin['branch']}, version {origin['manifest_version']}")
     say_table(job.log, ("type", "rows", "version", "properties", "indexes"), [_row(*each) for each in types])
+    for name, each in types:
+        if each.table is not None and each.table.upkeep.pays:
+            worn = each.table.upkeep
+            files = f"{worn.files} files instead of {worn.files_after}"
+            rows = f"{worn.masked_rows:,} rows masked, {worn.unindexed_rows:,} not indexed"
+            say(f"optimize pays for {name}: {files}, {rows}")
     return VerbOutcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
 
 

@@ -1,4 +1,4 @@
-"""The verbs about states of the past: `tag …`, `restore`, `consumer …`."""
+"""The verbs about states of the past: `tag …`, `restore`, `copy`, `erase`, `consumer …`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.graph.read.history import Where
+from spark_omnigraph.manifest.branches import MAIN, display
 from spark_omnigraph.manifest.kept import Tag
 
 
@@ -80,6 +81,47 @@ def restore(job: Job) -> VerbOutcome:
             "restored_version": report.restored_version,
             "applications": [asdict(app) for app in report.applications],
         },
+    )
+
+
+def copy_graph(job: Job) -> VerbOutcome:
+    """The graph at another place."""
+    config = job.config
+    graph = _open(job, "r")
+    where: Where = {**config.past(), "branch": config.only}
+    storage = config.to_storage_options or job.host.storage_options(config)
+    report = graph.copy(config.to, storage_options=storage, dry_run=config.dry_run, **where)
+    what = "all branches" if report.all_branches else f"one state of branch {config.only or MAIN}"
+    size = f"{report.files:,} files, {report.bytes:,} bytes, {report.rows:,} rows"
+    if config.dry_run:
+        job.log.info("%s would be copied to %s: %s; dry run: nothing was written", what, report.target, size)
+    else:
+        job.log.info("copied %s to %s: %s; %s files were sent", what, report.target, size, f"{report.sent:,}")
+    return VerbOutcome(result=asdict(report))
+
+
+def erase_row(job: Job) -> VerbOutcome:
+    """A row gone from every kept byte."""
+    config = job.config
+    confirm = config.confirm and not config.dry_run
+    graph = _open(job, "rw" if confirm else "r").with_origin(job.origin)
+    report = graph.erase(config.table, config.id, confirm=confirm, actor=config.actor)
+    for branch, counts in report.deleted.items():
+        figures = ", ".join(f"{key} {count:,}" for key, count in sorted(counts.items()))
+        job.log.info("%s: %s %s", branch, "deleted" if confirm else "shows", figures)
+    if report.held:
+        rows = [(held.table, held.branch, held.version) for held in report.held]
+        say_table(job.log, ("table", "branch", "holds the row at version"), rows)
+    for blocker in report.blocked_by:
+        job.log.info("what it shows does not expire: %s", blocker)
+    if confirm and report.done:
+        job.log.info("erased; not of this graph, and to be seen to: %s", "; ".join(report.outside))
+    elif not confirm:
+        job.log.info("dry run: nothing was erased")
+    left = f"{report.id} is deleted, but older states hold it still: do what is said above, then run erase again"
+    unfinished = confirm and not report.done
+    return VerbOutcome(
+        warnings=(left,) if unfinished else (), result=report.to_dict(), refused=unfinished, dry_run=not confirm
     )
 
 

@@ -20,7 +20,7 @@ from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
-from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
+from spark_omnigraph.errors import BadRequestError, ConflictError, DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
@@ -57,6 +57,19 @@ class Verdict(TextEnum):
     """Steps of this library that a stopped recovery left; the published content is put back."""
 
 
+class RepairAction(TextEnum):
+    """What a repair did to one table."""
+
+    NO_OP = "no_op"
+    PREVIEW = "preview"
+    """It drifted, and the repair only looked."""
+    HEALED = "healed"
+    FORCED = "forced"
+    """Published although nobody checked it."""
+    REFUSED = "refused"
+    """Left as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """A table whose HEAD is ahead of the published version. `operations` are the kinds of change in between."""
@@ -89,13 +102,29 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """All drift of a branch, and which tables of it were published (none in a dry run)."""
+    """All drift of a branch, and which tables of it were published (none in a dry run). `tables` are all that the
+    branch owns.
+    """
 
     drifts: tuple[Drift, ...]
     repaired: tuple[str, ...] = ()
     commit: str | None = None
     manifest_version: int | None = None
     warnings: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    confirmed: bool = False
+
+    def actions(self) -> dict[str, RepairAction]:
+        """What was done to each table."""
+        drifted: dict[str, Drift] = {drift.table_key: drift for drift in self.drifts}
+        return {key: self._action(key, drifted.get(key)) for key in self.tables}
+
+    def _action(self, key: str, drift: Drift | None) -> RepairAction:
+        if drift is None:
+            return RepairAction.NO_OP
+        if key not in self.repaired:
+            return RepairAction.REFUSED if self.confirmed else RepairAction.PREVIEW
+        return RepairAction.HEALED if drift.verdict in (Verdict.VERIFIED, Verdict.OWN_STEPS) else RepairAction.FORCED
 
 
 def repair(
@@ -108,15 +137,21 @@ def repair(
     """Finds drift of a branch; with `confirm` publishes verified maintenance, with `force` all of it, in one commit.
 
     Refuses while a write is pending or a schema change runs: WriterBusyError, ConflictError, or RecoveryRequiredError.
-    DamagedError for a table whose HEAD is behind what the manifest shows.
+    DamagedError for a table whose HEAD is behind what the manifest shows, BadRequestError for `force` alone.
     """
+    if force and not confirm:
+        raise BadRequestError("force publishes what nobody checked, and needs confirm, too: repair --force --confirm")
     whole = WholeBranch(store, branch)
     if confirm:
         with staging(store):
             refuse_remade(store)
             return _repair(whole, force, origin or CommitOrigin())
     snapshot, drifts = find_drift(store, branch)
-    return RepairReport(drifts, manifest_version=snapshot.version)
+    return RepairReport(drifts, manifest_version=snapshot.version, tables=_own(snapshot))
+
+
+def _own(snapshot: Snapshot) -> tuple[str, ...]:
+    return tuple(sorted(key for key, entry in snapshot.entries.items() if entry.branch == snapshot.branch))
 
 
 def _repair(whole: WholeBranch, force: bool, origin: CommitOrigin) -> RepairReport:
@@ -127,10 +162,12 @@ def _repair(whole: WholeBranch, force: bool, origin: CommitOrigin) -> RepairRepo
     publishable = (Verdict.VERIFIED,) if not force else (Verdict.VERIFIED, Verdict.SUSPICIOUS, Verdict.UNVERIFIABLE)
     chosen = tuple(d for d in drifts if d.verdict in publishable)
     if not chosen:
-        return RepairReport(drifts, realigned, manifest_version=store.snapshot(branch).version)
+        version = store.snapshot(branch).version
+        return RepairReport(drifts, realigned, None, version, tables=_own(snapshot), confirmed=True)
     facts = CommitFacts("repair", seconds=clock.total(), origin=origin)
     report = _publish(whole, snapshot, drifts, chosen, facts)
-    return replace(report, repaired=tuple(sorted((*realigned, *report.repaired))))
+    repaired = tuple(sorted((*realigned, *report.repaired)))
+    return replace(report, repaired=repaired, tables=_own(snapshot), confirmed=True)
 
 
 def _publish(

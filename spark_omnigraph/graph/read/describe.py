@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
 from spark_omnigraph.graph.read.facts import Facts
 from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.copied import CopyOrigin, copy_origin
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.compaction import Wear, wear
 from spark_omnigraph.storage.tables.index import coverage
 from spark_omnigraph.write.indexes import IndexProgress, table_status
+
+MANY_FILES = 16
+"""Files that a compaction saves from which it pays."""
+MANY_ROWS = 10_000
+"""Rows that an index leaves out from which it is worth extending, if they are a share of the table, too."""
+WORN_SHARE = 0.1
+"""Share of masked or unindexed rows from which upkeep pays; with so many masked ones Lance writes a file anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,22 @@ class StoredIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class TableUpkeep:
+    """What `optimize` would mend: files now and afterwards, rows that are masked in them, and the most rows that one of
+    the indexes leaves out. `pays` says whether that is so much that reads gain from it.
+    """
+
+    files: int
+    files_after: int
+    masked_rows: int
+    unindexed_rows: int
+    pays: bool
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class TableDescription:
     """A table as one state shows it: indexes by name, and by column which are missing or deferred."""
 
@@ -38,6 +63,7 @@ class TableDescription:
     path: str
     indexes: Mapping[str, StoredIndex]
     indexes_pending: Mapping[str, IndexProgress]
+    upkeep: TableUpkeep
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -47,6 +73,7 @@ class TableDescription:
             "path": self.path,
             "indexes": {name: index.to_dict() for name, index in self.indexes.items()},
             "indexes_pending": {column: str(progress) for column, progress in self.indexes_pending.items()},
+            "upkeep": self.upkeep.to_dict(),
         }
 
 
@@ -89,9 +116,10 @@ class GraphDescription(Facts):
     nodes: Mapping[str, TypeDescription]
     edges: Mapping[str, TypeDescription]
     warnings: tuple[str, ...] = ()
+    copy_of: CopyOrigin | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, ready for JSON; `warnings` where there are any."""
+        """Plain values, ready for JSON; `copy_of` for a copy, `warnings` where there are any."""
         facts: dict[str, object] = {
             "graph": self.graph,
             "branch": self.branch,
@@ -101,6 +129,8 @@ class GraphDescription(Facts):
             "nodes": {name: node.to_dict() for name, node in self.nodes.items()},
             "edges": {name: edge.to_dict() for name, edge in self.edges.items()},
         }
+        if self.copy_of is not None:
+            facts["copy_of"] = self.copy_of.to_dict()
         return {**facts, "warnings": list(self.warnings)} if self.warnings else facts
 
 
@@ -117,6 +147,7 @@ def describe_graph(
         {name: _type(store, node, snapshot) for name, node in catalog.nodes.items()},
         {name: _type(store, edge, snapshot) for name, edge in catalog.edges.items()},
         warnings,
+        copy_origin(store.manifest_rows(store.manifest(None))),
     )
 
 
@@ -135,7 +166,8 @@ def _type(store: GraphStore, entity: EntityType, snapshot: Snapshot) -> TypeDesc
 
 def _table(store: GraphStore, entity: EntityType, entry: TableEntry) -> TableDescription:
     total = entry.row_count
-    found = coverage(store.open_table(entry))
+    dataset = store.open_table(entry)
+    found = coverage(dataset)
     pending = [s for s in table_status(store, entity, entry) if s.name is None and total]
     return TableDescription(
         total,
@@ -144,4 +176,15 @@ def _table(store: GraphStore, entity: EntityType, entry: TableEntry) -> TableDes
         entry.location,
         {index.name: StoredIndex(index.columns, index.kind, index.rows, total) for index in found},
         {status.column: status.progress for status in pending},
+        _upkeep(wear(dataset), total, max([0, *(total - index.rows for index in found)])),
     )
+
+
+def _upkeep(worn: Wear, rows: int, unindexed: int) -> TableUpkeep:
+    """Each look-up opens every file, reads over masked rows, and scans what indexes leave out."""
+    pays = (
+        worn.files - worn.files_after >= MANY_FILES
+        or worn.masked_rows > WORN_SHARE * (rows + worn.masked_rows)
+        or (unindexed > WORN_SHARE * rows and unindexed >= MANY_ROWS)
+    )
+    return TableUpkeep(worn.files, worn.files_after, worn.masked_rows, unindexed, pays)

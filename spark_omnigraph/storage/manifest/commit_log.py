@@ -12,7 +12,7 @@ from lance import LanceDataset
 
 from spark_omnigraph.catalog.dates import moment
 from spark_omnigraph.errors import DamagedError, StorageError, VersionExpiredError
-from spark_omnigraph.manifest.branches import Branch, BranchName, display, stored_branch
+from spark_omnigraph.manifest.branches import Branch, display, stored_branch
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.redaction import excerpt
@@ -148,7 +148,7 @@ def _newest_version(log: LanceDataset) -> int:
     return max(log.to_table(columns=["manifest_version"])[0].to_pylist(), default=0)
 
 
-def copy_commits(location: Location, branch: BranchName, commits: Iterable[Commit]) -> None:
+def copy_commits(location: Location, branch: Branch, commits: Iterable[Commit]) -> None:
     """Adds rows of commits that were made elsewhere to the log of a branch; their actors are known already."""
     rows = [_commit_rows(commit) for commit in commits]
     if rows:

@@ -55,7 +55,7 @@ class Objects:
 
     def __init__(self, location: Location, *, create: bool = False) -> None:
         self.location = location
-        self._store = open_object_store(location, create)
+        self._store = self.client = open_object_store(location, create)
 
     def get(self, path: str, limit: int | None = OBJECT_LIMIT) -> bytes | None:
         """Content of an object, or None when it does not exist.

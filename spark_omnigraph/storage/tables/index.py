@@ -137,6 +137,8 @@ class Upkeep:
     most_segments: int = MOST_SEGMENTS
     files: IndexFiles | None = None
     whole: bool = False
+    anew: bool = False
+    """Also one that covers everything and works is built again: it holds values of rows that are gone."""
 
     def suits(self, index: IndexCoverage, segments: int | None = None) -> bool:
         """Whether an index may stay with so many segments, by default those that it has. One segment is asked for
@@ -191,7 +193,7 @@ def is_due(want: WantedIndex, indexes: Sequence[IndexCoverage], upkeep: Upkeep |
     met = want.best(indexes, upkeep.files if upkeep is not None else None)
     if met is None or upkeep is None:
         return met is None
-    return bool(met.uncovered) or not upkeep.suits(met) or not want.is_sound(met, upkeep.files)
+    return upkeep.anew or bool(met.uncovered) or not upkeep.suits(met) or not want.is_sound(met, upkeep.files)
 
 
 def is_behind(want: WantedIndex, indexes: Sequence[IndexCoverage], rows: int) -> bool:

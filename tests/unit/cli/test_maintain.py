@@ -91,9 +91,28 @@ def test_repair_of_a_whole_graph(graph: Graph, capsys: pytest.CaptureFixture[str
 
 
 def test_repair_by_force_alone_says_that_nothing_was_done(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
-    code, body, err = run(capsys, "repair", "--graph", graph.uri, "--force")
-    assert (code, body["warnings"]) == (0, ["--force without --confirm publishes nothing: nothing was done"])
-    assert "warning: --force without --confirm" in err
+    code, body, _ = run(capsys, "repair", "--graph", graph.uri, "--force")
+    assert (code, body["error"]["code"]) == (3, "bad_request")
+    assert "needs --confirm, too" in body["error"]["error"]
+
+
+def test_upkeep_of_every_branch(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.create_branch("draft")
+    for number in range(3):
+        graph.load([json.dumps({"type": "Film", "data": {"name": f"n{number}"}})], branch="draft")
+    rows = sorted(graph.export(branch="draft"))
+    code, body, _ = run(capsys, "optimize", "--graph", graph.uri, "--all-branches", "--actor", "ada")
+    done = body["result"]["branches"]
+    assert (code, done.keys()) == (0, {"main", "draft"})
+    assert done["draft"]["result"]["tables"][FILM]["files_after"] == 1
+    assert done["draft"]["commit"] == graph.commits(branch="draft")[0].id
+    assert graph.commits(branch="draft")[0].actor == "ada"
+    assert sorted(graph.export(branch="draft")) == rows
+    for verb in ("index", "repair"):
+        code, body, _ = run(capsys, verb, "--graph", graph.uri, "--all-branches")
+        assert (code, body["result"]["branches"].keys()) == (0, {"main", "draft"})
+    code, body, _ = run(capsys, "index", "--graph", graph.uri, "--all-branches", "--branch", "draft")
+    assert (code, "not both" in body["error"]["error"]) == (3, True)
 
 
 def test_repair_looks_first_and_publishes_when_told(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +255,7 @@ def test_optimize_counts_first_and_then_joins(graph: Graph, capsys: pytest.Captu
     assert "nothing was written" in err
 
     code, body, err = run(capsys, "optimize", "--graph", graph.uri)
-    assert (code, body["commit"], body["warnings"]) == (0, None, [])
+    assert (code, body["commit"], body["warnings"]) == (0, graph.commits()[0].id, [])
     assert body["result"]["tables"] == {FILM: {"files_before": 2, "files_after": 1, "left": None}}
     assert body["result"]["indexes"] == [f"{FILM}.id", f"{FILM}.name"]
     assert body["result"]["internal"].keys() >= {"__manifest", "_graph_commits.lance"}

@@ -19,7 +19,7 @@ from spark_omnigraph.cli.verbs import read as reading
 from spark_omnigraph.errors import BadRowsError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
-from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TypeDescription
+from spark_omnigraph.graph.read.describe import GraphDescription, TableDescription, TableUpkeep, TypeDescription
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.lineage import Commit
@@ -43,7 +43,8 @@ REPORT = LoadReport(
     phases={"stage": 0.25},
     warnings=("index of Film.title is behind",),
 )
-FILM = TypeDescription({"name": "String", "year": "I32"}, (), (), TableDescription(3201, 4, "main", "nodes/0", {}, {}))
+STORED = TableDescription(3201, 4, "main", "nodes/0", {}, {}, TableUpkeep(40, 2, 7, 0, True))
+FILM = TypeDescription({"name": "String", "year": "I32"}, (), (), STORED)
 DIRECTED = TypeDescription({}, (), (), None, None, "Person", "Film", "0..*")
 DESCRIBED = GraphDescription("g", "main", 5, "sha256:0", ("main", "dev"), {"Film": FILM}, {"Directed": DIRECTED})
 
@@ -208,6 +209,7 @@ def test_describe(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
         "type           rows   version  properties  indexes",
         "node:Film      3,201  4                 2        0",
         "edge:Directed                           0        0",
+        "optimize pays for node:Film: 40 files instead of 2, 7 rows masked, 0 not indexed",
     ]
 
 

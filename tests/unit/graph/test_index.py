@@ -13,7 +13,14 @@ from spark_omnigraph import BadRowsError, Graph, LoadOptions
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.read.describe import StoredIndex
 from spark_omnigraph.storage.tables import index as storage_index
-from spark_omnigraph.storage.tables.index import FALLEN_BEHIND, IndexCoverage, IndexSegment, WantedIndex, is_behind
+from spark_omnigraph.storage.tables.index import (
+    FALLEN_BEHIND,
+    IndexCoverage,
+    IndexSegment,
+    Upkeep,
+    WantedIndex,
+    is_behind,
+)
 from spark_omnigraph.write.indexes import IndexProgress, IndexStatus, ensure_indices
 
 SCHEMA = """
@@ -119,7 +126,7 @@ def test_an_index_of_many_segments_becomes_one(graph: Graph) -> None:
     found = []
     for number in range(10, 15):
         graph.load([doc(number, [float(number), 0.0])], options=PLAIN)
-        ensure_indices(graph.store, None, extend=True, most_segments=3)
+        ensure_indices(graph.store, None, upkeep=Upkeep(3))
         found.append({i.name: len(i.segments) for i in storage_index.coverage(opened(graph))}["id_idx"])
     assert found == [1, 2, 3, 1, 2]
     assert {s.progress for s in by_column(graph).values()} == {IndexProgress.COMPLETE}

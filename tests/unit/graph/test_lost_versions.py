@@ -238,7 +238,6 @@ def named(graph: Graph) -> None:
 
 WITHOUT_A_COMMIT: dict[str, Callable[[Graph], object]] = {
     "index": Graph.ensure_indices,
-    "optimize": Graph.optimize,
     "undo": undone,
     "name": named,
 }

@@ -19,10 +19,11 @@ from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.publisher import publish
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError, StorageError
 from spark_omnigraph.graph.maintain import optimize as optimize_module
-from spark_omnigraph.graph.maintain.optimize import optimize
+from spark_omnigraph.graph.maintain.optimize import OptimizeRequest, optimize
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.tables.commits import commit_compaction
 from spark_omnigraph.storage.tables.compaction import stage_compaction
+from spark_omnigraph.storage.tables.index import Upkeep
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.indexes import IndexProgress, ensure_indices
 from tests.crash.matrix import expire_leases
@@ -93,7 +94,10 @@ def test_files_are_joined_and_no_row_looks_changed(graph: Graph) -> None:
     assert (files(graph, DOC), files(graph, CITES)) == (1, 1)
     assert sorted(graph.export()) == rows
     assert physical(graph) == before
-    assert graph.commits() == commits
+    made = graph.commits()[0]
+    assert (graph.commits()[1:], made.id, made.actor) == (commits, report.commit, None)
+    assert made.facts is not None
+    assert (made.facts.operation, made.facts.tables) == ("optimize", {})
     assert list(graph.diff({"snapshot": commits[0].id}).changes) == []
     assert opened(graph).get_fragments()[0].num_deletions == 0
     assert_whole(graph)
@@ -118,7 +122,7 @@ def test_nothing_to_gain_is_no_version(graph: Graph) -> None:
     pins = {key: entry.version for key, entry in graph.snapshot().entries.items()}
     report = graph.optimize()
     assert {key: (t.files_before, t.files_after) for key, t in report.tables.items()} == {DOC: (1, 1), CITES: (1, 1)}
-    assert report.indexes == ()
+    assert (report.indexes, report.commit) == ((), None)
     assert {key: entry.version for key, entry in graph.snapshot().entries.items()} == pins
 
 
@@ -133,7 +137,7 @@ def test_internal_datasets_are_joined_too(graph: Graph) -> None:
     report = graph.optimize()
     assert report.internal.keys() >= {"__manifest", "_graph_commits.lance"}
     assert len(graph.store.manifest(None).get_fragments()) == 1
-    assert len(graph.commits()) == 7
+    assert len(graph.commits()) == 8
     graph.load([doc(99)], options=PLAIN)
     assert graph.count(DOC) == 40
 
@@ -159,10 +163,26 @@ def test_a_table_that_others_move_is_left(graph: Graph) -> None:
         other.load([doc(next(loaded))], options=PLAIN)
         raise ConflictError("lost")
 
-    with patch("spark_omnigraph.graph.maintain.optimize._rewrite", plan_and_lose):
+    with patch.object(optimize_module, "stage_compaction", plan_and_lose):
         report = graph.optimize()
-    assert report.tables[DOC].left is not None
-    assert graph.count(DOC) == 39 + 2 * ATTEMPTS, "both tables"
+    assert {t.left for t in report.tables.values()} == {"other writers kept moving it"}
+    assert graph.count(DOC) == 39 + ATTEMPTS
+
+
+def test_a_table_that_one_writer_keeps_moving_does_not_hold_up_the_others(graph: Graph) -> None:
+    graph.ensure_indices()
+    other, loaded = Graph.open(graph.uri), iter(range(100, 200))
+
+    def stage_and_be_late(dataset: lance.LanceDataset, *arguments: Any) -> object:
+        staged = stage_compaction(dataset, *arguments)
+        if len(dataset.schema) > 5:
+            other.load([doc(next(loaded))], options=PLAIN)
+        return staged
+
+    with patch.object(optimize_module, "stage_compaction", stage_and_be_late):
+        report = graph.optimize()
+    assert (report.tables[DOC].left, report.tables[CITES].left) == ("other writers kept moving it", None)
+    assert (files(graph, CITES), graph.count(DOC)) == (1, 41)
 
 
 def test_a_load_that_comes_first_is_not_lost(graph: Graph) -> None:
@@ -191,14 +211,14 @@ POINTS = (
 
 @pytest.mark.parametrize(("point", "kind"), POINTS, ids=lambda v: v if isinstance(v, str) else v.value)
 def test_a_stopped_compaction_is_brought_to_its_end(graph: Graph, point: CrashPoint, kind: str) -> None:
-    ensure_indices(graph.store, None, extend=True, most_segments=1)
+    ensure_indices(graph.store, None, upkeep=Upkeep(1))
     rows, before = sorted(graph.export()), physical(graph)
     with stop_at(point), pytest.raises(Crashed):
-        optimize(graph.store, None)
+        optimize(graph.store, OptimizeRequest(None))
     (name,) = [n for n in graph.store.objects.list("__recovery") if n.endswith(".json")]
     sidecar = json.loads(graph.store.objects.get(f"__recovery/{name}") or b"")
-    (pin,) = sidecar["tables"]
-    assert (sidecar["writer_kind"], pin["post_commit_pin"] - pin["expected_version"]) == ("Optimize", 2)
+    steps = [pin["post_commit_pin"] - pin["expected_version"] for pin in sidecar["tables"]]
+    assert (sidecar["writer_kind"], steps) == ("Optimize", [2, 2])
     assert sorted(graph.export()) == rows
     expire_leases(graph)
     again = Graph.open(graph.uri)
@@ -240,12 +260,12 @@ def test_an_answer_that_was_lost_is_left_to_recovery(graph: Graph) -> None:
     assert sorted(graph.export()) == rows
     again = Graph.open(graph.uri)
     assert sorted(again.export()) == rows
-    assert files(again, CITES) == 1
+    assert ([r.kind for r in again.recoveries()], files(again, CITES)) == (["RolledBack"], 3), "all tables or none"
     assert_whole(again)
 
 
 def test_a_publish_that_was_lost_is_undone(graph: Graph) -> None:
-    ensure_indices(graph.store, None, extend=True, most_segments=1)
+    ensure_indices(graph.store, None, upkeep=Upkeep(1))
     rows, before = sorted(graph.export()), physical(graph)
     refusals = iter([StorageError("storage: refused by the test")])
 

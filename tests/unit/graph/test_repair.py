@@ -75,7 +75,7 @@ def heads_are_published(graph: Graph) -> bool:
 def test_a_whole_graph_has_nothing_to_repair(graph: Graph) -> None:
     before = graph.snapshot().version
     for confirm in (False, True):
-        report = graph.repair(confirm=confirm, force=True)
+        report = graph.repair(confirm=confirm, force=confirm)
         assert (report.drifts, report.repaired, report.commit, report.manifest_version) == ((), (), None, before)
     assert graph.snapshot().version == before
 
@@ -107,7 +107,7 @@ def test_changed_rows_are_suspicious_and_left_without_force(graph: Graph) -> Non
     append_past_the_manifest(graph, PERSON, "ghost")
     compact_past_the_manifest(graph, PERSON)
     compact_past_the_manifest(graph, CITY)
-    by_table = {str(d.table_key): d for d in graph.repair(force=True).drifts}
+    by_table = {str(d.table_key): d for d in graph.repair().drifts}
     assert (by_table[PERSON].verdict, by_table[CITY].verdict) == ("suspicious", "verified_maintenance")
     assert by_table[PERSON].operations == ("Append", "ReserveFragments", "Rewrite")
     assert (by_table[PERSON].rows_published, by_table[PERSON].rows_head) == (2, 3)
@@ -189,11 +189,11 @@ def test_a_pending_write_refuses_a_repair(graph: Graph, confirm: bool) -> None:
     }  # laid out as a table  # fmt: skip
     graph.store.objects.put(f"__recovery/{operation}.json", json.dumps(body).encode())
     with pytest.raises(RecoveryRequiredError, match=operation):
-        graph.repair(confirm=confirm, force=True)
+        graph.repair(confirm=confirm, force=confirm)
     lease = json.dumps({"owner": "x", "expires_at": time.time() + TERM}).encode()
     graph.store.objects.put(lease_path(operation), lease)
     with pytest.raises(WriterBusyError, match=rf"{operation}.* counts as dead from 20\d\d-"):
-        graph.repair(confirm=confirm, force=True)
+        graph.repair(confirm=confirm, force=confirm)
     assert graph.snapshot().pin(PERSON) == 3
 
 

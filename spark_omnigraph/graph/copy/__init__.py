@@ -1,0 +1,1 @@
+"""Copies of a graph elsewhere."""

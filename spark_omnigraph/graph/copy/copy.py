@@ -1,0 +1,295 @@
+"""Copying a graph: all branches with their history, or one state as the main of a new graph.
+
+    lease at the target ──▶ note what is copied ──▶ files, each read back ──▶ say what it is a copy of ──▶ count rows
+                                                                                       ──▶ schema files ──▶ note goes
+
+Nothing opens at the target before its schema file is there, which comes last, so half a copy is no graph. A copy that
+died is gone on with by the next one: files that are there with the right bytes stay. At the source a stage keeps away
+whoever removes what is younger; what else expires meanwhile is no part of the next attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+
+from spark_omnigraph.branch.control import list_branches, parse_branch
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.lost import WholeBranch
+from spark_omnigraph.commit.making import end_stages, remaking
+from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.stage import staging
+from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, ConflictError, StorageError
+from spark_omnigraph.graph.copy.captured import Captured, capture_all, files_of
+from spark_omnigraph.graph.copy.state import clone_tables, describe_state
+from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.copied import CopyOrigin, copy_row
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import (
+    COMMIT_ACTORS,
+    COMMITS,
+    COPYING,
+    MANIFEST,
+    RECOVERIES,
+    RECOVERY,
+    SCHEMA_IR,
+    SCHEMA_SOURCE,
+    SCHEMA_STATE,
+)
+from spark_omnigraph.storage.manifest.commit_log import copy_commits
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.objects.transfer import Transferred, transfer
+from spark_omnigraph.storage.rebase import rebased
+from spark_omnigraph.storage.uri import Location, is_inside
+from spark_omnigraph.stored import decode
+
+_ATTEMPTS = 5
+"""Plans of a copy of all branches, while others write and let states expire."""
+_AT_ONCE = 8
+"""Files under way at a time: most of it is waiting for the store."""
+_NOTE = f"{RECOVERY}/{COPYING}"
+_FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What is at the target: manifest version and rows of each branch, files and bytes, and how many of the files this
+    run sent; the others were there. In a dry run, what there would be.
+    """
+
+    source: str
+    target: str
+    all_branches: bool
+    branches: Mapping[str, int]
+    rows: int
+    files: int
+    bytes: int
+    sent: int
+
+
+class _Copying(msgspec.Struct):
+    """The note at the target: what is being copied to it."""
+
+    graph: str
+    branch: str | None = None
+    version: int | None = None
+
+
+def copy_graph(
+    source: GraphStore, target: Location, state: Snapshot | None = None, dry_run: bool = False
+) -> CopyReport:
+    """Copies all branches, or one `state` as main. What is there already of the same copy is gone on with.
+
+    AlreadyInitializedError when the target is a graph, BadRequestError when anything else is there, or for a state of
+    another schema, ConflictError or WriterBusyError while somebody else works on either; StorageError when what arrived
+    is not what was sent: then there is no graph, and the next run goes on.
+    """
+    if is_inside(target.root, source.root) or is_inside(source.root, target.root):
+        raise BadRequestError(f"'{target.root}' and '{source.root}' lie in each other: copy to a place of its own")
+    catalog = read_catalog(source)
+    if state is not None:
+        _refuse_other_schema(source, catalog, state)
+        _refuse_remote_forks(source, state)
+    wanted = _wanted(source, state)
+    if dry_run:
+        return _planned(source, target, state)
+    place = GraphStore(target, Objects(target, create=True))
+    _refuse_other(place, wanted)
+    place.objects.probe(RECOVERY)
+    with staging(source), remaking(place) as hold:
+        _refuse_other(place, wanted)
+        if place.objects.get(SCHEMA_SOURCE) is not None:  # it died when all was done
+            place.objects.delete(_NOTE)
+            return _found(place, source.root, state is None)
+        end_stages(place)
+        place.objects.put(_NOTE, msgspec.json.encode(wanted))
+        reach(CrashPoint.COPY_STARTED)
+        copier = _Copier(source, place, hold)
+        states = copier.state(state) if state is not None else copier.all_branches()
+        reach(CrashPoint.COPY_NAMED)
+        hold()
+        rows = {display(branch): _count(place, branch) for branch in states}
+        _show(source, place)
+        reach(CrashPoint.COPY_SHOWN)
+        place.objects.delete(_NOTE)
+    done = list(copier.done.values())
+    branches = {display(branch): place.snapshot(branch).version for branch in states}
+    sizes = sum(each.size for each in done)
+    sent = sum(each.sent for each in done)
+    return CopyReport(source.root, target.root, state is None, branches, sum(rows.values()), len(done), sizes, sent)
+
+
+def _found(place: GraphStore, source: str, is_whole: bool) -> CopyReport:
+    """The report of a copy that is there."""
+    shown = [place.snapshot(parse_branch(name)) for name in list_branches(place)]
+    rows = sum(entry.row_count for snapshot in shown for entry in snapshot.entries.values())
+    files = [each for folder in _FOLDERS for each in place.objects.walk(folder)]
+    branches = {display(snapshot.branch): snapshot.version for snapshot in shown}
+    size = sum(each.size for each in files)
+    return CopyReport(source, place.root, is_whole, branches, rows, len(files), size, 0)
+
+
+def _wanted(source: GraphStore, state: Snapshot | None) -> _Copying:
+    if state is None:
+        return _Copying(source.root)
+    return _Copying(source.root, display(state.branch), state.version)
+
+
+def _planned(source: GraphStore, target: Location, state: Snapshot | None) -> CopyReport:
+    if not target.is_local or os.path.exists(target.root):
+        wanted = _wanted(source, state)
+        _refuse_other(GraphStore(target, Objects(target)), wanted)
+    if state is not None:
+        rows = sum(entry.row_count for entry in state.entries.values())
+        files = describe_state(source, state)
+        return CopyReport(source.root, target.root, False, {"main": 3}, rows, len(files), sum(files.values()), 0)
+    captured = capture_all(source)
+    files = files_of(source, captured)
+    rows = sum(entry.row_count for shown in captured.states.values() for entry in shown.entries.values())
+    branches = {display(branch): shown.version for branch, shown in captured.states.items()}
+    return CopyReport(source.root, target.root, True, branches, rows, len(files), sum(files.values()), 0)
+
+
+def _refuse_other_schema(store: GraphStore, catalog: Catalog, state: Snapshot) -> None:
+    """The copy has one schema file, as the graph has: a state of before a change of it cannot be shown by it."""
+    for entity in catalog.tables():
+        entry = state.entries.get(entity.table_key)
+        if entry is None or set(physical_schema(entity).names) != set(store.columns(entry)):
+            raise BadRequestError(
+                f"version {state.version} of branch '{display(state.branch)}' is of another schema: "
+                f"'{entity.table_key}' has changed since; copy a newer state, or all branches"
+            )
+
+
+def _refuse_remote_forks(store: GraphStore, state: Snapshot) -> None:
+    """Lance clones no fork whose parent it finds by a URI, as on an object store."""
+    forks = sorted(entry.table_key for entry in state.entries.values() if entry.branch is not None)
+    if forks and not store.location.is_local:
+        raise BadRequestError(
+            f"version {state.version} of branch '{display(state.branch)}' shows '{forks[0]}' as a fork, and one state "
+            "of forks is copied from a local disk alone: copy all branches to one, then this state from there"
+        )
+
+
+def _refuse_other(place: GraphStore, wanted: _Copying) -> None:
+    """The target is empty, or holds a part of this very copy."""
+    if place.objects.get(SCHEMA_SOURCE) is not None:
+        note = place.objects.get(_NOTE)
+        if note is None or decode(note, _Copying, _NOTE) != wanted:
+            raise AlreadyInitializedError(place.root)
+        return
+    note = place.objects.get(_NOTE)
+    if note is None:
+        if any(place.objects.has_prefix(folder) for folder in _FOLDERS):
+            raise BadRequestError(f"parts of a graph are at '{place.root}': copy to an empty place")
+        return
+    found = decode(note, _Copying, _NOTE)
+    if found != wanted:
+        what = found.graph if found.version is None else f"version {found.version} of '{found.branch}' of {found.graph}"
+        raise BadRequestError(f"a copy of {what} to '{place.root}' did not end: run that again, or empty the place")
+
+
+@dataclass(slots=True)
+class _Copier:
+    source: GraphStore
+    place: GraphStore
+    hold: Callable[[], None]
+    done: dict[str, Transferred] = field(default_factory=dict)
+
+    def all_branches(self) -> list[Branch]:
+        """Files of all lines, planned anew when one of them went or the branches moved apart."""
+        for left in reversed(range(_ATTEMPTS)):
+            captured, failure = self._attempt()
+            if captured is not None:
+                break
+            if not left and failure is not None:
+                raise failure
+        assert captured is not None
+        for branch, commits in captured.late.items():
+            copy_commits(self.place.location, branch, commits)
+        main = captured.states[None]
+        self._sign(CopyOrigin(self.source.root, "main", main.version, True, time.time_ns() // 1000))
+        return list(captured.states)
+
+    def _attempt(self) -> tuple[Captured | None, Exception | None]:
+        try:
+            captured = capture_all(self.source)
+            files = files_of(self.source, captured)
+            self._send(files)
+        except (ConflictError, StorageError) as failure:
+            return None, failure
+        return captured, None
+
+    def _send(self, files: Mapping[str, int]) -> None:
+        there = {each.path: each.size for folder in _FOLDERS for each in self.place.objects.walk(folder)}
+        self.place.objects.delete_all(sorted(there.keys() - files.keys()))
+        self.done.clear()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for each in pool.map(lambda path: self._one(path, there.get(path)), sorted(files)):
+                self.done[each.path] = each
+                reach(CrashPoint.COPY_FIRST)
+                self.hold()
+        reach(CrashPoint.COPY_FILES)
+
+    def _one(self, path: str, there: int | None) -> Transferred:
+        if not path.endswith(".manifest"):
+            return transfer(self.source.objects, self.place.objects, path, there)
+        location = path.partition("/_versions/")[0].partition("/tree/")[0]
+        content = self.source.objects.get(path, limit=None)
+        if content is None:
+            raise StorageError(f"storage: {self.source.root}/{path} went while it was copied")
+        moved = rebased(content, location, self.place.root)
+        sent = there is None or self.place.objects.get(path, limit=None) != moved
+        if sent:
+            self.place.objects.put(path, moved)
+            if self.place.objects.get(path, limit=None) != moved:
+                raise StorageError(f"storage: {self.place.root}/{path} holds other bytes than were written; copy again")
+        return Transferred(path, len(moved), sent)
+
+    def state(self, state: Snapshot) -> list[Branch]:
+        """Each table as a dataset of its own, at the version that the state shows; then a manifest that shows them."""
+        origin = CopyOrigin(self.source.root, display(state.branch), state.version, False, time.time_ns() // 1000)
+        for each in clone_tables(self.source, self.place, state, copy_row(origin), self.hold):
+            self.done[each.path] = each
+            reach(CrashPoint.COPY_FIRST)
+        reach(CrashPoint.COPY_FILES)
+        return [None]
+
+    def _sign(self, origin: CopyOrigin) -> None:
+        publish(WholeBranch(self.place, None), Publication((), {}, new_ulid(), None, None, rows=(copy_row(origin),)))
+
+
+def _count(place: GraphStore, branch: Branch) -> int:
+    """Rows of a branch at the target. StorageError where a table has not as many as its manifest says."""
+    total = 0
+    for entry in place.snapshot(branch).entries.values():
+        found = int(place.open_table(entry).count_rows())
+        if found != entry.row_count:
+            raise StorageError(
+                f"storage: the copy of '{entry.table_key}' on branch '{display(branch)}' has {found:,} rows, not "
+                f"{entry.row_count:,}"
+            )
+        total += found
+    return total
+
+
+def _show(source: GraphStore, place: GraphStore) -> None:
+    """The schema files, that which makes a graph of it last."""
+    for name in (SCHEMA_IR, SCHEMA_STATE, SCHEMA_SOURCE):
+        content = source.objects.get(name, limit=None)
+        if content is not None:
+            place.objects.put(name, content)
+        else:
+            with suppress(StorageError):
+                place.objects.delete(name)

@@ -1,0 +1,1 @@
+"""Erasing one row for good."""

@@ -1,0 +1,68 @@
+"""Copies between a local disk and an S3 server, in every direction."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph
+from spark_omnigraph.cli import main
+from spark_omnigraph.errors import BadRequestError
+from tests.crash.worlds import assert_whole
+from tests.support.object_store import BUCKET, S3Server
+
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(300)]
+
+SCHEMA = "node P { s: String @key  n: I32? }\nedge K: P -> P"
+
+
+def row(name: str, number: int) -> str:
+    return json.dumps({"type": "P", "data": {"s": name, "n": number}})
+
+
+def everything(graph: Graph) -> dict[str, list[str]]:
+    return {branch: sorted(graph.export(branch=branch)) for branch in graph.branches()}
+
+
+def test_there_between_stores_and_back(
+    s3: S3Server, uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, options = Graph.init(tmp_path / "g", SCHEMA), s3.storage_options
+    graph.load([row("a", 1), row("b", 2)])
+    graph.create_branch("x")
+    graph.load([row("c", 3)], "merge", branch="x")
+    graph.create_branch("x2", "x")
+    graph.load([row("d", 4)], "merge", branch="x2")
+    before = everything(graph)
+    graph.copy(uri, storage_options=options)
+    shutil.rmtree(graph.uri)
+    remote = Graph.open(uri, storage_options=options)
+    assert everything(remote) == before
+    remote.copy(f"{uri}-2", storage_options=options)
+    second = Graph.open(f"{uri}-2", storage_options=options)
+    second.load([row("e", 5)], "merge", branch="x2")
+    assert_whole(second)
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["copy", f"{uri}-2", str(tmp_path / "back")]) == 0
+    body = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (body["graph"], body["result"]["target"]) == (f"{uri}-2", str(tmp_path / "back"))
+    assert "testing" not in json.dumps(body)
+    back = Graph.open(tmp_path / "back")
+    assert everything(back) == {**before, "x2": sorted([*before["x2"], *_with(second, '"e"')])}
+    one_uri = f"s3://{BUCKET}/one"
+    with pytest.raises(BadRequestError, match="copied from a local disk alone"):
+        second.copy(one_uri, storage_options=options, branch="x2")
+    assert main(["copy", str(back.uri), one_uri, "--only", "x2"]) == 0
+    one = Graph.open(one_uri, storage_options=options)
+    assert (one.branches(), sorted(one.export())) == (["main"], everything(second)["x2"])
+    assert_whole(one)
+    remote.copy(tmp_path / "main", branch="main")
+    assert sorted(Graph.open(tmp_path / "main").export()) == before["main"]
+
+
+def _with(graph: Graph, text: str) -> list[str]:
+    return [line for line in graph.export(branch="x2") if text in line]

@@ -1,0 +1,129 @@
+"""Erasing: afterwards no byte of the row is in any file of the graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import Graph
+from spark_omnigraph.branch.consumers import take_consumer
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.storage.manifest.commit_log import read_commits
+from tests.crash.matrix import give_up
+from tests.crash.worlds import assert_whole
+
+SCHEMA = """
+node P { s: String @key  t: String? @index  v: Vector(2)? @index  b: Blob? }
+node Q { s: String @key }
+edge K: P -> P
+edge L: Q -> P
+"""
+ID, TEXT = "zebrasecret77", "quaggatext88"
+BLOB = "Z3V0ZW50YWc="
+
+
+def row(name: str, text: str = "plain words", **more: object) -> str:
+    return json.dumps({"type": "P", "data": {"s": name, "t": text, "v": [1.0, 2.0], **more}})
+
+
+def edge(kind: str, start: str, end: str) -> str:
+    return json.dumps({"edge": kind, "from": start, "to": end})
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """A row with former values, in files beside others, with edges from two types."""
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    lines = [
+        row("a"),
+        row(ID, f"{TEXT} old", b=f"base64:{BLOB}"),
+        row("b"),
+        json.dumps({"type": "Q", "data": {"s": "q"}}),
+    ]
+    graph.load([*lines, edge("K", "a", ID), edge("K", "a", "b"), edge("L", "q", ID)])
+    graph.load([row(ID, f"{TEXT} new"), row("c")], "merge")
+    return graph
+
+
+def files_with_it(graph: Graph) -> list[str]:
+    """Every file under the root that has the id, the text or the blob of the row in it."""
+    marks = (ID.encode(), TEXT.encode(), b"gutentag")
+    files = (path for path in Path(graph.uri).rglob("*") if path.is_file())
+    return [str(path.relative_to(graph.uri)) for path in files if any(mark in path.read_bytes() for mark in marks)]
+
+
+def test_no_byte_of_the_row_is_left(graph: Graph) -> None:
+    assert len(files_with_it(graph)) > 5
+    others = sorted(line for line in graph.export() if ID not in line)
+    report = graph.erase("P", ID, confirm=True)
+    assert (report.done, report.held, report.blocked_by) == (True, (), ())
+    assert report.deleted == {"main": {"node:P": 1, "edge:K": 1, "edge:L": 1}}
+    assert files_with_it(graph) == []
+    assert sorted(graph.export()) == others
+    assert any(graph.uri in place for place in report.outside)
+    assert {index.progress for index in graph.indexes()} == {"complete"}
+    assert_whole(graph)
+    graph.load([row("d")], "merge")
+    assert graph.count("node:P") == 4
+
+
+def test_without_confirm_it_is_only_looked_for(graph: Graph) -> None:
+    version = graph.snapshot().version
+    report = graph.erase("node:P", ID)
+    assert (report.done, report.deleted) == (False, {"main": {"node:P": 1, "edge:K": 1, "edge:L": 1}})
+    assert {held.table for held in report.held} == {"node:P", "edge:K", "edge:L"}
+    assert (graph.snapshot().version, graph.count("node:P")) == (version, 4)
+    assert graph.erase("P", "nobody", confirm=True).done
+    assert graph.snapshot().version == version, "nothing expires for a row that is nowhere"
+    with pytest.raises(NotFoundError):
+        graph.erase("R", ID)
+
+
+def test_a_row_that_was_deleted_before_is_erased_too(graph: Graph) -> None:
+    graph.delete("node:P", [ID])
+    assert graph.erase("P", ID).deleted == {}
+    assert graph.erase("P", ID, confirm=True).done
+    assert files_with_it(graph) == []
+
+
+def test_an_edge_goes_alone(graph: Graph) -> None:
+    (found,) = (json.loads(line)["data"]["id"] for line in graph.export() if '"L"' in line)
+    assert graph.erase("L", found, confirm=True).done
+    assert (graph.count("edge:L"), graph.count("edge:K"), graph.count("node:P")) == (0, 2, 4)
+    assert not [p for p in Path(graph.uri).rglob("*") if p.is_file() and found.encode() in p.read_bytes()]
+
+
+def test_who_keeps_it_is_named_and_another_run_ends_the_work(graph: Graph) -> None:
+    graph.create_branch("x")
+    graph.load([row("w")], "merge", branch="x")
+    graph.tag("old")
+    commits = read_commits(graph.store.location, None)
+    take_consumer(graph.store, "reader", None, commits, graph.snapshot().version)
+    report = graph.erase("P", ID, confirm=True)
+    assert (report.done, set(report.deleted)) == (False, {"main", "x"})
+    assert [text.partition(":")[0] for text in report.blocked_by] == ["tag old", "consumer reader", "branch x"]
+    assert report.held
+    assert graph.count("node:P", tag="old") == 4, "what is promised stays"
+    assert [graph.entity("node:P", ID, branch=branch) for branch in ("main", "x")] == [None, None]
+    graph.merge_branch("x")
+    graph.delete_branch("x")
+    graph.delete_tag("old")
+    graph.delete_consumer("reader")
+    assert graph.erase("P", ID, confirm=True).done
+    assert files_with_it(graph) == []
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize("point", [p for p in CrashPoint if p.name.startswith("ERASE_")], ids=lambda p: str(p.value))
+def test_a_stopped_erasure_goes_on(graph: Graph, point: CrashPoint) -> None:
+    with stop_at(point), pytest.raises(Crashed):
+        graph.erase("P", ID, confirm=True)
+    again = Graph.open(graph.uri)
+    give_up(again)
+    assert again.entity("node:P", ID) is None
+    assert again.erase("P", ID, confirm=True).done
+    assert files_with_it(again) == []
+    assert_whole(again)
