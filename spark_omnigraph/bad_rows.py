@@ -12,6 +12,7 @@ class Rule(TextEnum):
 
     INVALID_JSON = "invalid_json"
     INVALID_TEXT = "invalid_text"
+    INVALID_ROW = "invalid_row"
     INVALID_ENVELOPE = "invalid_envelope"
     UNKNOWN_TYPE = "unknown_type"
     MISSING_ENDPOINT = "missing_endpoint"
@@ -75,7 +76,7 @@ class BadRow:
     @property
     def place(self) -> str:
         """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
-        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith("<partition ") else ""
+        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith(("<partition ", "<table>")) else ""
         return f"{self.file}:{self.line}{named}"
 
     @property

@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from spark_omnigraph.engine.result import QueryResult
     from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
     from spark_omnigraph.graph.delete.by_id import DeleteReport
+    from spark_omnigraph.graph.load.inputs import InputArguments, LoadArguments
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport
     from spark_omnigraph.graph.maintain.repair import RepairReport
     from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
     from spark_omnigraph.graph.mutate.mutate import MutationResult
-    from spark_omnigraph.storage.input.found import Source
 
 _LOG = logging.getLogger(__name__)
 
@@ -192,9 +192,9 @@ class Graph:
             )
         return resolve(self.store, self.target)
 
-    def load(  # noqa: PLR0913 - what the commit says of itself comes besides
+    def load(  # noqa: PLR0913 - what the commit says of itself, and what the input is, come besides
         self,
-        source: Source | Sequence[str | os.PathLike[str]],
+        source: object = None,
         mode: str = "append",
         *,
         branch: str | None = None,
@@ -202,28 +202,29 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
+        **inputs: Unpack[InputArguments],
     ) -> LoadReport:
-        """Loads JSON lines in one commit: paths, globs, folders, URIs, or an iterable of lines.
+        """Loads files in one commit (paths, globs, folders, URIs; JSON lines, Parquet, CSV or Arrow by their `format`),
+        an iterable of JSON lines or of records as dictionaries, or a table of Arrow, pandas or polars. `node` or `edge`
+        names the type of the rows of tables, `mapping` (a path, a text or a dictionary) says more.
 
         `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
         from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
         ConflictError; then nothing has changed.
         """
-        origin = self.origin.with_metadata(metadata)
+        origin, line = self.origin.with_metadata(metadata), self.branch if branch is None else branch
         self.refresh()
-        inputs = verbs.list_inputs(source, self.store.storage_options)
-        kind = choice("mode", mode, LoadMode)
-        chosen = options or LoadOptions()
-        verbs.check_report_path(chosen.bad_rows, inputs.files, self.store.root)
-        name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)
-        request = verbs.LoadRequest(inputs.files, name, kind, actor, chosen, base, created, origin=origin)
-        report = verbs.load(self.store, request)
-        done = after(self.store, name, report, "load") if chosen.build_indexes else report
-        return replace(done, warnings=inputs.warnings + done.warnings)
+        call = verbs.LoadCall(mode, line, base, actor, origin, options or LoadOptions(), inputs)
+        return verbs.load_source(self.store, source, call)
+
+    def load_table(self, type: str, rows: object, mode: str = "append", **how: Unpack[LoadArguments]) -> LoadReport:
+        """Like `load`, of rows of one type, `node:T` or `edge:T`: a table, a list of dictionaries, or table files."""
+        named = {self.catalog().require(type).table_key.kind: self.catalog().require(type).name}
+        return self.load(rows, mode, **{**how, **named})  # type: ignore[arg-type]  # node or edge
 
     def ingest(  # noqa: PLR0913 - as many as `load` has
         self,
-        source: Source | Sequence[str | os.PathLike[str]],
+        source: object = None,
         branch: str | None = None,
         base: str = "main",
         mode: str = "append",
@@ -231,9 +232,10 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
+        **inputs: Unpack[InputArguments],
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
-        return self.load(source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options)
+        return self.load(source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options, **inputs)
 
     def delete(
         self,

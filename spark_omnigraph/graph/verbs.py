@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.delete.by_id import DeleteRequest as DeleteRequest
     from spark_omnigraph.graph.delete.by_id import delete_ids as delete_ids
     from spark_omnigraph.graph.delete.by_id import id_array as id_array
-    from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
-    from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
-    from spark_omnigraph.graph.load.load import load as load
+    from spark_omnigraph.graph.load.source import LoadCall as LoadCall
+    from spark_omnigraph.graph.load.source import load_source as load_source
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
     from spark_omnigraph.graph.maintain.repair import repair as repair
@@ -25,21 +24,18 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
-    from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
     "graph.changes.diff": ("diff",),
     "graph.create": ("create_graph",),
     "graph.delete.by_id": ("DeleteRequest", "delete_ids", "id_array"),
-    "graph.load.bad_rows": ("check_report_path",),
-    "graph.load.load": ("LoadRequest", "load"),
+    "graph.load.source": ("LoadCall", "load_source"),
     "graph.maintain.cleanup": ("cleanup",),
     "graph.maintain.optimize": ("optimize",),
     "graph.maintain.repair": ("repair",),
     "graph.merge.merge": ("merge_branch", "merge_request"),
     "graph.mutate.mutate": ("mutate", "prepare_mutation"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
-    "storage.input.found": ("list_inputs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -36,9 +36,10 @@ FLUSH_BYTES = 128 << 20
 
 def stage_range(context: StageContext, range_: InputRange, skip: Mapping[str, Int64s] | None = None) -> RangeReceipt:
     """Decodes, checks and stages one range. With `skip`, stages only those tables, without the given ordinals."""
-    stager = _Stager(context, skip)
+    is_table = range_.file.table is not None
+    stager = _Stager(context, skip, from_frame=is_table)
     stager.run(range_pieces(context, range_))
-    stager.reject(_with_text(context, range_, stager.conflicts))
+    stager.reject(stager.conflicts if is_table else _with_text(context, range_, stager.conflicts))
     return stager.receipt(range_.index)
 
 
@@ -46,8 +47,13 @@ def stage_frame(
     context: StageContext, decoder: FrameDecoder, batches: Iterable[pa.RecordBatch], index: int
 ) -> RangeReceipt:
     """Decodes, checks and stages a partition of a frame, which is seen once: bad rows get their text at once."""
+    return stage_pieces(context, frame_pieces(decoder, batches), index)
+
+
+def stage_pieces(context: StageContext, pieces: Iterable[Piece], index: int) -> RangeReceipt:
+    """Checks and stages what is seen once."""
     stager = _Stager(context, None, from_frame=True)
-    stager.run(frame_pieces(decoder, batches))
+    stager.run(pieces)
     stager.reject(stager.conflicts)
     return stager.receipt(index)
 

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
 from spark_omnigraph.errors import ConstraintError, InternalError
+from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.records.keys import id_form
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.tables.keys import any_of, rows_among, scan_columns, scan_where, stored_among
@@ -83,6 +84,8 @@ class WriteChecker:
     ) -> None:
         self.gone: Mapping[str, pa.Array] = {}
         """Ids (string[n]) of stored rows that the write deletes, by table; set before `run`."""
+        self.distinct: frozenset[str] = frozenset()
+        """Tables of whose staged rows equal ones count once; set before `run`."""
         self._catalog = catalog
         self._mode = mode
         self._last_wins = mode is LoadMode.MERGE and on_duplicate is OnDuplicate.LAST
@@ -90,6 +93,7 @@ class WriteChecker:
         self._targets = targets
         self._options = options
         self._superseded: dict[str, Rows] = {}
+        self._equal: dict[str, int] = {}
         self._indexes: dict[str, KeyIndex] = {}
         self._indexing = Lock()
         self._endpoint_types = {name for e in catalog.edges.values() for name in (e.from_type, e.to_type)}
@@ -103,8 +107,9 @@ class WriteChecker:
         # Arrow and Lance work outside the interpreter lock, so threads share the cores.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
             findings = [*pool.map(check, nodes), *pool.map(check, edges)]
-        superseded = {key: len(rows) for key, rows in sorted(self._superseded.items()) if len(rows)}
-        return CheckResult([found for of_table in findings for found in of_table], superseded)
+        superseded = {key: len(rows) for key, rows in self._superseded.items()} | self._equal
+        counts = {key: count for key, count in sorted(superseded.items()) if count}
+        return CheckResult([found for of_table in findings for found in of_table], counts)
 
     def refuse_dangling(self, mentioned: frozenset[str]) -> None:
         """ConstraintError naming all stored edges that an overwrite would leave without an end. Asked after `run`."""
@@ -165,8 +170,14 @@ class WriteChecker:
         ids = table.column("id")
         if all_distinct(ids):
             return []
-        later, holders = _repeats([ids], table, keep_last=self._last_wins)
-        if self._last_wins:
+        distinct = table.table_key in self.distinct
+        later, holders = _repeats([ids], table, keep_last=self._last_wins and not distinct)
+        if distinct:
+            same = _same_rows(table, entity, later, holders)
+            table.drop(later[same])
+            self._equal[table.table_key] = int(same.sum())
+            later, holders = later[~same], holders[~same]
+        elif self._last_wins:
             table.drop(later)
             self._superseded[table.table_key] = later
             return []
@@ -175,7 +186,9 @@ class WriteChecker:
 
         def message(i: int) -> str:
             value = ids[int(later[i])].as_py()
-            return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
+            differs = ", and differs from it" if distinct else ""
+            told = f"value '{value}' repeats an earlier record of the input{differs}"
+            return f"@unique violation on {entity.name}.{label}: {told}"
 
         return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message, holders), table)
 
@@ -413,6 +426,16 @@ def _with_refused(table: RowsToCheck, findings: Sequence[Finding]) -> npt.NDArra
     for finding in findings:
         rows[finding.rows] = True
     return rows
+
+
+def _same_rows(table: RowsToCheck, entity: EntityType, rows: Rows, others: Rows) -> npt.NDArray[np.bool_]:
+    """Which rows equal those at the same place of `others`, besides their ids and blobs."""
+    names = [p.name for p in entity.properties if p.type.scalar is not Scalar.BLOB]
+    names += ["src", "dst"] if isinstance(entity, EdgeType) else []
+    table.load(names)
+    columns = {name: table.column(name) for name in names}
+    pairs = (pa.table({name: c.take(pa.array(at)) for name, c in columns.items()}) for at in (rows, others))
+    return equal_rows(*pairs)
 
 
 def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> tuple[Rows, Rows]:

@@ -25,6 +25,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
+from spark_omnigraph.graph.load.inputs import check_tables
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
 from spark_omnigraph.manifest.branches import Branch, display
@@ -36,6 +37,7 @@ from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFr
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
+from spark_omnigraph.storage.input.tables import bounds
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
@@ -67,6 +69,11 @@ class LoadRequest:
     stages: tuple[str, ...] = ()
     """Of a frame: under which its rows are staged."""
     origin: CommitOrigin = field(default_factory=CommitOrigin)
+    mapping_digest: str | None = None
+    frame: str = "<partition {}>"
+    """What messages call a part of a frame, which has a number."""
+    distinct: frozenset[str] = frozenset()
+    """Tables of whose rows equal ones count once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +176,12 @@ def check_and_finish(
 
 def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadPlan:
     """Plans an attempt at loading files. On a branch, the tables that the input mentions are forked first."""
-    ranges = tuple(cut(request.files, executor.parallelism))
+    options = store.storage_options
+    ranges = tuple(cut(request.files, executor.parallelism, partial(bounds, options=options)))
     base, written = capture(store, request.branch), set[str]()
+    check_tables(base.contract.catalog, request.files, request.options.unknown_fields, options)
     if any(entry.branch != base.snapshot.branch for entry in base.snapshot.entries.values()):
-        mentioned = partial(tables_mentioned, base.contract.catalog, store.storage_options)
+        mentioned = partial(tables_mentioned, base.contract.catalog, options)
         written.update(*executor.map(mentioned, ranges))
         fork_first(store, base.snapshot, written)
     return replace(plan_on(store, request, base, written), ranges=ranges)
@@ -185,7 +194,7 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
     for key, entry in snapshot.entries.items():
         branch = snapshot.branch if key in written else entry.branch
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
-    decode = DecodeOptions(options.unknown_fields, options.blob_schemes)
+    decode = DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce)
     reach(CrashPoint.PLANNED)
     return LoadPlan(base, StageContext(catalog, request.mode, decode, targets, store.storage_options))
 
@@ -211,6 +220,7 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     checker = WriteChecker(
         context.catalog, request.mode, on_duplicate, staged.tables, context.targets, context.storage_options
     )
+    checker.distinct = request.distinct
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
@@ -325,6 +335,7 @@ def _facts(request: LoadRequest, checked: CheckedLoad, clock: Clock) -> CommitFa
         origin=request.origin,
         transaction=request.transaction,
         input_digest=input_digest(request.files),
+        mapping_digest=request.mapping_digest,
     )
 
 

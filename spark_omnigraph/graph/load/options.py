@@ -27,6 +27,7 @@ class LoadOptions:
     bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
     for small inputs and local worker processes for others. `blob_schemes` are those of URIs that a blob may refer to;
     a `file:` one would name a file of whoever reads it, and is refused unless it is among them.
+    `coerce` reads a text as the value that it spells where a property takes no text; fields of CSV always are.
     """
 
     max_bad_rows: int | float = 0
@@ -39,10 +40,12 @@ class LoadOptions:
     executor: Executor | None = None
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
+    coerce: bool = False
 
     def __post_init__(self) -> None:
         require("build_indexes", self.build_indexes, SWITCH)
         require("dry_run", self.dry_run, SWITCH)
+        require("coerce", self.coerce, SWITCH)
         for name, kind in (("progress", CALLABLE), ("executor", EXECUTOR), ("batch", WHOLE)):
             if getattr(self, name) is not None:
                 require(name, getattr(self, name), kind)

@@ -99,7 +99,7 @@ class _Input(_Rule, forbid_unknown_fields=True):
     format: Literal["auto", "parquet", "csv", "arrow"] = "auto"
     rows: list[_Rule] = []
     ignore: list[str] = []
-    nulls: list[str] = list(NULLS)
+    nulls: list[str] = msgspec.field(default_factory=lambda: list(NULLS))
     delimiter: _One | None = None
 
 

@@ -1,0 +1,30 @@
+"""Rows of a table as they are read: a batch, and which rows of the range they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRow:
+    """A row that does not fit the table: 0-based place in the range, its text, and what is wrong with it."""
+
+    line: int
+    text: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Rows of a range with their 0-based places in it; `count` are all places that were read, also those of a header,
+    of rows without any value, and of broken rows.
+    """
+
+    batch: pa.RecordBatch
+    lines: npt.NDArray[np.int64]
+    count: int
+    broken: tuple[BrokenRow, ...] = ()
