@@ -19,7 +19,7 @@ from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
-_READ = ("input", "schema", "file", "config", "decisions")
+_READ = ("input", "mapping", "schema", "file", "config", "decisions")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
@@ -44,6 +44,12 @@ class JobConfig:
     schema: str = ""
     force: bool = False
     input: tuple[str, ...] = ()
+    input_format: str = "auto"
+    mapping: str | None = None
+    node: str | None = None
+    edge: str | None = None
+    coerce: bool = False
+    csv_single_line: bool = False
     mode: LoadMode = LoadMode.APPEND
     base: str = "main"
     max_bad_rows: int | float = 0
@@ -104,7 +110,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
         value = _value(option, sources, problems)
         if value is not None:
             found[option.key] = value
-        elif option.required and not any(option.key in s.given for s in sources) and not _named(option, mistakes):
+        elif option.required and not _is_given(option, sources) and not _named(option, mistakes):
             problems.append(f"{option.shown_name} is required: {option.help}")
     past = [option.shown_name for option in PAST if option.key in found]
     if len(past) > 1:
@@ -138,7 +144,7 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
     graph, or one that the job reads.
     """
-    read = (*config.input, config.schema, config.file, config.config, config.decisions)
+    read = (*config.input, config.mapping, config.schema, config.file, config.config, config.decisions)
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)
@@ -148,6 +154,11 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"
     return found
+
+
+def _is_given(option: Option, sources: Sequence[Source]) -> bool:
+    """Whether an option, or one that is enough in its place, is given, be it wrong."""
+    return any(option.key in source.given or option.unless in source.given for source in sources)
 
 
 def _named(option: Option, mistakes: Sequence[str]) -> bool:

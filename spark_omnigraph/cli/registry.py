@@ -38,7 +38,7 @@ _ALL = (
     ),
     Verb(
         "ingest",
-        "Loads JSON lines into a branch, all or nothing; the branch is made when it is missing.",
+        "Loads files into a branch, all or nothing; the branch is made when it is missing.",
         "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
         _in("load", "ingest"),
         (o.INPUT, o.MODE, *o.LOADING),
@@ -46,7 +46,7 @@ _ALL = (
     ),
     Verb(
         "merge",
-        "Loads JSON lines and replaces the rows whose id is stored: ingest --mode merge.",
+        "Loads files and replaces the rows whose id is stored: ingest --mode merge.",
         "spark-omnigraph merge --graph graphs/films --input changes.jsonl --on-duplicate error",
         _in("load", "ingest"),
         (o.INPUT, *o.LOADING),
@@ -55,7 +55,7 @@ _ALL = (
     ),
     Verb(
         "overwrite",
-        "Loads JSON lines and replaces all rows of every type in them: ingest --mode overwrite.",
+        "Loads files and replaces all rows of every type in them: ingest --mode overwrite.",
         "spark-omnigraph overwrite --graph graphs/films --input snapshot/ --branch nightly",
         _in("load", "ingest"),
         (o.INPUT, *o.LOADING),

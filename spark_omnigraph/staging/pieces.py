@@ -29,7 +29,6 @@ from spark_omnigraph.records.jsonl.decode import (
     partial_table,
     raw_text,
 )
-from spark_omnigraph.records.mode import UnknownFields
 from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
@@ -57,24 +56,13 @@ def range_pieces(context: StageContext, range_: InputRange) -> Iterator[Piece]:
         yield Piece(len(chunk.lines), decoder.decode(chunk), partial(raw_line, chunk))
 
 
-def frame_pieces(decoder: FrameDecoder, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-    """The batches of a partition that have rows; lines count its rows."""
-    first = 0
-    for batch in batches:
-        if batch.num_rows:
-            decoded, raw = decoder.decode(batch, first)
-            yield Piece(batch.num_rows, decoded, raw)
-            first += batch.num_rows
-
-
 def table_pieces(context: StageContext, how: TableInput, tables: Iterable[TableRows]) -> Iterator[Piece]:
     """The rows of tables of the same columns, by the rules of their input; lines count rows of the tables."""
     readers: list[tuple[PlannedRows, FrameDecoder]] = []
     decode = replace(context.decode, coerce=context.decode.coerce or how.coerce)
     for rows in tables:
         if not readers:
-            ignore = decode.unknown_fields is UnknownFields.IGNORE
-            planned = plan_rows(context.catalog, how, rows.batch.schema, ignore)
+            planned = plan_rows(context.catalog, how, rows.batch.schema, decode)
             readers = [(plan, FrameDecoder(context.catalog, decode, plan.frame)) for plan in planned]
         batch, count = plain_batch(rows.batch), rows.count
         for plan, decoder in readers:

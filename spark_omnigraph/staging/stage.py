@@ -19,14 +19,15 @@ import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.records.frames.decode import FrameDecoder
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
-from spark_omnigraph.staging.pieces import Checkers, Piece, frame_pieces, range_pieces, raw_line, table_key_of
+from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
 from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
+from spark_omnigraph.storage.input.table_rows import rows_of
 from spark_omnigraph.storage.tables.keys import Matches, find_rows
 from spark_omnigraph.storage.tables.staged import TableTarget
 
@@ -44,16 +45,11 @@ def stage_range(context: StageContext, range_: InputRange, skip: Mapping[str, In
 
 
 def stage_frame(
-    context: StageContext, decoder: FrameDecoder, batches: Iterable[pa.RecordBatch], index: int
+    context: StageContext, how: TableInput, batches: Iterable[pa.RecordBatch], index: int
 ) -> RangeReceipt:
     """Decodes, checks and stages a partition of a frame, which is seen once: bad rows get their text at once."""
-    return stage_pieces(context, frame_pieces(decoder, batches), index)
-
-
-def stage_pieces(context: StageContext, pieces: Iterable[Piece], index: int) -> RangeReceipt:
-    """Checks and stages what is seen once."""
     stager = _Stager(context, None, from_frame=True)
-    stager.run(pieces)
+    stager.run(table_pieces(context, how, rows_of(batches)))
     stager.reject(stager.conflicts)
     return stager.receipt(index)
 

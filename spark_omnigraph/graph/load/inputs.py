@@ -14,13 +14,12 @@ from spark_omnigraph.graph.arguments import SWITCH, require
 from spark_omnigraph.records.frames.mapping import (
     InputMapping,
     MappingSource,
-    RowRule,
     TableInput,
     read_mapping,
     type_named,
 )
 from spark_omnigraph.records.frames.rules import plan_rows
-from spark_omnigraph.records.mode import InputFormat, UnknownFields, choice
+from spark_omnigraph.records.mode import DecodeOptions, InputFormat, choice
 from spark_omnigraph.storage.input.found import Inputs, Source, list_inputs
 from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.storage.input.tables import table_columns
@@ -80,7 +79,7 @@ class InputChoices:
         """How the rows of a table are read that is given beside a mapping, or without one."""
         how = self.mapping.of_given if self.mapping is not None else None
         if how is None:
-            return TableInput((RowRule(self.table_key),))
+            return TableInput.of_type(self.table_key)
         if self.table_key is None:
             return how
         if len(how.rules) > 1 or how.rules[0].table_key not in (None, self.table_key):
@@ -143,14 +142,14 @@ def distinct_tables(files: Iterable[InputFile], how: TableInput | None = None) -
 
 
 def check_tables(
-    catalog: Catalog, files: Sequence[InputFile], unknown: UnknownFields, options: Mapping[str, str]
+    catalog: Catalog, files: Sequence[InputFile], decode: DecodeOptions, options: Mapping[str, str]
 ) -> None:
     """Whether the columns of every table suit the rules by which it is read. BadRequestError names the file."""
     for file in files:
         if file.table is not None:
             columns = table_columns(file, options)
             try:
-                plan_rows(catalog, file.table, columns, unknown is UnknownFields.IGNORE)
+                plan_rows(catalog, file.table, columns, decode)
             except BadRequestError as error:
                 raise BadRequestError(f"input '{file.name}': {error.message}") from None
 

@@ -31,7 +31,7 @@ from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.mode import DecodeOptions, LoadMode
+from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
@@ -179,7 +179,7 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
     options = store.storage_options
     ranges = tuple(cut(request.files, executor.parallelism, partial(bounds, options=options)))
     base, written = capture(store, request.branch), set[str]()
-    check_tables(base.contract.catalog, request.files, request.options.unknown_fields, options)
+    check_tables(base.contract.catalog, request.files, request.options.decode, options)
     if any(entry.branch != base.snapshot.branch for entry in base.snapshot.entries.values()):
         mentioned = partial(tables_mentioned, base.contract.catalog, options)
         written.update(*executor.map(mentioned, ranges))
@@ -189,14 +189,13 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
 
 def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[str]) -> LoadPlan:
     """A plan whose tasks stage rows in the forks of the `written` tables, and read the others where they are."""
-    snapshot, catalog, options = base.snapshot, base.contract.catalog, request.options
+    snapshot, catalog = base.snapshot, base.contract.catalog
     targets = {}
     for key, entry in snapshot.entries.items():
         branch = snapshot.branch if key in written else entry.branch
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
-    decode = DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce)
     reach(CrashPoint.PLANNED)
-    return LoadPlan(base, StageContext(catalog, request.mode, decode, targets, store.storage_options))
+    return LoadPlan(base, StageContext(catalog, request.mode, request.options.decode, targets, store.storage_options))
 
 
 def _behind_blobs(entity: EntityType | None) -> tuple[str, ...]:

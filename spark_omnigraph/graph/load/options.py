@@ -10,7 +10,7 @@ from fractions import Fraction
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
-from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, OnDuplicate, UnknownFields, choice
+from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, DecodeOptions, OnDuplicate, UnknownFields, choice
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.write.executor import Executor
 
@@ -62,6 +62,11 @@ class LoadOptions:
             raise BadRequestError(f"max_bad_rows is a number, a count or a share such as 0.05, not {as_shown(limit)}")
         if not limit >= 0 or (isinstance(limit, float) and limit > 1):
             raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {as_shown(limit)}")
+
+    @property
+    def decode(self) -> DecodeOptions:
+        """What decoding is told."""
+        return DecodeOptions(self.unknown_fields, self.blob_schemes, self.coerce)
 
     @property
     def report(self) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.branch.control import branch_to_write
@@ -22,13 +22,11 @@ from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.frames.rules import plan_rows
-from spark_omnigraph.records.mode import LoadMode, UnknownFields, choice
+from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.records.python_rows import record_lines
-from spark_omnigraph.staging.pieces import table_pieces
-from spark_omnigraph.staging.stage import stage_pieces
+from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.found import Inputs
-from spark_omnigraph.storage.input.table_rows import TableRows
 from spark_omnigraph.write.after import after
 
 TABLE_NAME = "<table>"
@@ -51,12 +49,13 @@ def load_source(store: GraphStore, source: object, call: LoadCall) -> LoadReport
     """Loads a source in one commit. Raises what a load raises; then nothing has changed."""
     choices, options = input_choices(call.inputs), call.options
     mode = choice("mode", call.mode, LoadMode)
-    table, source = _as_table(source, choices)
-    inputs = Inputs(()) if table is not None else find_inputs(source, choices, store.storage_options)  # type: ignore[arg-type]  # which looks at it
+    table, lines, source = _as_table(source, choices)
+    found = replace(choices, table_key=None) if lines else choices  # they name the type now
+    inputs = Inputs(()) if table is not None else find_inputs(source, found, store.storage_options)
     check_report_path(options.bad_rows, inputs.files, store.root)
     how = choices.of_tables if table is not None else None
     if table is not None and how is not None:
-        plan_rows(read_catalog(store), how, table.schema, options.unknown_fields is UnknownFields.IGNORE)
+        plan_rows(read_catalog(store), how, table.schema, options.decode)
     name, created = branch_to_write(store, call.branch, call.base, options.dry_run)
     request = LoadRequest(
         inputs.files,
@@ -83,44 +82,34 @@ def _load_table(store: GraphStore, request: LoadRequest, how: TableInput, table:
     with staging(store) as stage:
         request = replace(request, stages=(stage,), frame=TABLE_NAME)
         plan = plan_frame_load(store, request, key)
-        pieces = table_pieces(plan.context, how, _rows(table))
-        part = staged_part(plan.context, stage_pieces(plan.context, pieces, 0))
+        part = staged_part(plan.context, stage_frame(plan.context, how, table, 0))
         return finish_frame_load(store, request, plan, [part])
 
 
-def _rows(table: pa.RecordBatchReader) -> Iterator[TableRows]:
-    first = 0
-    for batch in table:
-        if batch.num_rows:
-            yield TableRows(batch, np.arange(first, first + batch.num_rows), batch.num_rows)
-            first += batch.num_rows
-
-
-def _as_table(source: object, choices: InputChoices) -> tuple[pa.RecordBatchReader | None, object]:
-    """A source as a table of Arrow where it is one; else as what is listed: paths, or lines."""
+def _as_table(source: Any, choices: InputChoices) -> tuple[pa.RecordBatchReader | None, bool, Any]:
+    """A source as a table of Arrow where it is one, else as what is listed: paths or lines; and whether those are rows
+    that were dictionaries.
+    """
     found = _arrow(source)
     if found is not None or source is None or isinstance(source, (str, bytes, os.PathLike, Mapping)):
-        return found, source
-    if not isinstance(source, Sequence):
-        items = iter(source)  # type: ignore[call-overload]  # what is none is refused below
-        first = next(items, None)
-        source = chain(() if first is None else (first,), items)
-        if isinstance(first, pa.RecordBatch):
-            return pa.RecordBatchReader.from_batches(first.schema, source), None
-        if first is None or not isinstance(first, Mapping):
-            return None, source
-        source = list(source)
-    if not source or not isinstance(source[0], Mapping):
-        return None, source
+        return found, False, source
+    if not isinstance(source, Iterable):
+        return None, False, source
+    items = iter(source)
+    first = next(items, None)
+    if isinstance(first, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(first.schema, chain((first,), items)), False, None
+    rest = source if isinstance(source, Sequence) else [] if first is None else [first, *items]
+    if not isinstance(first, Mapping):
+        return None, False, rest
     if choices.mapping is not None:
-        return _of_rows(source), None
-    return None, record_lines(source, choices.table_key)
+        return _of_rows(rest), False, None
+    return None, True, record_lines(rest, choices.table_key)
 
 
 def _arrow(source: object) -> pa.RecordBatchReader | None:
     if type(source).__module__.partition(".")[0] == "pandas":
-        # Its own stream of Arrow has the index as a column.
-        source = pa.Table.from_pandas(source, preserve_index=False)
+        source = _of_pandas(source)
     try:
         if hasattr(source, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(source)
@@ -131,6 +120,22 @@ def _arrow(source: object) -> pa.RecordBatchReader | None:
     except (pa.ArrowException, TypeError) as error:
         raise BadRequestError(f"a {type(source).__name__} is no table of Arrow: {error}") from error
     return None
+
+
+def _of_pandas(frame: object) -> pa.Table:
+    """Columns without the index. Pandas has no integers beside missing values: floats that are whole are integers."""
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, AttributeError, TypeError) as error:
+        raise BadRequestError(f"a {type(frame).__name__} of pandas is no table of Arrow: {error}") from error
+    for place, column in enumerate(table.columns):
+        if pa.types.is_floating(column.type) and column.null_count:
+            try:
+                whole = column.cast(pa.int64())
+            except pa.ArrowInvalid:
+                continue
+            table = table.set_column(place, table.column_names[place], whole)
+    return table
 
 
 def _of_rows(rows: Sequence[object]) -> pa.RecordBatchReader:

@@ -62,6 +62,11 @@ class TableInput:
     delimiter: str | None = None
     single_line: bool = False
 
+    @classmethod
+    def of_type(cls, table_key: TableKey | None) -> TableInput:
+        """Of rows of one type whose columns are named as its properties; without one of records of any types."""
+        return cls((RowRule(table_key),))
+
 
 @dataclass(frozen=True, slots=True)
 class InputMapping:

@@ -17,6 +17,7 @@ from spark_omnigraph.records.frames.ends import end_texts, fits_end
 from spark_omnigraph.records.frames.layouts import plain_schema
 from spark_omnigraph.records.frames.mapping import RowRule, TableInput
 from spark_omnigraph.records.keys import composite_ids
+from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.words import nearest
 
 Int64s = npt.NDArray[np.int64]
@@ -52,7 +53,7 @@ class PlannedRows:
 
 
 def plan_rows(
-    catalog: Catalog, how: TableInput, columns: pa.Schema, ignore_unknown: bool = False
+    catalog: Catalog, how: TableInput, columns: pa.Schema, decode: DecodeOptions
 ) -> tuple[PlannedRows, ...]:
     """The rules of a table on its columns. BadRequestError names a column that is unknown, missing, or of a type that
     its property does not take.
@@ -64,7 +65,7 @@ def plan_rows(
     picks = [_pick(catalog, rule, columns) for rule in how.rules]
     used = set().union(*(pick.used for pick in picks), how.ignore)
     # With one rule what is left over is named by the check of its frame, which knows names that are near.
-    left = [] if ignore_unknown else [name for name in columns.names if name not in used]
+    left = [name for name in columns.names if name not in used and not _ignores(decode)]
     if left and len(picks) > 1:
         raise BadRequestError(f"column '{left[0]}' is of no property of a type of its rows; map it, or ignore it")
     planned = []
@@ -75,10 +76,14 @@ def plan_rows(
             schema = schema.append(pa.field(name, pa.string()))
         for name, value in pick.constants.items():
             schema = schema.append(pa.field(name, value.type))
-        frame = plan_frame(catalog, rule.table_key, schema, how.coerce)
+        frame = plan_frame(catalog, rule.table_key, schema, how.coerce or decode.coerce)
         ends = tuple((name, node, sources) for name, (node, sources) in pick.ends.items())
         planned.append(PlannedRows(rule, frame, tuple(named.items()), tuple(pick.constants.items()), ends))
     return tuple(planned)
+
+
+def _ignores(decode: DecodeOptions) -> bool:
+    return decode.unknown_fields is UnknownFields.IGNORE
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,3 +29,12 @@ class TableRows:
     lines: npt.NDArray[np.int64]
     count: int
     broken: tuple[BrokenRow, ...] = ()
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[TableRows]:
+    """The batches that have rows, with their places."""
+    first = 0
+    for batch in batches:
+        if batch.num_rows:
+            yield TableRows(batch, np.arange(first, first + batch.num_rows), batch.num_rows)
+            first += batch.num_rows

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
@@ -23,7 +21,7 @@ from spark_omnigraph.records.mode import InputFormat
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.input.csv import csv_batches, csv_names
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, byte_bounds, open_raw
-from spark_omnigraph.storage.input.table_rows import TableRows
+from spark_omnigraph.storage.input.table_rows import TableRows, rows_of
 
 BATCH_ROWS = 1 << 16
 _IPC_MAGIC = b"ARROW1"
@@ -64,12 +62,8 @@ def read_table(range_: InputRange, options: Mapping[str, str]) -> Iterator[Table
     if how.format is InputFormat.CSV:
         yield from csv_batches(range_, how, options)
         return
-    first = 0
     with _opened(file, options) as found:
-        for batch in _batches(found, range(range_.start, range_.end)):
-            if batch.num_rows:
-                yield TableRows(batch, np.arange(first, first + batch.num_rows), batch.num_rows)
-                first += batch.num_rows
+        yield from rows_of(_batches(found, range(range_.start, range_.end)))
 
 
 def _batches(
