@@ -12,7 +12,15 @@ from enum import Enum
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, InputFormat, LoadMode, OnDuplicate, UnknownFields, bad_row_limit, schemes_of
+from spark_omnigraph.records.mode import (
+    REMOTE_SCHEMES,
+    InputFormat,
+    LoadMode,
+    OnDuplicate,
+    UnknownFields,
+    bad_row_limit,
+    schemes_of,
+)
 
 ENV_PREFIX = "OMNIGRAPH_"
 
@@ -247,7 +255,8 @@ SPARK_THRESHOLD = Option(
     "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
 )
 LOADING = (
-    INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE, BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY,
+    INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE,
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY,
     SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip
 

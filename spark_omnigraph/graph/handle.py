@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.branch.control import branch_to_write, check_new_branch, create_branch, list_branches, parse_branch
+from spark_omnigraph.branch.control import check_new_branch, create_branch, list_branches, parse_branch
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
@@ -38,7 +38,6 @@ from spark_omnigraph.manifest.branches import MAIN, Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
@@ -235,7 +234,9 @@ class Graph:
         **inputs: Unpack[InputArguments],
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
-        return self.load(source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options, **inputs)
+        return self.load(
+            source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options, **inputs
+        )
 
     def delete(
         self,

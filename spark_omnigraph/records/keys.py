@@ -113,6 +113,7 @@ def _text_of_text(value: str, scalar: Scalar) -> str:
 
 
 def column_text(column: pa.Array, scalar: Scalar) -> pa.Array:
+    """Canonical texts of a stored key column; null where it holds no finite number."""
     if pa.types.is_string(column.type):
         return column
     if scalar is Scalar.DATE:

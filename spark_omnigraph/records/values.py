@@ -14,8 +14,8 @@ from spark_omnigraph.catalog.dates import DATE_MAX, DATE_MIN, INSTANT_MAX, INSTA
 from spark_omnigraph.catalog.numbers import Real, float_value, integral
 from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, Property, PropType, Scalar
 from spark_omnigraph.records.json_line import show
-from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.json_numbers import whole_number
+from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES
 
 BASE64_PREFIX = "base64:"

@@ -44,9 +44,7 @@ def stage_range(context: StageContext, range_: InputRange, skip: Mapping[str, In
     return stager.receipt(range_.index)
 
 
-def stage_frame(
-    context: StageContext, how: TableInput, batches: Iterable[pa.RecordBatch], index: int
-) -> RangeReceipt:
+def stage_frame(context: StageContext, how: TableInput, batches: Iterable[pa.RecordBatch], index: int) -> RangeReceipt:
     """Decodes, checks and stages a partition of a frame, which is seen once: bad rows get their text at once."""
     stager = _Stager(context, None, from_frame=True)
     stager.run(table_pieces(context, how, rows_of(batches)))

@@ -43,5 +43,9 @@ def test_two_thousand_tasks_send_less_than_50_mb(tmp_path: Path, mode: str) -> N
     request = frame_request(None, LoadMode(mode), None, LoadOptions(on_duplicate=OnDuplicate.ERROR))
     plan = plan_frame_load(graph.store, request, "node:Dot")
     rows = pa.table({"name": [f"n{i}" for i in range(ROWS)], "size": pa.array(range(ROWS), pa.int32())})
-    message = pickle.dumps(staged_part(plan.context, stage_frame(plan.context, TableInput.of_type(TableKey.node("Dot")), rows.to_batches(), 0)))
+    message = pickle.dumps(
+        staged_part(
+            plan.context, stage_frame(plan.context, TableInput.of_type(TableKey.node("Dot")), rows.to_batches(), 0)
+        )
+    )
     assert 2_000 * len(message) < 50e6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -45,7 +45,7 @@ class LoadCall:
     inputs: Mapping[str, object]
 
 
-def load_source(store: GraphStore, source: object, call: LoadCall) -> LoadReport:
+def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     """Loads a source in one commit. Raises what a load raises; then nothing has changed."""
     choices, options = input_choices(call.inputs), call.options
     mode = choice("mode", call.mode, LoadMode)

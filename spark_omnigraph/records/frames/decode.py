@@ -54,9 +54,7 @@ class FramePlan:
     sources: tuple[tuple[str, str], ...] = ()
 
 
-def plan_frame(
-    catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, coerce: bool = False
-) -> FramePlan:
+def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, coerce: bool = False) -> FramePlan:
     """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type. With
     `coerce` columns of texts pass for properties of any type.
     """

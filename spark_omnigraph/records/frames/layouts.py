@@ -23,7 +23,9 @@ def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     schema = plain_schema(batch.schema)
     if schema.types == batch.schema.types:
         return batch
-    return pa.RecordBatch.from_arrays([_plain(c, t) for c, t in zip(batch.columns, schema.types, strict=True)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [_plain(c, t) for c, t in zip(batch.columns, schema.types, strict=True)], schema=schema
+    )
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -51,9 +53,7 @@ def _plain(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         return column.view(pa.int64()).view(wanted)
     if not pa.types.is_list(wanted):
         return column.cast(wanted)
-    if not pa.types.is_list(kind) and not pa.types.is_large_list(kind):
-        column = column.cast(pa.list_(kind.value_type))
-    elif pa.types.is_large_list(kind):
+    if (not pa.types.is_list(kind) and not pa.types.is_large_list(kind)) or pa.types.is_large_list(kind):
         column = column.cast(pa.list_(kind.value_type))
     offsets = column.offsets
     first = offsets[0].as_py()

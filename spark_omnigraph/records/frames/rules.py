@@ -1,4 +1,4 @@
-"""The rules of a table on its columns: checked before a row is read, then each batch as frames of the types it fills."""
+"""The rules of a table on its columns: checked before a row is read, then each batch as frames of types."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class PlannedRows:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), kept
 
 
-def plan_rows(
-    catalog: Catalog, how: TableInput, columns: pa.Schema, decode: DecodeOptions
-) -> tuple[PlannedRows, ...]:
+def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: DecodeOptions) -> tuple[PlannedRows, ...]:
     """The rules of a table on its columns. BadRequestError names a column that is unknown, missing, or of a type that
     its property does not take.
     """
@@ -66,11 +64,13 @@ def plan_rows(
     used = set().union(*(pick.used for pick in picks), how.ignore)
     # With one rule what is left over is named by the check of its frame, which knows names that are near.
     left = [name for name in columns.names if name not in used and not _ignores(decode)]
-    if left and len(picks) > 1:
-        raise BadRequestError(f"column '{left[0]}' is of no property of a type of its rows; map it, or ignore it")
+    taken = set().union(*(pick.names for pick in picks))
+    lost = next((name for name in left if len(picks) > 1 or name in taken), None)
+    if lost is not None:
+        raise BadRequestError(f"column '{lost}' becomes no property of a type of its rows; map it, or ignore it")
     planned = []
     for rule, pick in zip(how.rules, picks, strict=True):
-        named = pick.named | {name: name for name in left if name not in pick.names}
+        named = {**pick.named} | {name: name for name in left}
         schema = pa.schema([(name, columns.field(source).type) for name, source in named.items()])
         for name in (*pick.ends, *(("id",) if rule.id else ())):
             schema = schema.append(pa.field(name, pa.string()))
@@ -134,7 +134,7 @@ def _pick(catalog: Catalog, rule: RowRule, columns: pa.Schema) -> _Pick:
 def _check_distinct(entity: EntityType, given: Set[str]) -> None:
     """Equal rows are those of one id that have equal values, which are not read back of blobs."""
     if not entity.key and "id" not in given:
-        raise BadRequestError(f"'distinct' needs ids that are equal, and rows of '{entity.name}' have no key and no 'id'")
+        raise BadRequestError(f"'distinct' needs ids: '{entity.name}' has no key, and its rows no 'id'")
     blob = next((p.name for p in entity.properties if p.type.scalar is Scalar.BLOB and p.name in given), None)
     if blob is not None:
         raise BadRequestError(f"'distinct' does not go with the blob '{entity.name}.{blob}', which is not compared")
@@ -173,4 +173,3 @@ def _constant(entity: EntityType, name: str, value: object) -> pa.Scalar:
         return pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise BadRequestError(f"the constant of '{entity.name}.{name}' is no value of a column: {error}") from None
-

@@ -59,8 +59,11 @@ def _fitting(whole: pa.Array, doubtful: Bools | None, target: pa.DataType) -> tu
     try:
         return whole.cast(target), doubtful
     except pa.ArrowInvalid:
-        low, high = (0, 2**target.bit_width - 1) if pa.types.is_unsigned_integer(target) else (
-            -(2 ** (target.bit_width - 1)), 2 ** (target.bit_width - 1) - 1)
+        low, high = (
+            (0, 2**target.bit_width - 1)
+            if pa.types.is_unsigned_integer(target)
+            else (-(2 ** (target.bit_width - 1)), 2 ** (target.bit_width - 1) - 1)
+        )
         fits = np.array([v is not None and low <= v <= high for v in whole.to_pylist()])
         outside = ~fits & np.asarray(whole.is_valid())
         kept = pc.if_else(pa.array(fits), whole, pa.scalar(None, whole.type)).cast(target)

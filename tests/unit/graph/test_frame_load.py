@@ -69,7 +69,9 @@ def stage(
     plan = plan_frame_load(graph.store, request, key)
     staged = []
     for index, part in enumerate(parts):
-        receipt = stage_frame(plan.context, TableInput.of_type(TableKey(key) if key else None), part.to_batches(max_chunksize=2), index)
+        receipt = stage_frame(
+            plan.context, TableInput.of_type(TableKey(key) if key else None), part.to_batches(max_chunksize=2), index
+        )
         staged.append(staged_part(plan.context, receipt))
     return request, plan, staged
 
