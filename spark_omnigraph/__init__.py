@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
     from spark_omnigraph.catalog.identity import TableKey as TableKey
+    from spark_omnigraph.catalog.migration.steps import FromColumn as FromColumn
+    from spark_omnigraph.catalog.migration.steps import SchemaStep as SchemaStep
     from spark_omnigraph.catalog.types import Annotation as Annotation
     from spark_omnigraph.catalog.types import Cardinality as Cardinality
     from spark_omnigraph.catalog.types import Catalog as Catalog
@@ -38,6 +40,13 @@ if TYPE_CHECKING:
     from spark_omnigraph.commit.plan import WriterKind as WriterKind
     from spark_omnigraph.commit.recovery import Recovered as Recovered
     from spark_omnigraph.commit.recovery import TableOutcome as TableOutcome
+    from spark_omnigraph.embed.callables import embedder_of as embedder_of
+    from spark_omnigraph.embed.config import EmbedConfig as EmbedConfig
+    from spark_omnigraph.embed.config import Provider as Provider
+    from spark_omnigraph.embed.embedder import Embedded as Embedded
+    from spark_omnigraph.embed.embedder import Embedder as Embedder
+    from spark_omnigraph.embed.embedder import Role as Role
+    from spark_omnigraph.embed.embedder import Usage as Usage
     from spark_omnigraph.engine.result import QueryResult as QueryResult
     from spark_omnigraph.errors import AlreadyInitializedError as AlreadyInitializedError
     from spark_omnigraph.errors import BadRequestError as BadRequestError
@@ -48,6 +57,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.errors import ConstraintError as ConstraintError
     from spark_omnigraph.errors import DamagedError as DamagedError
     from spark_omnigraph.errors import DriftError as DriftError
+    from spark_omnigraph.errors import EmbeddingConfigError as EmbeddingConfigError
+    from spark_omnigraph.errors import EmbeddingError as EmbeddingError
     from spark_omnigraph.errors import ExpectedVersionMismatch as ExpectedVersionMismatch
     from spark_omnigraph.errors import InputError as InputError
     from spark_omnigraph.errors import InternalError as InternalError
@@ -75,7 +86,13 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.changes.diff import Operation as Operation
     from spark_omnigraph.graph.changes.diff import RowChange as RowChange
     from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
+    from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
+    from spark_omnigraph.graph.embed.report import PropertyCounts as PropertyCounts
+    from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
+    from spark_omnigraph.graph.embed.request import EmbedMode as EmbedMode
     from spark_omnigraph.graph.handle import Graph as Graph
+    from spark_omnigraph.graph.load.inputs import InputArguments as InputArguments
+    from spark_omnigraph.graph.load.inputs import LoadArguments as LoadArguments
     from spark_omnigraph.graph.load.options import LoadOptions as LoadOptions
     from spark_omnigraph.graph.load.options import LoadReport as LoadReport
     from spark_omnigraph.graph.load.options import TableCounts as TableCounts
@@ -93,12 +110,16 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.merge.rows import MergedTable as MergedTable
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
+    from spark_omnigraph.graph.provider import embedding_config as embedding_config
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
     from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
     from spark_omnigraph.graph.read.describe import TableDescription as TableDescription
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
+    from spark_omnigraph.graph.schema.count import StepCount as StepCount
+    from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
+    from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
     from spark_omnigraph.lang.pg import compile_schema as compile_schema
     from spark_omnigraph.manifest.facts import CommitFacts as CommitFacts
@@ -106,8 +127,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.facts import RowFacts as RowFacts
     from spark_omnigraph.manifest.lineage import Commit as Commit
     from spark_omnigraph.manifest.rows import Transaction as Transaction
+    from spark_omnigraph.manifest.snapshot import GraphMark as GraphMark
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
+    from spark_omnigraph.records.mode import EmbedAtLoad as EmbedAtLoad
     from spark_omnigraph.records.mode import LoadMode as LoadMode
     from spark_omnigraph.records.mode import OnDuplicate as OnDuplicate
     from spark_omnigraph.records.mode import UnknownFields as UnknownFields
@@ -135,6 +158,7 @@ _HOMES = {
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
     "catalog.identity": ("TableKey",),
+    "catalog.migration.steps": ("FromColumn", "SchemaStep"),
     "catalog.types": (
         "Annotation", "Cardinality", "Catalog", "Check", "EdgeType", "Index", "InterfaceType", "Key", "NodeType",
         "Property", "PropType", "Range", "Scalar", "Unique",
@@ -143,18 +167,24 @@ _HOMES = {
     "commit.lost": ("LostPublishes",),
     "commit.plan": ("WriterKind",),
     "commit.recovery": ("Recovered", "TableOutcome"),
+    "embed.callables": ("embedder_of",),
+    "embed.config": ("EmbedConfig", "Provider"),
+    "embed.embedder": ("Embedded", "Embedder", "Role", "Usage"),
     "engine.result": ("QueryResult",),
     "errors": (
         "AlreadyInitializedError", "BadRequestError", "BadRowsError", "BranchExistsError", "CatalogError",
-        "ConflictError", "ConstraintError", "DamagedError", "DriftError", "ExpectedVersionMismatch", "InputError",
-        "InternalError", "IoError", "MergeConflict", "MergeConflictsError", "NotFoundError", "OmnigraphError",
-        "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError", "QueryTypeError",
-        "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError", "StorageError",
-        "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "WriterBusyError",
+        "ConflictError", "ConstraintError", "DamagedError", "DriftError", "EmbeddingConfigError", "EmbeddingError",
+        "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "MergeConflict", "MergeConflictsError",
+        "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError",
+        "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError",
+        "StorageError", "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "WriterBusyError",
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
+    "graph.embed.report": ("EmbedReport", "PropertyCounts"),
+    "graph.embed.request": ("EmbedChoices", "EmbedMode"),
     "graph.handle": ("Graph",),
+    "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
@@ -163,16 +193,19 @@ _HOMES = {
     "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
+    "graph.provider": ("embedding_config",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
+    "graph.schema.count": ("StepCount",),
+    "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.lineage": ("Commit",),
     "manifest.rows": ("Transaction",),
-    "manifest.snapshot": ("Snapshot", "TableEntry"),
-    "records.mode": ("LoadMode", "OnDuplicate", "UnknownFields"),
+    "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
+    "records.mode": ("EmbedAtLoad", "LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),

@@ -34,10 +34,15 @@ class Rule(TextEnum):
     KEY_CONFLICT = "key_conflict"
     ENDPOINT = "endpoint"
     CARDINALITY = "cardinality"
+    EMBEDDING = "embedding"
 
 
 RAW_LIMIT = 2048
 """Characters of a bad record's raw text that a report keeps."""
+
+
+STORED = "<stored "
+"""How the name of the place of a stored row begins, where others have a file."""
 
 
 MISTAKES = 16
@@ -59,7 +64,7 @@ class BadRow:
 
     `line` counts from 1 in the file, `offset` is the byte offset of the line in the (decompressed) file. `field`,
     `rule` and `message` are the first mistake, `further` the others, at most MISTAKES together. `id` is the id that the
-    record gives, by its key or outright.
+    record gives, by its key or outright. A stored row is at `line`, its place in the table, of `<stored node:T>`.
     """
 
     file: str
@@ -75,8 +80,9 @@ class BadRow:
 
     @property
     def place(self) -> str:
-        """File and line as messages show them; rows of a frame, which have no place to go to, with their id."""
-        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith(("<partition ", "<table>")) else ""
+        """File and line as messages show them; rows of a frame and stored ones, which are in no file, with their id."""
+        apart = self.file.startswith(("<partition ", "<table>", STORED))
+        named = f" (id '{self.id}')" if self.id is not None and apart else ""
         return f"{self.file}:{self.line}{named}"
 
     @property

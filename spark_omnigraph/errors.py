@@ -3,6 +3,7 @@
     OmnigraphError
     ├── InputError                 fix the input; nothing changed           exit 3
     │   ├── UsageError             fix the call or its configuration        exit 2
+    │   │   └── EmbeddingConfigError   the embedding provider is not configured, or refuses what it is asked
     │   ├── SchemaParseError       `.pg` text does not parse or is not valid
     │   ├── QueryParseError        `.gq` text does not parse
     │   ├── ParameterError         a query's parameter has the wrong value
@@ -28,6 +29,7 @@
     ├── StorageError               disk, network or object store failed      exit 1
     │   ├── IoError                a file outside the graph
     │   └── DamagedError           something in the graph is not what its place says
+    ├── EmbeddingError             the embedding provider gave no vector     exit 1
     └── InternalError              a bug: please report                      exit 1
 
 Each class has a stable `kind` (codes are only ever added) and the HTTP-style `code` that the reference engine
@@ -80,6 +82,13 @@ class UsageError(InputError):
     kind = "usage"
     exit_code = 2
     way_out = "fix the arguments, the configuration or the installation that the message names"
+
+
+class EmbeddingConfigError(UsageError):
+    """No text gets a vector from the embedding provider: the key, the model or the dimension is wrong."""
+
+    kind = "embedding_config"
+    way_out = "set the variable or the option that the message names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +409,13 @@ class DamagedError(StorageError):
 
     kind = "damaged"
     way_out = "put the object that the message names back from a backup, or move it away"
+
+
+class EmbeddingError(OmnigraphError):
+    """The embedding provider gave no vector, although it was asked as often as its configuration says."""
+
+    kind = "embedding"
+    way_out = "look at the provider and the network, then run it again"
 
 
 class InternalError(OmnigraphError):

@@ -12,7 +12,7 @@ DEEPEST = 16
 MOST_ALIASES = 32
 
 
-def read_yaml(text: str) -> object:
+def parsed_yaml(text: str) -> object:
     """The value of a text. ValueError says what it is instead of YAML, and where."""
     try:
         found: object = yaml.load(text, _Bounded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from spark_omnigraph.embed.config import KEYS, VARIABLES
 from spark_omnigraph.spark.session import local_session
 from tests.support.short_jvm import SHORT_LIVED, WARM
 
@@ -59,6 +61,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         order = {group: place for place, group in enumerate(FOLDERS)}
         items.sort(key=lambda item: order.get(group_of(item.nodeid), len(order)))
 
+
+for name in (*VARIABLES, *KEYS):
+    os.environ.pop(name, None)  # no test asks the provider that a developer has configured
 
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")

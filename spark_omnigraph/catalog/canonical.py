@@ -82,10 +82,11 @@ def _annotations(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
 
 def _constraints(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """With sorted columns, by kind and content; repeated ones stay."""
-    return tuple(sorted(map(_sort_columns, constraints), key=_sort_key))
+    return tuple(sorted(map(canonical_constraint, constraints), key=constraint_key))
 
 
-def _sort_columns(constraint: Constraint) -> Constraint:
+def canonical_constraint(constraint: Constraint) -> Constraint:
+    """The constraint with sorted columns."""
     match constraint:
         case Key():
             return Key(tuple(sorted(constraint.columns)))
@@ -97,7 +98,8 @@ def _sort_columns(constraint: Constraint) -> Constraint:
             return constraint
 
 
-def _sort_key(constraint: Constraint) -> str:
+def constraint_key(constraint: Constraint) -> str:
+    """What a constraint says, as the text that constraints are sorted by: `unique:a,b`."""
     match constraint:
         case Key():
             return f"key:{','.join(constraint.columns)}"

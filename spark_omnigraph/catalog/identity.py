@@ -8,6 +8,10 @@ from spark_omnigraph.errors import InternalError
 
 Kind = Literal["interface", "node", "edge"]
 
+LANCE_COLUMNS = frozenset(
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
+)
+"""Columns that Lance makes up, in lower case: no new property is called like one."""
 _DIRECTORIES = {"node": "nodes", "edge": "edges"}
 
 

@@ -80,10 +80,10 @@ def _node(node: NodeType) -> Json:
     return {
         "name": node.name,
         "type_id": node.type_id,
-        "annotations": [_annotation(a) for a in node.annotations],
+        "annotations": [annotation_document(a) for a in node.annotations],
         "implements": list(node.implements),
         "properties": [_property(p) for p in node.properties],
-        "constraints": [_constraint(c) for c in node.constraints],
+        "constraints": [constraint_document(c) for c in node.constraints],
     }
 
 
@@ -94,9 +94,9 @@ def _edge(edge: EdgeType) -> Json:
         "from_type": edge.from_type,
         "to_type": edge.to_type,
         "cardinality": {"min": edge.cardinality.min, "max": edge.cardinality.max},
-        "annotations": [_annotation(a) for a in edge.annotations],
+        "annotations": [annotation_document(a) for a in edge.annotations],
         "properties": [_property(p) for p in edge.properties],
-        "constraints": [_constraint(c) for c in edge.constraints],
+        "constraints": [constraint_document(c) for c in edge.constraints],
     }
 
 
@@ -104,12 +104,13 @@ def _property(prop: Property) -> Json:
     return {
         "name": prop.name,
         "prop_id": prop.prop_id,
-        "prop_type": _type(prop.type),
-        "annotations": [_annotation(a) for a in prop.annotations],
+        "prop_type": type_document(prop.type),
+        "annotations": [annotation_document(a) for a in prop.annotations],
     }
 
 
-def _type(ptype: PropType) -> Json:
+def type_document(ptype: PropType) -> Json:
+    """A type as the IR spells it."""
     return {
         "scalar": {"Vector": ptype.dimension} if ptype.is_vector else str(ptype.scalar),
         "nullable": ptype.nullable,
@@ -118,14 +119,16 @@ def _type(ptype: PropType) -> Json:
     }
 
 
-def _annotation(annotation: Annotation) -> Json:
+def annotation_document(annotation: Annotation) -> Json:
+    """An annotation as the IR spells it."""
     shown: dict[str, Json] = {"name": annotation.name, "value": annotation.value}
     if annotation.kwargs:
         shown["kwargs"] = dict(annotation.kwargs)
     return shown
 
 
-def _constraint(constraint: Constraint) -> Json:
+def constraint_document(constraint: Constraint) -> Json:
+    """A constraint as the IR spells it."""
     match constraint:
         case Key():
             return {"Key": list(constraint.columns)}

@@ -104,6 +104,16 @@ class Property:
     annotations: tuple[Annotation, ...] = ()
 
 
+def embedding_source(prop: Property) -> str | None:
+    """The property whose texts the vectors of this one are made from: what `@embed` names, or None without it."""
+    return next((each.value for each in prop.annotations if each.name == "embed"), None)
+
+
+def embedding_model(prop: Property) -> str | None:
+    """The model that `@embed` records, or None."""
+    return next((dict(each.kwargs).get("model") for each in prop.annotations if each.name == "embed"), None)
+
+
 Bound = int | float
 
 

@@ -10,16 +10,16 @@ from datetime import timedelta
 import msgspec
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
+from spark_omnigraph.cli.options import CONFIG, EXCLUSIVE, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
 from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
-_READ = ("input", "mapping", "schema", "file", "config", "decisions")
+_READ = ("input", "mapping", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
@@ -89,6 +89,32 @@ class JobConfig:
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
+    spec: str = ""
+    seed: str = ""
+    select: tuple[str, ...] = ()
+    property: str | None = None
+    fields: tuple[str, ...] = ()
+    missing: bool = False
+    stale: bool = False
+    all: bool = False
+    clean: bool = False
+    where: str | None = None
+    adopt: bool = False
+    provider: str | None = None
+    model: str | None = None
+    batch: int = 64
+    parallel: int = 8
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    cache: str | None = None
+    embed: EmbedAtLoad = EmbedAtLoad.OFF
+    no_cache: bool = False
+    cache_every: int = 1000
+    cache_seconds: int = 10
+    commit_every: int | None = None
+    price_per_million: float | None = None
+    set: dict[str, object] = field(default_factory=dict, repr=False)
+    allow_data_loss: bool = False
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
@@ -112,9 +138,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
             found[option.key] = value
         elif option.required and not _is_given(option, sources) and not _named(option, mistakes):
             problems.append(f"{option.shown_name} is required: {option.help}")
-    past = [option.shown_name for option in PAST if option.key in found]
-    if len(past) > 1:
-        problems.append(f"give one of {', '.join(past)}, not {len(past)}")
+    problems += _given_together(found)
     meta = found.get("meta")
     if isinstance(meta, dict):
         try:
@@ -131,6 +155,12 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
     return config
 
 
+def _given_together(found: Mapping[str, object]) -> list[str]:
+    """Mistakes: options of which at most one can be meant."""
+    groups = ([option.shown_name for option in group if found.get(option.key)] for group in EXCLUSIVE)
+    return [f"give one of {', '.join(given)}, not {len(given)}" for given in groups if len(given) > 1]
+
+
 def salvage(request: Request, arguments: Given) -> JobConfig:
     """What stands in the arguments about the report itself, for the summary of a job whose arguments are wrong."""
     wanted = {"graph", "branch", "dry_run", "summary", "metrics", "output", "log_format", "log_level", *_READ}
@@ -144,7 +174,8 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
     graph, or one that the job reads.
     """
-    read = (*config.input, config.mapping, config.schema, config.file, config.config, config.decisions)
+    named = (config.mapping, config.schema, config.file, config.config, config.decisions, config.spec, config.seed)
+    read = (*config.input, *named)
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)

@@ -13,7 +13,7 @@ from spark_omnigraph.cli.request import Request, Source
 from spark_omnigraph.cli.values import Missing, shortened
 from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.words import nearest
-from spark_omnigraph.yaml_text import read_yaml
+from spark_omnigraph.yaml_text import parsed_yaml
 
 LARGEST = 64 << 10
 """Bytes of a configuration file; YAML is read slowly."""
@@ -31,7 +31,7 @@ def options_of_file(path: str, request: Request, problems: list[str]) -> list[So
     several verbs, the keys of `APART` stand in sections alone. What is wrong is added to `problems`.
     """
     try:
-        content = _content(path)
+        content = read_yaml("--config", path)
     except NotFoundError as error:
         problems.append(Missing(error.message))
         return []
@@ -105,17 +105,17 @@ def _given(
     }
 
 
-def _content(path: str) -> Mapping[str, object]:
-    """Keys and values of a file. UsageError when it cannot be read, or is no such."""
-    text = read_text("--config", path, LARGEST)
+def read_yaml(option: str, path: str) -> Mapping[str, object]:
+    """Keys and values of a file that an option names. UsageError when it cannot be read, or is no such."""
+    text = read_text(option, path, LARGEST)
     try:
-        content = read_yaml(text)
+        content = parsed_yaml(text)
     except ValueError as error:
-        raise UsageError(f"--config: '{path}' {error}") from None
+        raise UsageError(f"{option}: '{path}' {error}") from None
     found = {} if content is None else content
     if isinstance(found, dict):
         return _with_texts_as_keys(found)
-    raise UsageError(f"--config: '{path}' must hold keys and values")
+    raise UsageError(f"{option}: '{path}' must hold keys and values")
 
 
 def _with_texts_as_keys(content: Mapping[object, object]) -> dict[str, object]:

@@ -12,6 +12,7 @@ from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.spark.session import (
     active_or_local,
     application_id,
+    embed_key,
     is_installed,
     is_local,
     is_submitted,
@@ -52,6 +53,11 @@ class Host:
     def application_id(self) -> str | None:
         """Of the Spark session of the job, if it has one."""
         return None if self._spark is None else application_id(self._spark)
+
+    @property
+    def embed_key(self) -> str | None:
+        """The key of the embedding provider, where the Spark configuration has one."""
+        return None if self._spark is None else embed_key(self._spark)
 
     def takes_spark(self, config: JobConfig, input_bytes: int) -> bool:
         """Whether a load of this size runs on Spark."""

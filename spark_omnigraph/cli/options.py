@@ -14,6 +14,7 @@ from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
 from spark_omnigraph.records.mode import (
     REMOTE_SCHEMES,
+    EmbedAtLoad,
     InputFormat,
     LoadMode,
     OnDuplicate,
@@ -90,6 +91,9 @@ EXECUTOR = Option(
 MERGE_EXECUTOR = replace(
     EXECUTOR, help="where rows are compared: this process, or Spark; auto takes Spark when the master is a cluster"
 )
+SCAN_EXECUTOR = replace(
+    EXECUTOR, help="where rows are read: this process, or Spark; auto takes Spark when the master is a cluster"
+)
 DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
 SUMMARY = Option("summary", "also write the JSON summary to this file", values.new_file, "PATH", env=True)
 LOG_FORMAT = Option(
@@ -142,6 +146,8 @@ TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
 TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit on a branch that it names itself."""
+TO_PLAN = (GRAPH, SCAN_EXECUTOR, STORAGE_OPTION, *REPORTING)
+"""Common options of what reads tables as a whole, and writes nothing."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
 COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
@@ -182,19 +188,13 @@ MAPPING = Option(
 NODE = Option("node", "node type of the rows of tables", metavar="T")
 EDGE = Option("edge", "edge type of the rows of tables", metavar="T")
 COERCE = Option(
-    "coerce",
-    "read a text as the value that it spells where a property takes none; fields of CSV always are",
-    values.switch,
-    default="false",
-    shape=Shape.SWITCH,
-)
+    "coerce", "read a text as the value that it spells where a property takes none; fields of CSV always are",
+    values.switch, default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
 CSV_SINGLE_LINE = Option(
-    "csv_single_line",
-    "no value of CSV spans lines, so that one file is read by several tasks",
-    values.switch,
-    default="false",
-    shape=Shape.SWITCH,
-)
+    "csv_single_line", "no value of CSV spans lines, so that one file is read by several tasks", values.switch,
+    default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
 MODE = Option(
     "mode",
     "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
@@ -254,10 +254,30 @@ LOAD_CONCURRENCY = Option(
 SPARK_THRESHOLD = Option(
     "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
 )
+
+
+def _embed(value: str) -> str:
+    """YAML takes `off` for false."""
+    return str(values.one_of(*EmbedAtLoad)("off" if value == "false" else value))
+
+
+EMBED = Option(
+    "embed",
+    "ask for vectors of @embed properties that rows lack, of the provider that OMNIGRAPH_EMBED_… name; off asks nobody",
+    _embed,
+    "off|missing",
+    default="off",
+)
+CACHE = Option(
+    "cache",
+    "where answers are kept, so that none is asked for twice: a folder or s3://…; unset: beside the graph",
+    values.graph_uri,
+    "URI",
+)
 LOADING = (
     INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE,
-    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, SHOW_ROWS, INDEX, LOAD_CONCURRENCY,
-    SPARK_THRESHOLD,
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE, SHOW_ROWS, INDEX,
+    LOAD_CONCURRENCY, SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip
 
 VERSION = Option("version", "read this manifest version", values.positive, "N")
@@ -350,6 +370,23 @@ DELETE_BRANCH = Option(
 )
 AT_VERSION = Option("version", "start from this manifest version of the branch", values.positive, "N")
 AT_COMMIT = Option("snapshot", "start from the state that this commit left, on whatever branch", metavar="COMMIT")
+NEW_SCHEMA = Option("file", "the new schema (.pg)", values.existing_file, "FILE", required=True, argument_too=True)
+SET = Option(
+    "set",
+    "what stored rows get in a property that is new or required now: JSON, or @ and the name of another property of "
+    "the row; may be repeated",
+    values.row_value,
+    "TYPE.PROP=JSON|@OTHER",
+    shape=Shape.PAIRS,
+)
+ALLOW_DATA_LOSS = Option(
+    "allow_data_loss",
+    "what is dropped is gone at once, from older states too",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+BROKEN_ROWS = replace(BAD_ROWS, help="write every stored row that the new schema refuses to this JSONL file")
 QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")
@@ -374,3 +411,87 @@ CACHE_MEMORY = Option(
     default="2GiB",
     env=True,
 )
+
+EMBED_TYPES = replace(
+    TYPES,
+    help="only this type; of a file, may be repeated. unset: all @embed properties of the graph, all rows of the file",
+)
+EMBED_INPUT = replace(
+    INPUT,
+    help="instead of a graph, a file of JSON lines (also .gz) whose records get vectors",
+    parse=values.existing_file,
+    metavar="FILE",
+    required=False,
+)
+EMBED_OUTPUT = replace(OUTPUT, help="the file that --input becomes, complete or not at all; packed when it ends in .gz")
+SPEC = Option(
+    "spec",
+    'what of a file is embedded (JSON): {"dimension": N, "types": {"T": {"target": "vec", "fields": ["a", "b"]}}}',
+    values.existing_file,
+    "FILE",
+)
+SEED = Option("seed", "manifest (YAML) that names input, output and specification", values.existing_file, "FILE")
+SELECT = Option(
+    "select",
+    "only records of a file with this text in a field, also those that have a vector; may be repeated",
+    metavar="[T:]FIELD=TEXT",
+    shape=Shape.MANY,
+)
+OF_FILE = (EMBED_INPUT, EMBED_OUTPUT, SPEC, SEED, SELECT)
+PROPERTY = Option("property", "only this vector property of the type; unset: all with @embed", metavar="P")
+TEXT_SOURCE = Option("source", "the String property that is the text; unset: what @embed names", metavar="S")
+TEXT_FIELDS = Option(
+    "fields", "properties that make up the text, each a line, instead of one source", values.names, "A,B,…"
+)
+_MODE_WORDS = {
+    "missing": "rows that have a text and no vector (the default)",
+    "stale": "besides those whose text or model is another one than their vector was made of",
+    "all": "all rows that have a text",
+    "clean": "take the vectors away instead",
+}
+EMBED_MODES = tuple(
+    Option(key, words, values.switch, default="false", shape=Shape.SWITCH) for key, words in _MODE_WORDS.items()
+)
+"""Which rows are embedded; at most one of them can be meant."""
+WHERE = Option("where", "only rows of this filter, as in reads: year > 1990 AND title IS NOT NULL", metavar="FILTER")
+ADOPT = Option(
+    "adopt", "with --stale: a vector of which nobody knows what it was made of is up to date", values.switch,
+    default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
+PROVIDER = Option(
+    "provider",
+    "who gives vectors: openai-compatible, openai, gemini, local or mock; unset: what OMNIGRAPH_EMBED_PROVIDER says. "
+    "The key comes from the environment, or from spark.omnigraph.embed.api_key in the Spark configuration",
+    metavar="NAME",
+)
+EMBED_MODEL = Option("model", "the provider's model; unset: what OMNIGRAPH_EMBED_MODEL says", metavar="NAME")
+BATCH = Option("batch", "texts in one request", values.positive, "N", default="64")
+PARALLEL = Option("parallel", "requests under way at a time, in all tasks together", values.positive, "N", default="8")
+REQUESTS_PER_MINUTE = Option("requests_per_minute", "requests a minute, in all tasks together", values.positive, "N")
+TOKENS_PER_MINUTE = Option("tokens_per_minute", "tokens a minute, in all tasks together", values.positive, "N")
+NO_CACHE = Option("no_cache", "keep no answers", values.switch, default="false", shape=Shape.SWITCH)
+CACHE_EVERY = Option(
+    "cache_every", "commit answers to the cache after so many at most", values.positive, "N", default="1000"
+)
+CACHE_SECONDS = Option(
+    "cache_seconds", "commit answers to the cache after so many seconds at most", values.positive, "N", default="10"
+)
+FAILED_ROWS = replace(MAX_BAD_ROWS, help="commit although at most N rows, or P percent, got no vector")
+COMMIT_EVERY = Option("commit_every", "make a commit of so many rows at most; unset: one commit", values.positive, "N")
+PRICE = Option(
+    "price_per_million", "what a million tokens costs: a dry run says what all of them will", values.amount, "PRICE"
+)
+EMBEDDING = (
+    EMBED_TYPES, PROPERTY, *EMBED_MODES, TEXT_SOURCE, TEXT_FIELDS, WHERE, ADOPT, PROVIDER, EMBED_MODEL, BATCH, PARALLEL,
+    REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE, CACHE, NO_CACHE, CACHE_EVERY, CACHE_SECONDS, FAILED_ROWS, BAD_ROWS,
+    SHOW_ROWS, COMMIT_EVERY, PRICE, *OF_FILE,
+)  # laid out as a table  # fmt: skip
+EMBED_EXECUTOR = replace(
+    EXECUTOR,
+    help="where texts are asked and vectors written: this process, or Spark; auto takes Spark when the master "
+    "is a cluster",
+)
+TO_EMBED = (replace(GRAPH, required=False), BRANCH, ACTOR, META, EMBED_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what embeds the rows of a branch."""
+EXCLUSIVE = (PAST, EMBED_MODES)
+"""Options of which at most one can be given."""

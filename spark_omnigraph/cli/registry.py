@@ -122,6 +122,14 @@ _ALL = (
         (o.SCHEMA_OF_GRAPH, o.STORAGE_OPTION, *o.REPORTING),
     ),
     Verb(
+        "embed",
+        "Gives rows that have a text and no vector one, in one commit; run again, it goes on where it was stopped.",
+        "spark-omnigraph embed --graph graphs/films --type Film --property plot_vec --dry-run",
+        _in("embed", "embed"),
+        o.EMBEDDING,
+        o.TO_EMBED,
+    ),
+    Verb(
         "branch create",
         "Makes a branch; it costs the same whatever the size of the graph.",
         "spark-omnigraph branch create review --from main --graph graphs/films",
@@ -152,6 +160,23 @@ _ALL = (
         _in("branch", "delete_branch"),
         (o.DELETED, o.MERGED),
         o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "schema show",
+        "Shows the schema of a graph, as it is or as it was.",
+        "spark-omnigraph schema show --graph graphs/films --output films.pg",
+        _in("read", "show_schema"),
+        (o.OUTPUT, *o.PAST),
+        o.TO_READ,
+        has_rows=True,
+    ),
+    Verb(
+        "schema plan",
+        "Shows what a change to another schema would do, with the rows that stand in its way; writes nothing.",
+        "spark-omnigraph schema plan films.pg --set Film.seen=false --graph graphs/films",
+        _in("schema", "plan_schema"),
+        (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
+        o.TO_PLAN,
     ),
     Verb(
         "index",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from spark_omnigraph.catalog.migration.steps import FromColumn
 from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read import arguments
@@ -140,6 +141,22 @@ def whole_number(value: str) -> int | None:
     return number
 
 
+def names(value: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    found = tuple(name.strip() for name in value.split(","))
+    if not all(found):
+        raise ValueError(f"'{shortened(value)}' is not a list such as title,plot")
+    return found
+
+
+def amount(value: str) -> float:
+    """A number from 0 on."""
+    found = float(value)
+    if not 0 <= found < float("inf"):
+        raise ValueError(f"{value} is not an amount")
+    return found
+
+
 def count(value: str) -> int:
     """A whole number, 0 too."""
     number = whole_number(value)
@@ -227,6 +244,21 @@ def metadata(value: str) -> tuple[str, str]:
         return next(iter(checked_metadata({key.strip(): text_}).items()))
     except BadRequestError as error:
         raise ValueError(error.message) from None
+
+
+def row_value(value: str) -> tuple[str, object]:
+    """`TYPE.PROP=JSON`, or `TYPE.PROP=@OTHER`, a value for stored rows. No JSON begins with `@`."""
+    place, equals, text_ = value.partition("=")
+    if not equals or "." not in place:
+        raise ValueError(f"'{shortened(value)}' is not TYPE.PROP=JSON")
+    text_ = text_.strip()
+    if text_.startswith("@"):
+        return place.strip(), FromColumn(text_[1:])
+    try:
+        return place.strip(), arguments.json_value(text_)
+    except ValueError as error:
+        hint = f"; a text stands in quotes, as in {place}='\"{text_}\"'" if text_.isalnum() else ""
+        raise ValueError(f"the value of {place} {error}{hint}") from None
 
 
 def storage_option(value: str) -> tuple[str, str]:

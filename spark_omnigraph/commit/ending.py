@@ -11,10 +11,14 @@ from enum import Enum
 
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.sidecar import Sidecar
+from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.manifest.ancestry import merge_bases
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import PublishFacts, RowKind, sentinel_facts
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.manifest.commit_log import read_commits
 
 ACTOR = "omnigraph:recovery"
 """Actor of everything that recovery publishes."""
@@ -141,3 +145,29 @@ def _ending(sidecar: Sidecar, facts: PublishFacts) -> Ending | None:
         if facts.operation.startswith(recovering(operation, kind)):
             return Ending(kind, version, commit_id(sidecar, kind), facts.parent, ACTOR)
     return None
+
+
+def lacks_tables(store: GraphStore, sidecar: Sidecar) -> bool:
+    """Whether a merge by another engine was to change tables that its sidecar does not name. False for ours, which name
+    all, and where the source's commit cannot be read any more.
+
+    The reference engine publishes tables that it shows by pointer, or as a fork, along with those that it writes, and
+    names only the latter. Finished from that the merge would count as done, and no later one would bring the others.
+    """
+    if sidecar.is_ours or sidecar.merge_source is None:
+        return False
+    commits: dict[str, Commit] = {}
+    for branch in (None, *sorted(store.branch_names())):
+        commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
+    source = commits.get(sidecar.merge_source)
+    target, rows = store.snapshot_with_rows(sidecar.branch)
+    head = current_head(store, sidecar.branch, target.version, rows)
+    if source is None or head not in commits:
+        return False
+    try:
+        theirs = store.snapshot(source.branch, source.manifest_version)
+        bases = [store.snapshot(each.branch, each.manifest_version) for each in merge_bases(commits, source.id, head)]
+    except NotFoundError:
+        return False
+    left = (key for key in theirs.entries if key not in sidecar.tables and theirs.place(key) != target.place(key))
+    return any(theirs.place(key) != base.place(key) for key in left for base in bases)

@@ -113,7 +113,7 @@ class PreparedCommit:
     @property
     def staged(self) -> tuple[StagedFile, ...]:
         """Files that nothing names until it lands."""
-        return tuple(file for write in self.writes for file in write.change.files)
+        return tuple(file for write in self.writes for file in write.change.staged)
 
     @property
     def tables(self) -> frozenset[str]:

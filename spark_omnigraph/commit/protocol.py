@@ -298,7 +298,7 @@ def _refuse_another_branch(store: GraphStore, prepared: PreparedCommit) -> None:
 
 def _are_there(store: GraphStore, write: TableWrite) -> bool:
     """Whether the files that a write has staged are: they may go with a fork before the write is planned anew."""
-    staged = {file.uri.rpartition("/")[2] for file in write.change.files}
+    staged = {file.uri.rpartition("/")[2] for file in write.change.staged}
     return not staged or staged <= set(store.objects.list(f"{branch_path(write.entry.location, write.branch)}/data"))
 
 

@@ -30,6 +30,7 @@ from spark_omnigraph.commit.ending import (
     RecoveryKind,
     commit_id,
     find_ending,
+    lacks_tables,
     recovering,
     without_publish,
 )
@@ -348,7 +349,9 @@ class _Recovery:
         decision = decide(states, mode)
         if self._change is not None and decision is not Decision.ABORT:
             decision = self._decide_schema(self._change, snapshot, decision)
-        if decision is Decision.ROLL_FORWARD and (self._is_partial or not self._expectations_hold(snapshot)):
+        if decision is Decision.ROLL_FORWARD and (
+            self._is_partial or not self._expectations_hold(snapshot) or lacks_tables(self._store, self._sidecar)
+        ):
             return Decision.ROLL_BACK
         all_published = all(classify(s, mode) is PinClass.NO_MOVEMENT and s.pin > s.expected for s in states)
         return Decision.STALE if states and all_published else decision

@@ -19,6 +19,7 @@ from spark_omnigraph.demo.data import (
     movies_database,
     schema_text,
 )
+from spark_omnigraph.demo.meaning import HEADERS, ask_by_meaning, why_not
 from spark_omnigraph.errors import BadRowsError, InternalError, UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
@@ -143,9 +144,12 @@ def run_demo(folder: Path | None, log: Log) -> dict[str, object]:
     _show_load(loaded, counts, phases.seconds["load"], log)
     with phases.measure("spark"):
         answered = ask_spark(place, log)
+    with phases.measure("meaning"):
+        embedded = show_meaning(graph, log)
+    head = next(iter(graph.commits(limit=1))).id
     with phases.measure("refusal"):
         refused = refuse_broken(graph, place, log)
-    unchanged = prove_unchanged(graph, loaded, counts, log)
+    unchanged = prove_unchanged(graph, head, counts, log)
     _show_next(place, log)
     return {
         "folder": str(place.root),
@@ -155,6 +159,7 @@ def run_demo(folder: Path | None, log: Log) -> dict[str, object]:
         "counts": counts,
         "cleaned": converted.cleaning.to_dict(),
         "questions_answered": answered,
+        "titles_embedded": embedded,
         "refused": {"total": refused.summary.total, "per_rule": dict(refused.summary.per_rule)},
         "unchanged": unchanged,
         "phases": phases.seconds,
@@ -223,9 +228,24 @@ def ask_spark(place: Place, log: Log) -> int | None:
     return len(QUESTIONS)
 
 
+def show_meaning(graph: Graph, log: Log) -> int | None:
+    """How many titles became vectors, and films whose titles mean what is asked for; None where the model is not
+    installed, with a line that says how to get it.
+    """
+    _heading("4. Ask it by meaning", log)
+    missing = why_not()
+    if missing is not None:
+        log(f"left out: {missing}")
+        return None
+    embedded, rows = ask_by_meaning(graph)
+    log(f"{embedded:,} titles are vectors now, by a model on this machine; the nearest ones to a few texts:")
+    _table(HEADERS, rows, log)
+    return embedded
+
+
 def refuse_broken(graph: Graph, place: Place, log: Log) -> BadRowsError:
     """Loads the file of mistakes, which must be refused, and shows what is wrong with it, line by line."""
-    _heading("4. Load a file with mistakes", log)
+    _heading("5. Load a file with mistakes", log)
     try:
         graph.load(str(place.broken), mode="append", options=LoadOptions(bad_rows=str(place.report)))
     except BadRowsError as error:
@@ -237,13 +257,12 @@ def refuse_broken(graph: Graph, place: Place, log: Log) -> BadRowsError:
     raise InternalError(f"'{place.broken}' was loaded although it is full of mistakes")
 
 
-def prove_unchanged(graph: Graph, loaded: LoadReport, counts: Mapping[str, int], log: Log) -> bool:
-    """True when head and counts are what they were after the load; InternalError otherwise."""
-    head = next(iter(graph.commits(limit=1)))
+def prove_unchanged(graph: Graph, head: str, counts: Mapping[str, int], log: Log) -> bool:
+    """True when head and counts are what they were before the refused load; InternalError otherwise."""
     now = {key: graph.count(key) for key in counts}
-    if head.id != loaded.commit or now != dict(counts):
+    if next(iter(graph.commits(limit=1))).id != head or now != dict(counts):
         raise InternalError("the refused load changed the graph")
-    log(f"the graph is as it was: head {head.id}, {sum(now.values()):,} rows.")
+    log(f"the graph is as it was: head {head}, {sum(now.values()):,} rows.")
     return True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,24 +13,16 @@ from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_d
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_contract
-from spark_omnigraph.commit.lost import LostPublishes, find_lost, whole_manifest
+from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
-from spark_omnigraph.graph.read.history import (
-    ReadTarget,
-    State,
-    Where,
-    check_where,
-    commit_history,
-    get_commit,
-    resolve,
-    target_of,
-)
+from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
 from spark_omnigraph.manifest.branches import MAIN, Branch, display
@@ -39,9 +30,7 @@ from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import RECOVERY
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
-from spark_omnigraph.storage.manifest.stamp import migrate
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.executor import LocalExecutor
@@ -50,20 +39,10 @@ from spark_omnigraph.write.indexes import BuiltIndexes, IndexStatus, ensure_indi
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from spark_omnigraph.engine.result import QueryResult
-    from spark_omnigraph.graph.changes.diff import Diff, DiffFilter
-    from spark_omnigraph.graph.delete.by_id import DeleteReport
-    from spark_omnigraph.graph.load.inputs import InputArguments, LoadArguments
-    from spark_omnigraph.graph.maintain.cleanup import CleanupReport
-    from spark_omnigraph.graph.maintain.optimize import OptimizeReport
-    from spark_omnigraph.graph.maintain.repair import RepairReport
-    from spark_omnigraph.graph.merge.merge import MergeChoices, MergeReport
-    from spark_omnigraph.graph.mutate.mutate import MutationResult
-
-_LOG = logging.getLogger(__name__)
+    from spark_omnigraph.graph.provider import VectorSource
 
 
-@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH)
+@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
@@ -119,25 +98,8 @@ class Graph:
         `interrupted`; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError
         for a missing graph or branch, UnsupportedFormatError for a format that this release does not know.
         """
-        if mode not in ("r", "rw"):
-            raise BadRequestError(f"mode must be 'r' or 'rw', got '{mode}'")
-        store = GraphStore.open(uri, storage_options)
-        name = parse_branch(branch)
-        store.require_branch(name)
-        recovered: tuple[Recovered, ...] = ()
-        lost = None
-        if mode == "rw":
-            manifests = [whole_manifest(store, each) for each in {None, name}]
-            store.objects.probe(RECOVERY)
-            for manifest in manifests:
-                migrate(manifest)
-            recovered = tuple(recover_for_writing(store, Scope.FULL))
-        else:
-            lost = find_lost(store, name)
-        read_contract(store)
-        if lost is not None:
-            _LOG.warning("%s: %s", store.root, lost)
-        return cls(store, mode == "rw", ReadTarget(display(name)), recovered, lost)
+        opened = open_graph(uri, mode, branch, storage_options)
+        return cls(opened.store, mode == "rw", ReadTarget(display(opened.branch)), opened.recovered, opened.lost)
 
     @property
     def uri(self) -> str:
@@ -174,6 +136,18 @@ class Graph:
         """The accepted schema as `.pg` text."""
         return read_contract(self.store).source
 
+    def plan_schema(
+        self, schema: str | os.PathLike[str], **choices: Unpack[verbs.SchemaChoices]
+    ) -> verbs.SchemaPreview:
+        """What a change to this schema (`.pg` text or a file's path) would do to main, step by step: the rows that each
+        step touches, writes and would break; all that would break go to the file `bad_rows`. Nothing is written.
+
+        `values` are for stored rows: `{"Film.year": 1999}`, or `FromColumn("other")` for what each row has in another
+        property. Raises SchemaParseError, CatalogError, NotFoundError, BadRequestError; a step that no change can do is
+        part of the plan.
+        """
+        return verbs.preview(self.store, verbs.change_request(schema, choices), choices.get("executor"))
+
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
 
@@ -201,7 +175,7 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
-        **inputs: Unpack[InputArguments],
+        **inputs: Unpack[verbs.InputArguments],
     ) -> LoadReport:
         """Loads files in one commit (paths, globs, folders, URIs; JSON lines, Parquet, CSV or Arrow by their `format`),
         an iterable of JSON lines or of records as dictionaries, or a table of Arrow, pandas or polars. `node` or `edge`
@@ -216,7 +190,9 @@ class Graph:
         call = verbs.LoadCall(mode, line, base, actor, origin, options or LoadOptions(), inputs)
         return verbs.load_source(self.store, source, call)
 
-    def load_table(self, type: str, rows: object, mode: str = "append", **how: Unpack[LoadArguments]) -> LoadReport:
+    def load_table(
+        self, type: str, rows: object, mode: str = "append", **how: Unpack[verbs.LoadArguments]
+    ) -> LoadReport:
         """Like `load`, of rows of one type, `node:T` or `edge:T`: a table, a list of dictionaries, or table files."""
         named = {self.catalog().require(type).table_key.kind: self.catalog().require(type).name}
         return self.load(rows, mode, **{**how, **named})  # type: ignore[arg-type]  # node or edge
@@ -231,7 +207,7 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
-        **inputs: Unpack[InputArguments],
+        **inputs: Unpack[verbs.InputArguments],
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
         return self.load(
@@ -246,7 +222,7 @@ class Graph:
         branch: str | None = None,
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
-    ) -> DeleteReport:
+    ) -> verbs.DeleteReport:
         """Deletes rows of `node:T` or `edge:E` by id in one commit, with nodes the edges that touch them.
 
         Ids that are not stored are counted. Raises BadRequestError (also for a single text, whose letters would each
@@ -269,7 +245,7 @@ class Graph:
         branch: str | None = None,
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
-    ) -> MutationResult:
+    ) -> verbs.MutationResult:
         """Runs one mutation of a `.gq` text in one commit: the one of that `name`, or the only one. A dry run checks
         and counts, and writes nothing.
 
@@ -284,6 +260,23 @@ class Graph:
         result = verbs.mutate(self.store, replace(request, branch=line, actor=actor, dry_run=dry_run, origin=origin))
         return after(self.store, line, result, "mutation")
 
+    def embed(
+        self,
+        type: str | None = None,
+        property: str | None = None,
+        embedder: object = None,
+        **choices: Unpack[verbs.EmbedChoices],
+    ) -> verbs.EmbedReport:
+        """Gives rows that have a text and no vector one, in one commit: of a property, or of all with `@embed`. Each
+        text is paid for once, and whoever is stopped goes on. `embedder` is a function from texts to vectors, an
+        `EmbedConfig`, or None: what the environment names. docs/embeddings.md tells the choices. Raises EmbeddingError,
+        EmbeddingConfigError, ConflictError.
+        """
+        request = verbs.embed_request(self.store, self.branch, (type, property), embedder, choices, self.origin)
+        if not request.bounds.dry_run:
+            self.refresh()
+        return after(self.store, request.branch, verbs.embed(self.store, request), "embedding")
+
     def count(self, table: str, **where: Unpack[Where]) -> int:
         """Stored rows of `node:T` or `edge:E`, from the manifest alone."""
         return row_count(self.store, self.snapshot(**where), table)
@@ -297,14 +290,17 @@ class Graph:
         text: str,
         name: str | None = None,
         params: Mapping[str, object] | None = None,
+        embedder: VectorSource | None = None,
         **where: Unpack[Where],
-    ) -> QueryResult:
+    ) -> verbs.QueryResult:
         """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
+        `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, an `EmbedConfig`, or by
+        default the provider that variables `OMNIGRAPH_EMBED_…` name.
 
-        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError.
+        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError, EmbeddingConfigError, EmbeddingError.
         """
         catalog, snapshot = self._shown(where)
-        plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
+        plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params, embedder=embedder)
         return verbs.run_query(self.store, catalog, snapshot, plan)
 
     def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:
@@ -324,13 +320,13 @@ class Graph:
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""
-        return commit_history(self.store, branch or self.branch, limit, actor)
+        return verbs.commit_history(self.store, branch or self.branch, limit, actor)
 
     def commit(self, commit_id: str) -> Commit:
         """A commit by id with its facts. NotFoundError when no branch has it."""
-        return get_commit(self.store, commit_id, parse_branch(self.branch))
+        return verbs.get_commit(self.store, commit_id, parse_branch(self.branch))
 
-    def diff(self, before: State, after: State | None = None, *, only: DiffFilter | None = None) -> Diff:
+    def diff(self, before: State, after: State | None = None, *, only: verbs.DiffFilter | None = None) -> verbs.Diff:
         """Net changes from one state to another; `after` is by default what this handle shows.
 
         A state is a manifest version, a commit id, a time, a branch, or what `at` takes: `g.diff(3)`,
@@ -368,12 +364,12 @@ class Graph:
             base, version = display(found.branch), found.version
         if dry_run:
             return check_new_branch(self.store, name, base, version)
-        self._require_writable()
+        self.refresh()  # the commits that the branch is to see are in the log then
         return create_branch(self.store, name, base, version)
 
     def merge_branch(
-        self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[MergeChoices]
-    ) -> MergeReport:
+        self, source: str, into: str = "main", *, actor: str | None = None, **choices: Unpack[verbs.MergeChoices]
+    ) -> verbs.MergeReport:
         """Merges what `source` changed since the branches parted, by row, in one commit with two parents. `source` does
         not change. Choices: `dry_run` only finds and checks; `metadata` are texts of yours; `executor` does the work.
 
@@ -413,7 +409,7 @@ class Graph:
         self.refresh()
         return ensure_indices(self.store, parse_branch(branch or self.branch), extend=True, attempts=ATTEMPTS)
 
-    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> OptimizeReport:
+    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> verbs.OptimizeReport:
         """Joins small files, drops masked rows, makes indexes whole, and compacts the manifest and the commit log. No
         row changes, and there is no commit. A dry run counts files.
         """
@@ -430,7 +426,7 @@ class Graph:
         self._require_writable()
         return recover(self.store)
 
-    def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> RepairReport:
+    def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> verbs.RepairReport:
         """Finds tables of a branch that another program committed to past the manifest, and says how to go on.
 
         With `confirm` those that were only compacted are published, with `force` besides also what nobody checked.
@@ -440,7 +436,7 @@ class Graph:
             self._require_writable()
         return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force, self.origin)
 
-    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> CleanupReport:
+    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> verbs.CleanupReport:
         """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
         `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
         stays.

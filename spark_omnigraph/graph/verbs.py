@@ -6,36 +6,65 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_omnigraph.engine.result import QueryResult as QueryResult
+    from spark_omnigraph.graph.changes.diff import Diff as Diff
+    from spark_omnigraph.graph.changes.diff import DiffFilter as DiffFilter
     from spark_omnigraph.graph.changes.diff import diff as diff
     from spark_omnigraph.graph.create import create_graph as create_graph
+    from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
     from spark_omnigraph.graph.delete.by_id import DeleteRequest as DeleteRequest
     from spark_omnigraph.graph.delete.by_id import delete_ids as delete_ids
     from spark_omnigraph.graph.delete.by_id import id_array as id_array
+    from spark_omnigraph.graph.embed.embed import embed as embed
+    from spark_omnigraph.graph.embed.report import EmbedReport as EmbedReport
+    from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
+    from spark_omnigraph.graph.embed.request import embed_request as embed_request
+    from spark_omnigraph.graph.load.inputs import InputArguments as InputArguments
+    from spark_omnigraph.graph.load.inputs import LoadArguments as LoadArguments
     from spark_omnigraph.graph.load.source import LoadCall as LoadCall
     from spark_omnigraph.graph.load.source import load_source as load_source
+    from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
+    from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
+    from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import repair as repair
+    from spark_omnigraph.graph.merge.merge import MergeChoices as MergeChoices
+    from spark_omnigraph.graph.merge.merge import MergeReport as MergeReport
     from spark_omnigraph.graph.merge.merge import merge_branch as merge_branch
     from spark_omnigraph.graph.merge.merge import merge_request as merge_request
+    from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.mutate import mutate as mutate
     from spark_omnigraph.graph.mutate.mutate import prepare_mutation as prepare_mutation
+    from spark_omnigraph.graph.read.history import commit_history as commit_history
+    from spark_omnigraph.graph.read.history import get_commit as get_commit
     from spark_omnigraph.graph.read.query import bound_plan as bound_plan
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
+    from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
+    from spark_omnigraph.graph.schema.preview import change_request as change_request
+    from spark_omnigraph.graph.schema.preview import preview as preview
 
 _HOMES = {
-    "graph.changes.diff": ("diff",),
+    "engine.result": ("QueryResult",),
+    "graph.changes.diff": ("Diff", "DiffFilter", "diff"),
     "graph.create": ("create_graph",),
-    "graph.delete.by_id": ("DeleteRequest", "delete_ids", "id_array"),
+    "graph.delete.by_id": ("DeleteReport", "DeleteRequest", "delete_ids", "id_array"),
+    "graph.embed.embed": ("embed",),
+    "graph.embed.report": ("EmbedReport",),
+    "graph.embed.request": ("EmbedChoices", "embed_request"),
+    "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.source": ("LoadCall", "load_source"),
-    "graph.maintain.cleanup": ("cleanup",),
-    "graph.maintain.optimize": ("optimize",),
-    "graph.maintain.repair": ("repair",),
-    "graph.merge.merge": ("merge_branch", "merge_request"),
-    "graph.mutate.mutate": ("mutate", "prepare_mutation"),
+    "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
+    "graph.maintain.optimize": ("OptimizeReport", "optimize"),
+    "graph.maintain.repair": ("RepairReport", "repair"),
+    "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
+    "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
+    "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -6,7 +6,7 @@ that is gone took its own along. What is behind a missing commit is not known, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from spark_omnigraph.manifest.lineage import Commit
 
@@ -29,18 +29,27 @@ def missing(commits: Mapping[str, Commit], heads: Iterable[str]) -> frozenset[st
     return frozenset(each for head in heads for each in ancestors(commits, head) if each not in commits)
 
 
-def merge_bases(commits: Mapping[str, Commit], one: str, other: str) -> tuple[Commit, ...]:
-    """The commits that lie behind both heads and behind no other such commit, newest first.
+def merge_bases(
+    commits: Mapping[str, Commit], one: str, other: str, without: Set[str] = frozenset()
+) -> tuple[Commit, ...]:
+    """The commits that lie behind both heads and behind no other such commit, newest first; none of those `without`.
 
     There are several after two branches were merged into each other, and none when they have nothing in common. Known
     elsewhere as best common ancestors (`git merge-base --all`).
     """
-    shared = {each for each in ancestors(commits, one) & ancestors(commits, other) if each in commits}
+    both = ancestors(commits, one) & ancestors(commits, other)
+    shared = {each for each in both if each in commits and each not in without}
     behind: set[str] = set()
     for each in shared:
         if each not in behind:
             behind |= ancestors(commits, each) - {each}
     return tuple(sorted((commits[each] for each in shared - behind), key=_newest_first))
+
+
+def lost_bases(commits: Mapping[str, Commit], one: str, other: str, bases: Iterable[Commit]) -> frozenset[str]:
+    """Ids that lie behind both heads and behind none of the bases that are left: where the two really parted."""
+    both = ancestors(commits, one) & ancestors(commits, other)
+    return both.difference(*(ancestors(commits, base.id) for base in bases))
 
 
 def _parents(commit: Commit) -> list[str]:

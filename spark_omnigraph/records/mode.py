@@ -49,6 +49,14 @@ class InputFormat(TextEnum):
     ARROW = "arrow"
 
 
+class EmbedAtLoad(TextEnum):
+    """Whether a load asks a provider for vectors."""
+
+    OFF = "off"
+    MISSING = "missing"
+    """For rows that have the text of an `@embed` property, and no vector."""
+
+
 def choice(name: str, value: object, choices: type[Choice]) -> Choice:
     """The member that an argument names. BadRequestError for a value that names none."""
     try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 INSTALL_SPARK = 'pyspark is not installed: `pip install "spark-omnigraph[spark]"`'
 STORAGE_PREFIX = "spark.omnigraph.storage."
+EMBED_KEY = "spark.omnigraph.embed.api_key"
 """Spark configuration below this prefix becomes storage options; the place for secrets of a job."""
 
 _LOG = logging.getLogger(__name__)
@@ -98,6 +99,11 @@ def storage_options(spark: SparkSession) -> dict[str, str]:
         for key, value in spark.conf.getAll.items()
         if key.startswith(STORAGE_PREFIX)
     }
+
+
+def embed_key(spark: SparkSession) -> str | None:
+    """The key of the embedding provider from the session's configuration, which fills it from a secret scope."""
+    return spark.conf.get(EMBED_KEY, None)
 
 
 def application_id(spark: SparkSession) -> str | None:

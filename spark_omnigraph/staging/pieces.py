@@ -51,7 +51,7 @@ def range_pieces(context: StageContext, range_: InputRange) -> Iterator[Piece]:
     if range_.file.table is not None:
         yield from table_pieces(context, range_.file.table, read_table(range_, context.storage_options))
         return
-    decoder = RecordDecoder(context.catalog, context.decode)
+    decoder = RecordDecoder(context.accepted, context.decode)
     for chunk in read_chunks(range_, dict(context.storage_options)):
         yield Piece(len(chunk.lines), decoder.decode(chunk), partial(raw_line, chunk))
 
@@ -62,8 +62,8 @@ def table_pieces(context: StageContext, how: TableInput, tables: Iterable[TableR
     decode = replace(context.decode, coerce=context.decode.coerce or how.coerce)
     for rows in tables:
         if not readers:
-            planned = plan_rows(context.catalog, how, rows.batch.schema, decode)
-            readers = [(plan, FrameDecoder(context.catalog, decode, plan.frame)) for plan in planned]
+            planned = plan_rows(context.accepted, how, rows.batch.schema, decode)
+            readers = [(plan, FrameDecoder(context.accepted, decode, plan.frame)) for plan in planned]
         batch, count = plain_batch(rows.batch), rows.count
         for plan, decoder in readers:
             chosen, kept = plan.rows(batch)
@@ -189,7 +189,7 @@ class Checkers:
 
     def _checker(self, table_key: str) -> BatchChecker:
         if table_key not in self._checkers:
-            self._checkers[table_key] = BatchChecker(self._context.entity(table_key))
+            self._checkers[table_key] = BatchChecker(self._context.accepted.require(table_key))
         return self._checkers[table_key]
 
 

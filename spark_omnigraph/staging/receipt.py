@@ -16,6 +16,7 @@ from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.snapshot import no_table
 from spark_omnigraph.records.jsonl.decode import Rejected
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
+from spark_omnigraph.staging.filling import VectorFill, accepting
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 
 REPORT_LIMIT = 1_000_000
@@ -34,6 +35,13 @@ class StageContext:
     targets: Mapping[str, TableTarget]
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     validate: bool = True
+    fill: VectorFill | None = None
+    """Who gives vectors to rows without one; None: nobody."""
+
+    @property
+    def accepted(self) -> Catalog:
+        """The schema as records are read and checked by: vectors may be missing that are filled in later."""
+        return self.catalog if self.fill is None else accepting(self.catalog)
 
     def entity(self, table_key: str) -> EntityType:
         """The type whose rows a table holds."""
@@ -96,6 +104,8 @@ class RangeReceipt:
     rejected: bytes
     staged: Mapping[str, tuple[StagedFragment, ...]]
     given_ids: frozenset[str]
+    unfilled: Mapping[str, Int64s] = field(default_factory=dict)
+    """Ordinals of rows, by table, that were left out since they got no vector: a second pass leaves them out too."""
 
     @property
     def bad_total(self) -> int:

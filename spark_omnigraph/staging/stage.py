@@ -17,12 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.types import NodeType
+from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.staging.filling import fill
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
 from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
 from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
@@ -55,7 +58,7 @@ def stage_frame(context: StageContext, how: TableInput, batches: Iterable[pa.Rec
 class _Stager:
     """State of one task: rows waiting to be written per table, and the receipt so far.
 
-    Rows that are stored already and may not be are kept apart in `conflicts`: those of a range have no text yet.
+    Rows that are refused after they were decoded are kept apart in `conflicts`: those of a range have no text yet.
     """
 
     def __init__(self, context: StageContext, skip: Mapping[str, Int64s] | None, from_frame: bool = False) -> None:
@@ -72,6 +75,7 @@ class _Stager:
         self._rejected: list[Rejected] = []
         self._staged: dict[str, list[StagedFragment]] = {}
         self._given_ids: set[str] = set()
+        self._unfilled: dict[str, list[Int64s]] = {}
         self._lines = 0
 
     def run(self, pieces: Iterable[Piece]) -> None:
@@ -97,6 +101,7 @@ class _Stager:
             rejected=zlib.compress(pickle.dumps(ordered), 1) if ordered else b"",
             staged={key: tuple(fragments) for key, fragments in self._staged.items()},
             given_ids=frozenset(self._given_ids),
+            unfilled={key: np.concatenate(parts) for key, parts in self._unfilled.items()},
         )
 
     def reject(self, rejected: list[Rejected]) -> None:
@@ -138,6 +143,13 @@ class _Stager:
             self._add_conflicts(key, waiting, rows, matches, keep)
             keep &= ~matches.hit
             matches = None
+        if self._context.fill is not None:
+            rows, dropped = self._filled(key, waiting, rows, keep)
+            keep &= ~dropped
+            if matches is not None and dropped.any():
+                matches = self._matches(key, target, rows, keep)
+            if dropped.any():
+                self._unfilled.setdefault(key, []).append(ordinals[dropped])
         if not keep.any():
             return
         fragment, order = write_fragment(target, rows, ordinals, keep, matches, self._context.storage_options)
@@ -165,21 +177,45 @@ class _Stager:
     def _add_conflicts(
         self, key: TableKey, waiting: list[DecodedTable], rows: pa.Table, matches: Matches, keep: npt.NDArray[np.bool_]
     ) -> None:
+        ids, mistakes = rows.column("id"), {}
+        for row in np.flatnonzero(matches.hit & keep).tolist():
+            told = f"'{ids[row].as_py()}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
+            mistakes[row] = Mistake("id", Rule.KEY_CONFLICT, told)
+        self._refuse(key, waiting, rows, mistakes)
+
+    def _filled(
+        self, key: TableKey, waiting: list[DecodedTable], rows: pa.Table, keep: npt.NDArray[np.bool_]
+    ) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+        """The rows with vectors, and which of them get none and are refused."""
+        entity, how = self._context.entity(key), self._context.fill
+        dropped = np.zeros(len(keep), dtype=bool)
+        if how is None or not isinstance(entity, NodeType):
+            return rows, dropped
+        found = fill(how, entity, rows, keep)
+        if found.mistakes and self._skip is not None:
+            raise EmbeddingError(f"texts of {key.type_name} that were answered are not in the cache any more")
+        dropped[list(found.mistakes)] = True
+        self._refuse(key, waiting, rows, found.mistakes)
+        return found.rows, dropped
+
+    def _refuse(
+        self, key: TableKey, waiting: list[DecodedTable], rows: pa.Table, mistakes: Mapping[int, Mistake]
+    ) -> None:
+        """Rows that were good until they were to be stored; those of a range get their text later."""
+        at = list(mistakes)
         lines = np.concatenate([t.lines for t in waiting])
         offsets = np.concatenate([t.offsets for t in waiting])
         ids = rows.column("id")
-        hit = np.flatnonzero(matches.hit & keep).tolist()
-        texts = record_text(self._context.entity(key), rows.take(hit)) if self._from_frame else [""] * len(hit)
-        for i, text in zip(hit, texts, strict=True):
-            message = f"'{ids[i].as_py()}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
+        texts = record_text(self._context.entity(key), rows.take(at)) if self._from_frame else [""] * len(at)
+        for i, text in zip(at, texts, strict=True):
             self.conflicts.append(
                 Rejected(
                     line=int(lines[i]),
                     offset=int(offsets[i]),
                     record_type=key.type_name,
-                    field="id",
-                    rule=Rule.KEY_CONFLICT,
-                    message=message,
+                    field=mistakes[i].field,
+                    rule=mistakes[i].rule,
+                    message=mistakes[i].message,
                     raw=text,
                     is_edge=key.kind == "edge",
                     id=ids[i].as_py(),

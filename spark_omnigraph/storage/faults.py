@@ -37,6 +37,7 @@ _INTERRUPT = re.compile(r"(?:[\w ]+: )*KeyboardInterrupt:?\s*")
 _LOST_INDEX = re.compile(
     r"(?i)(?:not found|no such file).*/_indices/|/_indices/.*(?:not found|no such file)", re.DOTALL
 )
+_DAMAGED = "A file is damaged, or was cut while it was read: run it again; if that fails, put it back from a backup"
 _LOST_TEXTS = ("Too many concurrent writers", "Retryable commit conflict", "Incompatible transaction")
 
 
@@ -52,6 +53,10 @@ def committing(what: str) -> Iterator[None]:
         text = str(error)
         lost = any(t in text for t in _LOST_TEXTS)
         raise CommitFailed(Outcome.LOST if lost else Outcome.UNKNOWN, f"{what}: {reason(error)}") from error
+    except BaseException as error:
+        if not _is_panic(error):
+            raise
+        raise CommitFailed(Outcome.UNKNOWN, f"{what}: {reason(error)}") from error
 
 
 @contextmanager
@@ -66,6 +71,15 @@ def reading(what: str) -> Iterator[None]:
         if _PREDICATE_FAILED in str(error):
             raise BadRequestError(f"filter fails on a stored value: {reason(error)}") from error
         raise StorageError(f"storage: {what}: {reason(error)}{_way_out(error)}") from error
+    except BaseException as error:
+        if not _is_panic(error):
+            raise
+        raise StorageError(f"storage: {what}: Lance failed: {reason(error)}. {_DAMAGED}") from error
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Lance gives up on some damaged files with an exception that is no Exception, of a module nobody can import."""
+    return type(error).__name__ == "PanicException"
 
 
 def refuse_interrupt(error: BaseException) -> None:

@@ -73,7 +73,7 @@ def candidate(
     writes = tuple(TableWrite(snapshot.entry(key), snapshot.branch, change) for key, change in changes.items())
     for write in writes:
         folder = store.table_uri(write.entry.location, write.branch)
-        if not all(file.uri.startswith(f"{folder}/data/") for file in write.change.files):
+        if not all(file.uri.startswith(f"{folder}/data/") for file in write.change.staged):
             where = display(write.branch)
             raise InternalError(f"rows of '{write.table_key}' were staged outside the folder that '{where}' writes")
     pins = {key: snapshot.pin(key) for key in sorted(read - changes.keys())}

@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType
 from spark_omnigraph.errors import ConstraintError, InternalError
-from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.records.keys import id_form
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.tables.keys import any_of, rows_among, scan_columns, scan_where, stored_among
@@ -37,6 +36,7 @@ from spark_omnigraph.validate.probes import (
     endpoint_probes,
     unique_probes,
 )
+from spark_omnigraph.write.distinct import same_rows
 from spark_omnigraph.write.executor import available_cores
 from spark_omnigraph.write.staged_table import Rows, RowsToCheck
 
@@ -111,6 +111,19 @@ class WriteChecker:
         counts = {key: count for key, count in sorted(superseded.items()) if count}
         return CheckResult([found for of_table in findings for found in of_table], counts)
 
+    def run_alone(self, table: RowsToCheck, probe: UniqueProbe | CardinalityProbe) -> list[Finding]:
+        """What breaks one rule of a type, of rows that are all there are of it; rows that other rules refuse count too.
+        Asked of a checker for an overwrite.
+        """
+        entity = self._entity(table)
+        if isinstance(probe, UniqueProbe):
+            found = self._check_unique(table, probe, ())
+        else:
+            found = self._check_cardinality(table, entity, probe) if isinstance(entity, EdgeType) else []
+        for finding in found:
+            table.take_back(finding.rows)
+        return found
+
     def refuse_dangling(self, mentioned: frozenset[str]) -> None:
         """ConstraintError naming all stored edges that an overwrite would leave without an end. Asked after `run`."""
         if self._mode is not LoadMode.OVERWRITE:
@@ -173,7 +186,7 @@ class WriteChecker:
         distinct = table.table_key in self.distinct
         later, holders = _repeats([ids], table, keep_last=self._last_wins and not distinct)
         if distinct:
-            same = _same_rows(table, entity, later, holders)
+            same = same_rows(table, entity, later, holders)
             table.drop(later[same])
             self._equal[table.table_key] = int(same.sum())
             later, holders = later[~same], holders[~same]
@@ -426,16 +439,6 @@ def _with_refused(table: RowsToCheck, findings: Sequence[Finding]) -> npt.NDArra
     for finding in findings:
         rows[finding.rows] = True
     return rows
-
-
-def _same_rows(table: RowsToCheck, entity: EntityType, rows: Rows, others: Rows) -> npt.NDArray[np.bool_]:
-    """Which rows equal those at the same place of `others`, besides their ids and blobs."""
-    names = [p.name for p in entity.properties if p.type.scalar is not Scalar.BLOB]
-    names += ["src", "dst"] if isinstance(entity, EdgeType) else []
-    table.load(names)
-    columns = {name: table.column(name) for name in names}
-    pairs = (pa.table({name: c.take(pa.array(at)) for name, c in columns.items()}) for at in (rows, others))
-    return equal_rows(*pairs)
 
 
 def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> tuple[Rows, Rows]:

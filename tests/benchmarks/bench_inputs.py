@@ -64,8 +64,8 @@ def _arrow(table: pa.Table, path: Path) -> None:
 
 
 WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
-    "parquet": lambda table, path: pq.write_table(table, path),
-    "csv": lambda table, path: pacsv.write_csv(table, path),
+    "parquet": pq.write_table,
+    "csv": pacsv.write_csv,
     "arrow": _arrow,
 }
 

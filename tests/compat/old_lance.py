@@ -77,6 +77,11 @@ def search(ds: lance.LanceDataset, column: str, text: str) -> dict[str, Any]:
     return {"rows": sorted(found["id"].to_pylist())}
 
 
+def nearest(ds: lance.LanceDataset, column: str, vector: list[float], k: int) -> dict[str, Any]:
+    query = {"column": column, "q": pa.array(vector, pa.float32()), "k": k}
+    return {"rows": ds.to_table(columns=["id"], nearest=query)["id"].to_pylist()}
+
+
 DO: dict[str, Callable[..., dict[str, Any]]] = {
     "scan": scan,
     "append": append,
@@ -87,6 +92,7 @@ DO: dict[str, Callable[..., dict[str, Any]]] = {
     "optimize_indices": optimize_indices,
     "compact": compact,
     "search": search,
+    "nearest": nearest,
 }
 
 

@@ -181,3 +181,76 @@ def test_old_lance_reads_our_manifest_and_history(graph: Path, old_python: Path)
     )
     assert {"table", "table_version"} <= {row["object_type"] for row in manifest["rows"]}
     assert len(commits["rows"]) == 5
+
+
+def test_old_lance_reads_searches_and_merges_columns_written_anew(tmp_path: Path, old_python: Path) -> None:
+    root = tmp_path / "graph"
+    g = Graph.init(str(root), 'node Note { text: String @key  v: Vector(2)? @embed("text") @index }')
+    g.load([node("Note", text=f"n{i}") for i in range(5)])
+    g.load([node("Note", text=f"n{i}") for i in range(5, 9)])
+    g.delete("node:Note", ["n6"])
+    given = {f"n{i}": [float(i), 1.0] for i in range(9)}
+    g.embed(embedder=lambda texts: [given[text] for text in texts])
+    table = g.store.open_table(g.snapshot().entry("node:Note"))
+    assert [len(fragment.metadata.files) for fragment in table.get_fragments()] == [2, 2]
+    length = {name: sum(number**2 for number in numbers) ** 0.5 for name, numbers in given.items()}
+    unit = {name: [number / length[name] for number in numbers] for name, numbers in given.items() if name != "n6"}
+
+    path = folder(root, pins(root)["node:Note"])
+    rows, near, merged, again = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": ["id", "v"]},
+        {"do": "nearest", "path": path, "column": "v", "vector": unit["n8"], "k": 2},
+        {"do": "merge", "path": path, "rows": [{"id": "n0", "text": "n0", "v": None}]},
+        {"do": "scan", "path": path, "columns": ["id", "v"]},
+    )
+    assert {row["id"]: row["v"] for row in rows["rows"]} == {n: pytest.approx(v, abs=1e-6) for n, v in unit.items()}
+    assert near["rows"] == ["n8", "n7"]
+    assert merged["stats"]["num_updated_rows"] == 1
+    assert {row["id"]: row["v"] for row in again["rows"]} == {
+        n: None if n == "n0" else pytest.approx(v, abs=1e-6) for n, v in unit.items()
+    }
+
+
+@pytest.mark.parametrize("branch", [None, "draft"])
+def test_old_lance_reads_and_writes_what_was_merged(graph: Path, old_python: Path, branch: str | None) -> None:
+    g = Graph.open(str(graph))
+    g.load([node("Person", name="p2", age=22), edge("Knows", "draft", "p3", id="k2")], "merge", branch="draft")
+    g.delete("node:Person", ["p4"], branch="draft")
+    g.load([node("Person", name="main", age=8), node("Gauge", tag="g2", words=["y"])])
+    assert str(g.merge_branch("draft").outcome) == "merged"
+    assert str(g.merge_branch("main", "draft").outcome) == "fast_forward"
+    expected = {"p0": 0, "p1": 100, "p2": 22, "p3": 3, "p5": 5, "draft": 7, "main": 8}
+    shown = pins(graph, branch)
+    path, knows = folder(graph, shown["node:Person"]), folder(graph, shown["edge:Knows"])
+    fresh = {"id": "new", "name": "new", "age": 1, "seen": None, "v": [0.5, 0.5]}
+    changed = {"id": "p2", "name": "p2", "age": 222, "seen": None, "v": None}
+    merged, edges, gauges, _, found, written, _, left, rest, manifest, commits = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": ["id", "age"], "at": shown["node:Person"].version},
+        {"do": "scan", "path": knows, "columns": ["id", "src", "dst"]},
+        {"do": "scan", "path": folder(graph, shown["node:Gauge"]), "columns": ["id", "words"]},
+        {"do": "append", "path": path, "rows": [fresh]},
+        {"do": "scan", "path": path, "columns": ["id"], "where": "id = 'draft' OR id = 'main'"},
+        {"do": "merge", "path": path, "rows": [changed]},
+        {"do": "delete", "path": path, "where": "id = 'p0'"},
+        {"do": "scan", "path": path, "columns": ["id", "age"]},
+        {"do": "compact", "path": path},
+        {"do": "scan", "path": str(graph / "__manifest"), "columns": ["object_id", "object_type"]},
+        {
+            "do": "scan",
+            "path": str(graph / "_graph_commits.lance"),
+            "columns": ["graph_commit_id", "merged_parent_commit_id"],
+        },
+    )
+    assert {row["id"]: row["age"] for row in merged["rows"]} == expected
+    assert [row["id"] for row in edges["rows"]] == ["k1", "k2"]
+    assert gauges["rows"] == [{"id": "g1", "words": ["x"]}, {"id": "g2", "words": ["y"]}]
+    assert [row["id"] for row in found["rows"]] == ["draft", "main"]
+    assert written["stats"]["num_updated_rows"] == 1
+    after = {**expected, "new": 1, "p2": 222}
+    del after["p0"]
+    assert {row["id"]: row["age"] for row in left["rows"]} == after
+    assert rest["version"] > shown["node:Person"].version
+    assert {"table", "table_version"} <= {row["object_type"] for row in manifest["rows"]}
+    assert [row["merged_parent_commit_id"] is None for row in commits["rows"]].count(False) == 1

@@ -229,9 +229,10 @@ def check_after_index_crash(
 
 
 def files(graph: Graph) -> dict[str, int]:
-    """Files of each table as main shows it."""
+    """Files of the tables that are written again and again, as main shows them."""
     entries = graph.snapshot().entries
-    return {key: len(graph.store.open_table(entry).get_fragments()) for key, entry in entries.items()}
+    counts = {key: len(graph.store.open_table(entry).get_fragments()) for key, entry in entries.items()}
+    return {key: counts[key] for key in ("edge:Knows", "node:Person")}
 
 
 def check_after_optimize_crash(

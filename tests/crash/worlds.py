@@ -20,7 +20,9 @@ from spark_omnigraph.commit import protocol
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, publish
 from spark_omnigraph.commit.stage import staging
+from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.graph.delete.by_id import DeleteReport
+from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate.mutate import MutationResult
 from spark_omnigraph.records.frames.mapping import TableInput
@@ -28,13 +30,18 @@ from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 
 SCHEMA = """
-node Person { name: String @key  age: I32? }
+node Person { name: String @key  age: I32?  vec: Vector(2)? @embed("name") }
+node City { name: String @key  vec: Vector(2)? @embed("name") }
 edge Knows: Person -> Person
 """
 
 
 def person(name: str, age: int = 0) -> str:
     return json.dumps({"type": "Person", "data": {"name": name, "age": age}})
+
+
+def city(name: str) -> str:
+    return json.dumps({"type": "City", "data": {"name": name}})
 
 
 def knows(source: str, target: str, edge_id: str) -> str:
@@ -102,6 +109,7 @@ WRITERS = {
             (person("a", 9), person("c", 3), knows("b", "a", "k")),
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k"}),
         ),
+        Writer("embed", "embed", (), BEFORE | {"vector:a", "vector:b", "vector:rome"}),
         Writer(
             "branch merge",
             "merge_branch",
@@ -127,7 +135,7 @@ def _template() -> Path:
 
 
 def _fill(graph: Graph) -> Graph:
-    graph.load([person("a", 1), person("b", 2), knows("a", "b", "k")], options=PLAIN)
+    graph.load([person("a", 1), person("b", 2), knows("a", "b", "k"), city("rome")], options=PLAIN)
     graph.create_branch("draft")
     graph.create_branch("review")
     graph.load([person("a", 9), person("c", 3), knows("c", "a", "k2")], "merge", branch="review", options=PLAIN_MERGE)
@@ -150,7 +158,9 @@ def make_untidy(root: Path | str, storage_options: Mapping[str, str] | None = No
     return graph
 
 
-def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult | DeleteReport | MergeReport:
+def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult | DeleteReport | MergeReport | EmbedReport:
+    if writer.mode == "embed":
+        return graph.embed(embedder=MockEmbedder("m"), branch=writer.branch)
     if writer.mode == "merge_branch":
         return graph.merge_branch(writer.lines[0], writer.branch or "main")
     if writer.mode == "mutate":
@@ -189,14 +199,16 @@ def refused_first_publish() -> Iterator[None]:
 
 
 def state(graph: Graph, branch: str | None = None) -> frozenset[str]:
-    """All rows of a branch as short texts."""
+    """All people and edges of a branch as short texts, and who has a vector."""
     found = set()
     for line in graph.export(branch=branch or "main"):
         record = json.loads(line)
         data = record["data"]
-        if "type" in record:
+        if data.get("vec") is not None:
+            found.add(f"vector:{data['name']}")
+        if record.get("type") == "Person":
             found.add(f"Person:{data['name']}={data['age']}")
-        else:
+        elif "edge" in record:
             given = data["id"].startswith("k")
             found.add(f"Knows:{data['id'] if given else '-'.join((record['from'], record['to']))}")
     return frozenset(found)

@@ -150,7 +150,7 @@ def test_every_type_has_its_dataset_and_its_manifest_rows(loaded: Path, snapshot
 @pytest.mark.parametrize("table_key", TABLE_SCHEMAS)
 def test_table_columns(loaded: Path, snapshot: dict[str, Pin], table_key: str) -> None:
     ds = snapshot[table_key].open(loaded)
-    stored = pa.schema([_as_written(field) for field in ds.schema])
+    stored = pa.schema([as_written(field) for field in ds.schema])
     assert stored.equals(pa.schema(TABLE_SCHEMAS[table_key]), check_metadata=True)
     assert not ds.schema.metadata
     assert ds.has_stable_row_ids
@@ -158,7 +158,7 @@ def test_table_columns(loaded: Path, snapshot: dict[str, Pin], table_key: str) -
     assert ds.config() == {}
 
 
-def _as_written(field: pa.Field) -> pa.Field:
+def as_written(field: pa.Field) -> pa.Field:
     """Blob columns come back as an extension type; what is compared is their storage."""
     if isinstance(field.type, pa.BaseExtensionType):
         name = {"ARROW:extension:name": field.type.extension_name}

@@ -32,8 +32,9 @@ from spark_omnigraph import (
     RecoveryRequiredError,
 )
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.embed.mock import MockEmbedder
 from tests.crash.matrix import BRANCH_ROW, RECOVERY_POINTS, UNDO_ROWS, WRITE_ROWS, Row, crashed, expire_leases
-from tests.crash.worlds import SCHEMA, assert_whole, knows, person, refused_first_publish
+from tests.crash.worlds import SCHEMA, assert_whole, city, knows, person, refused_first_publish
 from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
 
 KEYS = ["a", "b", "c", "d"]
@@ -43,7 +44,8 @@ MADE = ["b1", "b2", "b3"]
 OPTIONS = LoadOptions(build_indexes=False)
 
 State = Mapping[str, int | tuple[str, str]]
-"""Name of a person → age; id of an edge → its ends."""
+"""Name of a person → age; of a city → whether it has a vector; id of an edge → its ends."""
+CITY = "city "
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class Load:
         return self.mode != "append" or not ({*self.nodes, self.edge_id} & state.keys())
 
     def applied(self, state: State) -> State:
-        kept = {} if self.mode == "overwrite" else state
+        cities = {key: value for key, value in state.items() if key.startswith(CITY)}
+        kept = cities if self.mode == "overwrite" else state
         return {**kept, **self.nodes, self.edge_id: self.edge}
 
 
@@ -108,7 +111,9 @@ def rows(graph: Graph, branch: str, snapshot: str | None = None) -> State:
         record = json.loads(line)
         key = record["data"]["id"]
         assert key not in found
-        found[key] = record["data"]["age"] if "type" in record else (record["from"], record["to"])
+        data = record["data"]
+        given = int(data["vec"] is not None) if key.startswith(CITY) else data.get("age")
+        found[key] = given if "type" in record else (record["from"], record["to"])
     return found
 
 
@@ -175,6 +180,28 @@ class GraphMachine(RuleBasedStateMachine):
             return {k: v for k, v in state.items() if k != name and not (isinstance(v, tuple) and name in v)}
 
         self._mutate(branch, f'query q() {{ delete Person where name = "{name}" }}', applied)
+
+    @rule(branch=st.sampled_from(BRANCHES), name=st.sampled_from(KEYS[:2]))
+    def build_city(self, branch: str, name: str) -> None:
+        """A city without a vector, new or in place of one that has one. No other write needs the table of cities."""
+        self._healed()
+        if branch not in self.pending:
+            commit = self.graph.load([city(f"{CITY}{name}")], "merge", branch=branch, options=OPTIONS).commit
+            assert commit is not None
+            self._note(commit, branch, {**self.shown[branch], f"{CITY}{name}": 0})
+
+    @rule(branch=st.sampled_from(BRANCHES))
+    def embed(self, branch: str) -> None:
+        """All cities that lack a vector get it."""
+        self._healed()
+        if branch in self.pending:
+            return
+        state = self.shown[branch]
+        commit = self.graph.embed("City", "vec", MockEmbedder(), branch=branch).commit
+        lacking = {key: 1 for key, value in state.items() if key.startswith(CITY) and value == 0}
+        assert (commit is None) is not bool(lacking)
+        if commit is not None:
+            self._note(commit, branch, {**state, **lacking})
 
     def _mutate(self, branch: str, text: str, applied: Callable[[State], State]) -> None:
         self._healed()
@@ -266,7 +293,8 @@ class GraphMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.shown) < len(BRANCHES) + len(MADE))
     @rule(base=st.sampled_from([*BRANCHES, *MADE]))
     def create_branch(self, base: str) -> None:
-        """A branch shows what its base shows, whatever is pending there, and keeps it."""
+        """A branch shows what its base shows, whatever else is pending there, and keeps it."""
+        self._healed()
         base = base if base in self.shown else "main"
         name = next(each for each in MADE if each not in self.shown)
         self.graph.create_branch(name, base)

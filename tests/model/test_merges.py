@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions, MergeConflictsError
+from tests.support.cases import Json
 from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
 
 SCHEMA = """
@@ -46,26 +49,36 @@ class Model:
 
     def merge(self, source: str, target: str) -> set[tuple[str, str, str]] | None:
         """Merges, or gives the conflicts; None when there was nothing to do."""
-        one, other = self.heads[source], self.heads[target]
-        parents = dict(enumerate(self.parents))
-        if one in ancestors(parents, other):
+        if self.is_contained(source, target):
             return None
-        theirs, ours = self.states[one], self.states[other]
-        merged, keys = merge_rows(theirs, ours, [self.states[base] for base in merge_bases(parents, one, other)])
+        theirs, ours = self.state(source), self.state(target)
+        merged, keys, _ = self.outcome(source, target)
         conflicts = {(*key, conflict_kind(theirs.get(key), ours.get(key))) for key in keys}
         if not conflicts:
-            rooms = {name for table, name in merged if table == "node:Room"}
-            lost = (k for k, row in merged.items() if k[0] == "edge:Door" and not {row[0], row[1]} <= rooms)
-            conflicts = {(*key, "orphan_edge") for key in lost}
+            conflicts = {(*key, "orphan_edge") for key in self.orphans(merged)}
         if not conflicts:
-            self.commit(target, merged, one)
+            self.commit(target, merged, self.heads[source])
         return conflicts
+
+    def is_contained(self, source: str, target: str) -> bool:
+        return self.heads[source] in ancestors(dict(enumerate(self.parents)), self.heads[target])
+
+    def outcome(self, source: str, target: str) -> tuple[State, set[Key], list[State]]:
+        """The merged state, rows in conflict, which are the target's there, and the states of the bases."""
+        parents = dict(enumerate(self.parents))
+        bases = [self.states[base] for base in merge_bases(parents, self.heads[source], self.heads[target])]
+        return *merge_rows(self.state(source), self.state(target), bases), bases
+
+    def orphans(self, state: State) -> set[Key]:
+        rooms = {name for table, name in state if table == "node:Room"}
+        return {k for k, row in state.items() if k[0] == "edge:Door" and not {row[0], row[1]} <= rooms}
 
 
 class History:
     """One random history, played on the graph and on the model at once."""
 
     def __init__(self, root: Path, seed: int) -> None:
+        self.root = root
         self.random = random.Random(seed)
         self.graph = Graph.init(root / "g", SCHEMA)
         self.model = Model()
@@ -78,7 +91,7 @@ class History:
             self.delete,
             self.merge,
             self.merge,
-            self.merge,
+            self.settle,
             self.branch,
             self.tidy,
         )
@@ -93,8 +106,8 @@ class History:
             self.graph.create_branch(name, base)
             self.model.heads[name] = self.model.heads[base]
 
-    def write(self) -> None:
-        branch = self.any_branch()
+    def write(self, where: str | None = None) -> None:
+        branch = where or self.any_branch()
         state = dict(self.model.state(branch))
         lines = []
         for _ in range(self.random.randint(1, 3)):
@@ -138,11 +151,48 @@ class History:
         self.model.commit(branch, left)
 
     def tidy(self) -> None:
-        branch = self.any_branch()
-        if self.random.random() < 0.5:
+        branch, what = self.any_branch(), self.random.random()
+        if what < 0.4:
             self.graph.optimize(branch=branch)
-        else:
+        elif what < 0.7:
             self.graph.ensure_indices(branch=branch)
+        else:
+            self.graph.cleanup(timedelta(hours=1), confirm=True)
+
+    def settle(self) -> None:
+        """A merge in which one side wins every conflict: what it discards is in the file of conflicts, with its rows,
+        and the preview, after which the target moves, has promised nothing.
+        """
+        source, target = self.any_branch(), self.any_branch()
+        side, file = self.random.choice(["source", "target"]), self.root / "conflicts.jsonl"
+        if source == target or self.model.is_contained(source, target):
+            return
+        choices = {"on_conflict": side, "conflicts": file}
+        with suppress(MergeConflictsError):
+            self.graph.merge_branch(source, target, dry_run=True, **choices)  # type: ignore[arg-type]  # a path and a text
+        if self.random.random() < 0.5:
+            self.write(target)
+        merged, disputed, bases = self.model.outcome(source, target)
+        theirs, ours = self.model.state(source), self.model.state(target)
+        if side == "source":
+            taken = {key: theirs[key] for key in disputed if key in theirs}
+            merged = {key: row for key, row in merged.items() if key not in disputed} | taken
+        lost = self.model.orphans(merged)
+        if lost:
+            with pytest.raises(MergeConflictsError) as caught:
+                self.graph.merge_branch(source, target, **choices)  # type: ignore[arg-type]  # a path and a text
+            assert {(c.table_key, str(c.row_id)) for c in caught.value.conflicts} == lost
+            return
+        self.graph.merge_branch(source, target, **choices)  # type: ignore[arg-type]  # a path and a text
+        lines = [json.loads(line) for line in file.read_text().split("\n") if line]
+        told = {(line["table"], line["id"]): [line[name] for name in ("source", "target", "base")] for line in lines}
+        assert told.keys() == disputed
+        for key, (one, other, base) in told.items():
+            rows = [None if each is None else row_of(each) for each in (one, other, base)]
+            assert rows[:2] == [theirs.get(key), ours.get(key)]
+            assert rows[2] in [each.get(key) for each in bases]
+            assert {line["decided"] for line in lines} == {side}
+        self.model.commit(target, merged, self.model.heads[source])
 
     def merge(self) -> None:
         source, target = self.any_branch(), self.any_branch()
@@ -167,13 +217,17 @@ class History:
         state: State = {}
         for line in self.graph.export(branch=branch):
             record = json.loads(line)
-            data = record["data"]
-            if "edge" in record:
-                state["edge:Door", data["id"]] = (record["from"], record["to"], data["width"])
-            else:
-                values = (data["note"], repr(data["size"]), repr(data["shape"]), data["plan"])
-                state["node:Room", data["id"]] = values
+            table = "edge:Door" if "edge" in record else "node:Room"
+            state[table, record["data"]["id"]] = row_of(record)
         return state
+
+
+def row_of(record: Json) -> Row:
+    """The values of a record, in which nulls may be left out."""
+    data = record["data"]
+    if "edge" in record:
+        return record["from"], record["to"], data.get("width")
+    return data.get("note"), repr(data.get("size")), repr(data.get("shape")), data.get("plan")
 
 
 def play(root: Path, seed: int, steps: int) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import BadRowsError, ConflictError, ConstraintError, OmnigraphError
 from spark_omnigraph.graph.handle import Graph
 from tests.support.cases import Json
@@ -55,6 +56,24 @@ def mutate(text: str) -> Json:
     return {"outcome": "won", "commit": result.commit, "affected": [result.affected_nodes, result.affected_edges]}
 
 
+def merge(source: str) -> Json:
+    """Merges a branch into main once."""
+    try:
+        report = OPENED[0].merge_branch(source)
+    except ConflictError as error:
+        return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
+    return {"outcome": "won", "commit": report.commit}
+
+
+def embed() -> Json:
+    """Vectors for all rows that lack one; how many got one."""
+    try:
+        report = OPENED[0].embed(embedder=MockEmbedder("m"))
+    except ConflictError as error:
+        return {"outcome": "conflict", "kind": error.kind, "message": str(error)}
+    return {"outcome": "won", "commit": report.commit, "rows": report.tables}
+
+
 def optimize() -> Json:
     """Files of each table afterwards; None for tables that were left alone."""
     report = OPENED[0].optimize()
@@ -90,6 +109,8 @@ serve(
         "open": open_graph,
         "load": load,
         "mutate": mutate,
+        "merge": merge,
+        "embed": embed,
         "optimize": optimize,
         "look": look,
         "look_often": look_often,

@@ -1,4 +1,4 @@
-"""Tables as input on Spark: tasks read the files, frames go by a mapping, and the graph is that of the local executor."""
+"""Tables as input on Spark: tasks read files, frames go by a mapping, and the local executor makes the same graph."""
 
 from __future__ import annotations
 

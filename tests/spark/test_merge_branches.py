@@ -51,6 +51,10 @@ def test_tasks_decide_and_stage_rows(spark: SparkSession, tmp_path: Path, monkey
 
     source = spark.read.format("omnigraph").option("table", "conflicts").option("source", "draft")
     frame = source.load(graph.uri).withColumn("take", functions.lit("source"))
+    assert graph.merge_branch("draft", decisions=frame, dry_run=True).tables["node:Room"].updated == 1
+    with pytest.raises(Exception, match="distinct source and target"):
+        _ = source.option("into", "draft").load(graph.uri).schema
+    source = spark.read.format("omnigraph").option("table", "conflicts").option("source", "draft")
     report = graph.merge_branch("draft", decisions=frame.toPandas(), executor=executor)
     assert (report.tables["node:Room"].updated, graph.entity("node:Room", "r2")) == (
         1,

@@ -370,6 +370,13 @@ def test_sql_views_carry_options(spark: SparkSession, graph: str) -> None:
     assert spark.sql("SELECT id FROM v WHERE i32 < 2").count() == 2
 
 
+def test_a_question_by_meaning_needs_a_provider_where_spark_plans(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node P { k: String @key  v: Vector(3)? }")
+    text = 'query q() { match { $p: P } return { $p.k } order { nearest($p.v, "wax") } limit 1 }'
+    with pytest.raises(PySparkException, match=r"OPENAI_API_KEY is required.*`Graph.query` asks from your own"):
+        load(spark, graph.uri, query=text).collect()
+
+
 def test_a_query_is_a_frame(spark: SparkSession, graph: str) -> None:
     text = "query q($least: I32) { match { $t: Thing $t.i32 >= $least } return { $t as id, $t.i32, $t.u64, $t.ts} }"
     frame = load(spark, graph, query=text, params='{"least": 1}')

@@ -24,10 +24,12 @@ ACCEPTED_KINDS: dict[str, tuple[type[OmnigraphError], ...]] = {
     "param": (errors.InputError,),
     "not_found": (errors.NotFoundError,),
     "conflict": (errors.ConflictError,),
-    "internal": (errors.InternalError,),
+    "internal": (errors.InternalError, errors.EmbeddingError, errors.EmbeddingConfigError),
     "storage": (errors.StorageError,),
 }
-"""Our classes for each kind of the reference. Its `bad_request` is every refusal of data or options."""
+"""Our classes for each kind of the reference. Its `bad_request` is every refusal of data or options, its
+`internal` also what a provider of embeddings refuses or fails at.
+"""
 
 
 def problems(error: OmnigraphError, expected: Json, schema: str) -> list[str]:

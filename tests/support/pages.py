@@ -42,6 +42,7 @@ RULES: Mapping[Rule, str] = {
     Rule.KEY_DUPLICATE: "an id that the input has twice",
     Rule.KEY_CONFLICT: "an id that is stored already, in mode append",
     Rule.ENDPOINT: "an edge whose end is neither in the input nor stored",
+    Rule.EMBEDDING: "the provider gave no vector for the text of the row",
     Rule.CARDINALITY: "more or fewer edges of one source than `@card` allows",
 }
 

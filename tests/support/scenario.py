@@ -16,12 +16,10 @@ from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.write.executor import Executor
+from tests.support import embedding_steps
 from tests.support.cases import Case, Json, Step
 from tests.support.lint import lint_differences
 from tests.support.outcomes import body_problems, error_of, missing_error_class, problems
-
-_EMBEDDING = {"mock_embeddings", "embedding_env"}
-"""What a case requires whose queries embed a text."""
 
 _LATER = {"branch", "merge", "schema_apply", "maintenance"}
 """Areas whose cases are about an operation: where that is not built, nothing before it is played either."""
@@ -112,8 +110,6 @@ class Scenario:
 
     def _cannot_play(self, step: Step) -> str | None:
         """Why a step that changes nothing is left out, or None."""
-        if step.op == "query" and self.case.requires & _EMBEDDING:
-            return self.not_built["operations"]["mock_embed"]
         if step.op == "http_error":
             missing = missing_error_class(step)
             return None if missing is None else self.not_built["error_bodies"][missing]
@@ -174,7 +170,8 @@ class Scenario:
 
     def _query(self, step: Step) -> None:
         asked = (step.fields["source"], step.fields.get("query"), step.fields.get("params"))
-        got = self._open.query(*asked, **self._where(step))
+        with embedding_steps.environment(step, mock="mock_embeddings" in self.case.requires):
+            got = self._open.query(*asked, **self._where(step))
         if step.fails:
             return
         _equal(step, got.column_names, step.expect["columns"])
@@ -266,6 +263,23 @@ class Scenario:
     def _schema_source(self, step: Step) -> None:
         _equal(step, self._open.schema().strip(), step.expect["equals"].strip())
 
+    def _of_provider(self, step: Step) -> None:
+        """A step that needs no graph: what a provider of embeddings is asked, and what comes of its answer."""
+        found = getattr(embedding_steps, step.op)(step)
+        if found:
+            raise MismatchError(f"{_title(step)}: {'; '.join(found)}")
+
+    _mock_embed = _normalize = _embed_config = _embed_request = _embed_response = _embed_file = _of_provider
+
+    def _plan_schema(self, step: Step) -> None:
+        choices = {"allow_data_loss": step.fields["allow_data_loss"]} if "allow_data_loss" in step.fields else {}
+        found: Json = self._open.plan_schema(step.fields["schema"], executor=self.executor, **choices).to_dict()
+        _equal(step, found["supported"], step.expect["supported"])
+        if "steps" in step.expect:
+            _equal(step, _given(found["steps"], step.expect["steps"]), step.expect["steps"])
+        if "codes" in step.expect:
+            _equal(step, [each["code"] for each in found["steps"] if "code" in each], step.expect["codes"])
+
     def _where(self, step: Step) -> Json:
         """Which state a step reads: a checkpoint, or the newest of a branch."""
         at = step.fields.get("at")
@@ -300,6 +314,12 @@ def _conflict_problems(error: OmnigraphError, expect: dict[str, Json]) -> list[s
     if expect.get("conflicts_exact") and reported:
         found.append(f"unexpected conflicts {reported}")
     return found
+
+
+def _given(got: Json, expected: Json) -> Json:
+    """Of steps the members that are expected; all of those that are one too many."""
+    wanted = [*expected, *[{}] * len(got)]
+    return [{n: v for n, v in each.items() if not want or n in want} for each, want in zip(got, wanted, strict=False)]
 
 
 def _title(step: Step | None) -> str:

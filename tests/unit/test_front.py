@@ -18,6 +18,7 @@ import typing_extensions
 
 import spark_omnigraph
 from spark_omnigraph import errors
+from spark_omnigraph.graph.provider import VectorSource
 from spark_omnigraph.graph.read.history import ReadTarget
 from spark_omnigraph.storage.graph_store import GraphStore
 
@@ -26,11 +27,13 @@ INSIDE = {GraphStore, ReadTarget}
 FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
-    "MergeChoices", "MergeReport", "MutationResult",
+    "MergeChoices", "MergeReport", "MutationResult", "SchemaChoices", "SchemaPreview", "EmbedConfig", "Embedder",
+    "EmbedReport", "EmbedChoices",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {
     **{name: getattr(spark_omnigraph, name) for name in LATER},
     **{"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES, "Source": str},
+    "VectorSource": VectorSource,
 }
 """Names that stand in signatures and are imported for type checkers alone."""
 
@@ -101,7 +104,7 @@ def test_names_are_what_type_checkers_see() -> None:
 def test_exports_are_listed_and_found() -> None:
     assert set(spark_omnigraph.__all__) <= set(dir(spark_omnigraph))
     assert "__version__" in dir(spark_omnigraph)
-    assert spark_omnigraph.Graph.diff.__annotations__["return"] == "Diff"
+    assert spark_omnigraph.Graph.diff.__annotations__["return"] == "verbs.Diff"
     with pytest.raises(AttributeError, match="module 'spark_omnigraph' has no attribute 'Grahp'"):
         spark_omnigraph.Grahp  # noqa: B018 - looking is what is tested
     look = "import sys, spark_omnigraph as so; dir(so); print([m for m in ('lance', 'pyarrow') if m in sys.modules])"

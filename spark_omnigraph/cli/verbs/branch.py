@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from spark_omnigraph.branch.conflicts import STALE
 from spark_omnigraph.branch.delete import DeletedBranch
 from spark_omnigraph.branch.info import BranchInfo
 from spark_omnigraph.cli.output.log import counted, say_table, speaker
@@ -60,17 +61,13 @@ def merge_branch(job: Job) -> VerbOutcome:
             executor=job.host.executor(config, 0),
         )
     except MergeConflictsError as error:
-        for kind, count in error.counts.items():
-            job.log.error("%s of %s", counted(count, "conflict"), kind)
-        if config.conflicts is None:
-            job.log.info("--conflicts PATH writes all of them to a file, with the rows of all sides")
-        else:
-            job.log.info("all of them are in %s", config.conflicts)
+        _say_conflicts(job, error)
         raise
     _say_merged(job, report)
     deleted, kept = _delete_source(job, graph, report)
     return VerbOutcome(
         branch=report.target,
+        base_commit=report.target_commit,
         commit=report.commit,
         manifest_version=report.manifest_version,
         tables={key: asdict(counts) for key, counts in report.tables.items()},
@@ -84,6 +81,20 @@ def merge_branch(job: Job) -> VerbOutcome:
             "branch_deleted": deleted,
         },
     )
+
+
+def _say_conflicts(job: Job, error: MergeConflictsError) -> None:
+    for kind, count in error.counts.items():
+        job.log.error("%s of %s", counted(count, "conflict"), kind)
+    late = sum(conflict.message.endswith(STALE) for conflict in error.conflicts)
+    if late:
+        least = "at least " if sum(error.counts.values()) > error.SAMPLE else ""
+        told = counted(late, "decision was", "decisions were")
+        job.log.error("%s%s made on rows that are others by now: decide these anew", least, told)
+    if job.config.conflicts is None:
+        job.log.info("--conflicts PATH writes all of them to a file, with the rows of all sides")
+    else:
+        job.log.info("all of them are in %s", job.config.conflicts)
 
 
 def _say_merged(job: Job, report: MergeReport) -> None:

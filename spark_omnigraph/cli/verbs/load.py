@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.cli.verbs.provider import provider_of
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.inputs import find_inputs, input_choices
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.records.mode import EmbedAtLoad
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 if TYPE_CHECKING:
@@ -73,6 +75,9 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
         unknown_fields=config.unknown_fields,
         blob_schemes=config.blob_schemes,
         coerce=config.coerce,
+        embed=config.embed,
+        embedder=provider_of(job) if config.embed is not EmbedAtLoad.OFF and not config.dry_run else None,
+        cache=config.cache,
         build_indexes=config.index,
         dry_run=config.dry_run,
         progress=progress,

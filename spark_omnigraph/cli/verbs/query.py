@@ -10,6 +10,7 @@ from spark_omnigraph.cli.verbs.mutate import query_text
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.provider import embedding_config
 from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.input.globs import is_packed
@@ -33,7 +34,9 @@ def query(job: Job) -> VerbOutcome:
     if config.explain:
         return _explained(job, graph, text)
     where: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
-    result = graph.query(text, config.name or None, config.params, **where)
+    key = job.host.embed_key
+    embedder = None if key is None else embedding_config(api_key=key)
+    result = graph.query(text, config.name or None, config.params, embedder, **where)
     _write(job, result)
     job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
     return VerbOutcome(

@@ -1,4 +1,4 @@
-"""The verbs that read: `describe`, `commits`, `diff`, `export`."""
+"""The verbs that read: `describe`, `commits`, `diff`, `export`, `schema show`."""
 
 from __future__ import annotations
 
@@ -58,6 +58,13 @@ def export(job: Job) -> VerbOutcome:
     count = _write_lines(job, _at(job).export(types=list(config.types) or None))
     job.log.info("exported %s", counted(count, "record"))
     return VerbOutcome(result={"records": count, "output": config.output})
+
+
+def show_schema(job: Job) -> VerbOutcome:
+    """The text of the schema, as it is or as it was at a state."""
+    text = _at(job).schema()
+    _write_lines(job, text.removesuffix("\n").split("\n"))
+    return VerbOutcome(result={"output": job.config.output})
 
 
 def _write_lines(job: Job, lines: Iterable[str]) -> int:

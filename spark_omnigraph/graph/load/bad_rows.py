@@ -84,9 +84,9 @@ def write_report(
     total += sum(bad_rows(found.findings).values())
     sample: list[BadRow] = []
     if total:
-        sample = _write(_in_order(ranges, receipts, found), path, storage_options)
+        sample = write_rows(_in_order(ranges, receipts, found), path, storage_options)
     elif path is not None:
-        _write(iter(()), path, storage_options)
+        write_rows(iter(()), path, storage_options)
     return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
 
 
@@ -253,8 +253,8 @@ def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
     return replace(first, id=row.id, further=row.further)
 
 
-def _write(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:
-    """Writes all rows, whole or not at all, and returns the first ones."""
+def write_rows(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:
+    """Writes all rows, whole or not at all, to the file if there is one, and returns the first ones."""
     sample: list[BadRow] = []
     if path is None:
         return list(islice(rows, SAMPLE))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TypedDict
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import SWITCH, require
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.records.frames.mapping import (
     InputMapping,
     MappingSource,
@@ -19,39 +20,36 @@ from spark_omnigraph.records.frames.mapping import (
     type_named,
 )
 from spark_omnigraph.records.frames.rules import plan_rows
-from spark_omnigraph.records.mode import DecodeOptions, InputFormat, choice
+from spark_omnigraph.records.mode import DecodeOptions, EmbedAtLoad, InputFormat, choice
+from spark_omnigraph.staging.filling import accepting
 from spark_omnigraph.storage.input.found import Inputs, Source, list_inputs
 from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.storage.input.tables import table_columns
 from spark_omnigraph.words import nearest
 
-if TYPE_CHECKING:
-    from typing_extensions import TypedDict
 
-    from spark_omnigraph.graph.load.options import LoadOptions
+class InputArguments(TypedDict, total=False):
+    """What a load is told about its input: the type of the rows of tables, the format of files, which columns become
+    which properties (a path, a text or a dictionary), and whether no value of CSV spans lines.
+    """
 
-    class InputArguments(TypedDict, total=False):
-        """What a load is told about its input. `node` and `edge` name the type of the rows of tables; `mapping` is a
-        path, a text or a dictionary.
-        """
-
-        node: str | None
-        edge: str | None
-        format: str
-        mapping: MappingSource | None
-        csv_single_line: bool
-
-    class LoadArguments(InputArguments, total=False):
-        """What else a load is told."""
-
-        branch: str | None
-        base: str | None
-        actor: str | None
-        metadata: Mapping[str, str] | None
-        options: LoadOptions | None
+    node: str | None
+    edge: str | None
+    format: str
+    mapping: MappingSource | None
+    csv_single_line: bool
 
 
-_ARGUMENTS = ("node", "edge", "format", "mapping", "csv_single_line")
+class LoadArguments(InputArguments, total=False):
+    """What a load is told besides its source and mode."""
+
+    branch: str | None
+    base: str | None
+    actor: str | None
+    metadata: Mapping[str, str] | None
+    options: LoadOptions | None
+
+
 _ENDINGS = {
     ".parquet": InputFormat.PARQUET,
     ".pq": InputFormat.PARQUET,
@@ -95,8 +93,8 @@ class InputChoices:
 def input_choices(given: Mapping[str, object]) -> InputChoices:
     """The checked arguments. BadRequestError names one that is unknown or wrong."""
     for name in given:
-        if name not in _ARGUMENTS:
-            raise BadRequestError(f"a load has no argument '{name}'{nearest(name, _ARGUMENTS)}")
+        if name not in InputArguments.__annotations__:
+            raise BadRequestError(f"a load has no argument '{name}'{nearest(name, InputArguments.__annotations__)}")
     named = {}
     for name in ("node", "edge"):
         named[name] = value = given.get(name)
@@ -139,6 +137,11 @@ def distinct_tables(files: Iterable[InputFile], how: TableInput | None = None) -
     hows = [how, *(file.table for file in files)]
     rules = (rule for each in hows if each is not None for rule in each.rules)
     return frozenset(rule.table_key for rule in rules if rule.distinct and rule.table_key is not None)
+
+
+def accepted(catalog: Catalog, options: LoadOptions) -> Catalog:
+    """The schema that rows must fit: columns may be missing that are filled in later."""
+    return catalog if options.embed is EmbedAtLoad.OFF else accepting(catalog)
 
 
 def check_tables(

@@ -20,18 +20,21 @@ from functools import partial
 import numpy as np
 
 from spark_omnigraph.bad_rows import BadRowSummary
-from spark_omnigraph.catalog.types import EntityType, Scalar, Unique
+from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique, embedding_source
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
+from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
-from spark_omnigraph.graph.load.inputs import check_tables
-from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
+from spark_omnigraph.graph.load.inputs import accepted, check_tables
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
+from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
+from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
@@ -39,6 +42,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
 from spark_omnigraph.storage.input.tables import bounds
 from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
@@ -179,23 +183,43 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
     options = store.storage_options
     ranges = tuple(cut(request.files, executor.parallelism, partial(bounds, options=options)))
     base, written = capture(store, request.branch), set[str]()
-    check_tables(base.contract.catalog, request.files, request.options.decode, options)
+    check_tables(accepted(base.contract.catalog, request.options), request.files, decoding(request.options), options)
     if any(entry.branch != base.snapshot.branch for entry in base.snapshot.entries.values()):
         mentioned = partial(tables_mentioned, base.contract.catalog, options)
         written.update(*executor.map(mentioned, ranges))
         fork_first(store, base.snapshot, written)
-    return replace(plan_on(store, request, base, written), ranges=ranges)
+    return replace(plan_on(store, request, base, written, executor.parallelism), ranges=ranges)
 
 
-def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[str]) -> LoadPlan:
-    """A plan whose tasks stage rows in the forks of the `written` tables, and read the others where they are."""
-    snapshot, catalog = base.snapshot, base.contract.catalog
+def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[str], tasks: int = 1) -> LoadPlan:
+    """A plan whose tasks, so many at a time, stage rows in the forks of the `written` tables, and read the others where
+    they are.
+    """
+    snapshot, catalog, options = base.snapshot, base.contract.catalog, request.options
     targets = {}
     for key, entry in snapshot.entries.items():
         branch = snapshot.branch if key in written else entry.branch
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
     reach(CrashPoint.PLANNED)
-    return LoadPlan(base, StageContext(catalog, request.mode, request.options.decode, targets, store.storage_options))
+    fill = _vector_fill(store, options, tasks) if _fills(catalog, options) else None
+    return LoadPlan(
+        base, StageContext(catalog, request.mode, decoding(options), targets, store.storage_options, fill=fill)
+    )
+
+
+def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
+    """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when there is nobody."""
+    provider = None if options.dry_run else provider_of(options.embedder)
+    if isinstance(provider, EmbedConfig):
+        provider = shared_limits(provider, tasks)
+    return VectorFill(provider, VectorStore.beside(store.root, options.cache, store.storage_options))
+
+
+def _fills(catalog: Catalog, options: LoadOptions) -> bool:
+    """Whether rows may get vectors that they do not bring."""
+    if options.embed is EmbedAtLoad.OFF:
+        return False
+    return any(embedding_source(prop) is not None for node in catalog.nodes.values() for prop in node.properties)
 
 
 def _behind_blobs(entity: EntityType | None) -> tuple[str, ...]:
@@ -275,6 +299,10 @@ def _restage(staged: StagedLoad) -> StagedLoad:
             skips.setdefault(index, {})[key] = ordinals
     if not skips:
         return staged
+    for receipt in staged.receipts:
+        for key, ordinals in receipt.unfilled.items():
+            if key in skips.get(receipt.index, {}):
+                skips[receipt.index][key] = np.concatenate([skips[receipt.index][key], ordinals])
     renewed = staged.again.stage(skips)
     receipts = tuple(_renewed(r, skips.get(r.index, {}), renewed.get(r.index, {})) for r in staged.receipts)
     tables = gather(receipts, plan.context.targets, plan.context.storage_options)

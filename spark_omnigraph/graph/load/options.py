@@ -10,7 +10,15 @@ from fractions import Fraction
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
-from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, DecodeOptions, OnDuplicate, UnknownFields, choice
+from spark_omnigraph.records.mode import (
+    BLOB_SCHEMES,
+    REMOTE_SCHEMES,
+    DecodeOptions,
+    EmbedAtLoad,
+    OnDuplicate,
+    UnknownFields,
+    choice,
+)
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.write.executor import Executor
 
@@ -41,6 +49,11 @@ class LoadOptions:
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
+    embed: EmbedAtLoad = EmbedAtLoad.OFF
+    embedder: object = None
+    """A function from texts to vectors, an `EmbedConfig`, or None: what the environment names."""
+    cache: str | None = None
+    """Where answers are kept; None: beside the graph."""
 
     def __post_init__(self) -> None:
         require("build_indexes", self.build_indexes, SWITCH)
@@ -54,6 +67,7 @@ class LoadOptions:
         object.__setattr__(self, "on_duplicate", choice("on_duplicate", self.on_duplicate, OnDuplicate))
         object.__setattr__(self, "unknown_fields", choice("unknown_fields", self.unknown_fields, UnknownFields))
         object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
+        object.__setattr__(self, "embed", choice("embed", self.embed, EmbedAtLoad))
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
         if unknown is not None:
             raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
@@ -62,11 +76,6 @@ class LoadOptions:
             raise BadRequestError(f"max_bad_rows is a number, a count or a share such as 0.05, not {as_shown(limit)}")
         if not limit >= 0 or (isinstance(limit, float) and limit > 1):
             raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {as_shown(limit)}")
-
-    @property
-    def decode(self) -> DecodeOptions:
-        """What decoding is told."""
-        return DecodeOptions(self.unknown_fields, self.blob_schemes, self.coerce)
 
     @property
     def report(self) -> str | None:
@@ -79,9 +88,13 @@ class LoadOptions:
 
     def allows(self, bad: int, records: int) -> bool:
         """Whether so many bad rows among so many records still let the good ones in."""
+        return bad <= self.most(records)
+
+    def most(self, records: int) -> int:
+        """How many bad rows among so many records still let the good ones in."""
         limit = self.max_bad_rows
         # As written, not as stored: 0.29 of 100 records are 29, which no float says.
-        return bad <= (Fraction(str(limit)) * records if isinstance(limit, float) else limit)
+        return int(Fraction(str(limit)) * records) if isinstance(limit, float) else limit
 
     def limit_of(self, records: int) -> str:
         """How many bad rows are allowed among so many records, after their number; nothing where none are."""
@@ -91,6 +104,11 @@ class LoadOptions:
         else:
             share = f"{limit:,}"
         return f" where {share} may be bad" if limit else ""
+
+
+def decoding(options: LoadOptions) -> DecodeOptions:
+    """What of it decoding is told."""
+    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce)
 
 
 def _path(value: object) -> str:

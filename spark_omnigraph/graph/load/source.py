@@ -16,9 +16,9 @@ from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.frame import finish_frame_load, plan_frame_load, staged_part
-from spark_omnigraph.graph.load.inputs import InputChoices, distinct_tables, find_inputs, input_choices
+from spark_omnigraph.graph.load.inputs import InputChoices, accepted, distinct_tables, find_inputs, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest, load
-from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, decoding
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.frames.rules import plan_rows
@@ -55,7 +55,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     check_report_path(options.bad_rows, inputs.files, store.root)
     how = choices.of_tables if table is not None else None
     if table is not None and how is not None:
-        plan_rows(read_catalog(store), how, table.schema, options.decode)
+        plan_rows(accepted(read_catalog(store), options), how, table.schema, decoding(options))
     name, created = branch_to_write(store, call.branch, call.base, options.dry_run)
     request = LoadRequest(
         inputs.files,

@@ -6,8 +6,10 @@ written, so what is asked is what rows of both sides do to each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -46,7 +48,9 @@ def check_merged(
     gone = {key: delta.deleted for key, delta in deltas.items() if len(delta.deleted)}
     checker = WriteChecker(catalog, LoadMode.MERGE, OnDuplicate.LAST, staged, targets, options)
     checker.gone = gone
-    found = [conflict for f in checker.run(frozenset(staged)).findings for conflict in _of(f, staged[f.table_key])]
+    findings = checker.run(frozenset(staged)).findings
+    causes = [_without_followers(finding, findings, staged, catalog) for finding in findings]
+    found = [conflict for finding in causes for conflict in _of(finding, staged[finding.table_key])]
     found += _orphans(catalog, deltas, staged, targets, options)
     found += _too_few(catalog, deltas, staged, targets, options)
     return sorted(dict.fromkeys(found), key=lambda c: (c.table_key, c.kind, c.row_id or "", c.message))
@@ -54,6 +58,22 @@ def check_merged(
 
 def _fragment(file: StagedFile) -> StagedFragment:
     return StagedFragment(file, 0, 0, None, None)
+
+
+def _without_followers(
+    finding: Finding, findings: Sequence[Finding], staged: Mapping[str, StagedTable], catalog: Catalog
+) -> Finding:
+    """A finding without edges that lack an end only because its node is a finding itself: the cause is told."""
+    if finding.rule is not Rule.ENDPOINT:
+        return finding
+    edge = catalog.edges[finding.table_key.type_name]
+    column, node = ("src", edge.from_type) if finding.field == "from" else ("dst", edge.to_type)
+    causes = (f for f in findings if f.table_key == f"node:{node}")
+    refused = [staged[cause.table_key].column("id").take(pa.array(cause.rows)) for cause in causes]
+    ids = pa.chunked_array([chunk for each in refused for chunk in each.chunks], pa.string())
+    ends = staged[finding.table_key].column(column).take(pa.array(finding.rows))
+    kept = np.flatnonzero(~np.asarray(pc.is_in(ends, value_set=ids)))
+    return replace(finding, rows=finding.rows[kept], message=lambda i: finding.message(int(kept[i])))
 
 
 def _of(finding: Finding, table: StagedTable) -> Iterator[MergeConflict]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,8 @@ from spark_omnigraph.storage.objects.whole_file import whole_path
 
 SCHEMA = pa.schema([(name, pa.string()) for name in MEMBERS])
 _SIDES = ("base", "source", "target")
+_AT_ONCE = 1 << 16
+"""Conflicts that are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Conflicts:
     broken: Sequence[MergeConflict]
     source_commit: str
     target_commit: str
+    notes: tuple[str, ...] = ()
+    """What is no conflict, and worth a warning."""
 
     def refuse(self) -> None:
         """MergeConflictsError for what is left open."""
@@ -46,7 +52,7 @@ class Conflicts:
         """Where a decision was made on other rows, and it was decided otherwise."""
         late = sum(pc.sum(each.conflicts.column("is_stale")).as_py() or 0 for each in self.deltas.values())
         told = f"decisions of {late} row{'s' * (late > 1)} were made on other rows: on_conflict decided instead"
-        return (told,) if late else ()
+        return (*self.notes, *((told,) if late else ()))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """`SCHEMA`: tables and ids in order, then broken rules; `base`, `source` and `target` are records that could be
@@ -90,7 +96,7 @@ class Conflicts:
             yield from found.select(SCHEMA.names).cast(SCHEMA).combine_chunks().to_batches()
 
 
-def _facts(rows: pa.Table) -> list[dict[str, object]]:
+def _facts(rows: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
     facts: list[dict[str, object]] = rows.select(["id", "kind", "is_stale"]).to_pylist()
     return facts
 
@@ -105,11 +111,24 @@ def open_rows_of(deltas: Mapping[str, TableDelta]) -> tuple[Counter[str], list[M
     counts: Counter[str] = Counter()
     sample: list[MergeConflict] = []
     for key, delta in deltas.items():
-        left = delta.conflicts.filter(pc.is_null(delta.conflicts.column("decided")))
-        counts.update({each["values"]: each["counts"] for each in left.column("kind").value_counts().to_pylist()})
-        for row in _facts(left.slice(0, MergeConflictsError.SAMPLE - len(sample))):
-            sample.append(MergeConflict(key, str(row["id"]), str(row["kind"]), message_of(row)))
+        for batch in delta.conflicts.to_batches(_AT_ONCE):
+            left = batch.filter(pc.is_null(batch.column("decided")))
+            counts.update({each["values"]: each["counts"] for each in left.column("kind").value_counts().to_pylist()})
+            for row in _facts(left.slice(0, MergeConflictsError.SAMPLE - len(sample))):
+                sample.append(MergeConflict(key, str(row["id"]), str(row["kind"]), message_of(row)))
     return counts, sample
+
+
+def off_memory(rows: pa.Table) -> pa.Table:
+    """The same rows (`CONFLICTS`); many are kept in a file without a name, and take no memory for long."""
+    if rows.num_rows < _AT_ONCE:
+        return rows
+    with suppress(OSError), tempfile.NamedTemporaryFile(prefix="omnigraph-conflicts-") as file:
+        with pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)
+        file.flush()
+        return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+    return rows  # no room there, and it is here
 
 
 def write_conflicts(path: str, batches: Iterable[pa.RecordBatch], options: Mapping[str, str]) -> None:

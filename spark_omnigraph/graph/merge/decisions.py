@@ -34,6 +34,8 @@ MEMBERS = (
 """What a conflict has as data."""
 _KNOWN = (*MEMBERS, "type", "take", "row")
 _NAMED = 3
+_AT_ONCE = 1 << 16
+"""Conflicts that are looked at as texts at once."""
 _TAKE = "take must be source or target, or row must be a record as a load reads it"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -77,8 +79,8 @@ class TableDecisions:
 
 
 def read_decisions(given: object, options: Mapping[str, str]) -> tuple[GivenDecision, ...]:
-    """Decisions from a file (JSON lines, or Parquet by its name), a frame (Arrow, pandas, or what hands over Arrow), or
-    dicts. What has no `take` and no `row` is left out: it decides nothing.
+    """Decisions from a file (JSON lines, or Parquet by its name), a frame (Arrow, pandas, Spark, or what hands over
+    Arrow), or dicts. What has no `take` and no `row` is left out: it decides nothing.
 
     BadRequestError names what is no decision and a row that is decided twice.
     """
@@ -98,6 +100,8 @@ def _records(given: Any, options: Mapping[str, str]) -> Iterator[tuple[str, Mapp
         for file in list_inputs(given, options).files:
             yield from _of_parquet(file, options) if file.name.endswith(".parquet") else _of_lines(file, options)
         return
+    if type(given).__module__.startswith("pyspark.sql."):  # asked by name: its frames answer to any attribute
+        given = given.toArrow()
     if hasattr(given, "iloc"):  # pandas, whose index and attributes are no members
         given = given.astype(object).where(given.notna(), None).to_dict("records")
     elif hasattr(given, "__arrow_c_stream__"):
@@ -216,8 +220,12 @@ def _checked(catalog: Catalog, entity: EntityType, given: Sequence[GivenDecision
 
 def refuse_unused(given: Sequence[GivenDecision], in_conflict: Mapping[str, pa.Table]) -> None:
     """BadRequestError for decisions about rows on which the branches do not disagree."""
-    ids = {key: set(rows.column("id").to_pylist()) for key, rows in in_conflict.items()}
-    unused = [each for each in given if each.id not in ids.get(each.table, ())]
+    left = {(each.table, each.id): each for each in given}
+    for key, rows in in_conflict.items() if given else ():
+        for batch in rows.select(["id"]).to_batches(_AT_ONCE):
+            for name in batch.column(0).to_pylist():
+                left.pop((key, name), None)
+    unused = list(left.values())
     if unused:
         told = ", ".join(f"{each.name} ({each.place})" for each in unused[:_NAMED])
         more = f" and {len(unused) - _NAMED} more" if len(unused) > _NAMED else ""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypedDict
@@ -25,11 +26,11 @@ from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
-from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict
+from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict, OmnigraphError
 from spark_omnigraph.graph.arguments import TEXT, require
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.merge.check import check_merged
-from spark_omnigraph.graph.merge.conflicts import Conflicts, open_rows_of, write_conflicts
+from spark_omnigraph.graph.merge.conflicts import Conflicts, off_memory, open_rows_of, write_conflicts
 from spark_omnigraph.graph.merge.decisions import (
     GivenDecision,
     TableDecisions,
@@ -37,6 +38,7 @@ from spark_omnigraph.graph.merge.decisions import (
     read_decisions,
     refuse_unused,
 )
+from spark_omnigraph.graph.merge.parallel import parallel_edges
 from spark_omnigraph.graph.merge.plan import MergePlan, plan_merge
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, candidates, merge_slice, slices
 from spark_omnigraph.manifest.branches import Branch, display
@@ -90,7 +92,10 @@ class MergeRequest:
     origin: CommitOrigin = field(default_factory=CommitOrigin)
 
     def __post_init__(self) -> None:
-        """BadRequestError where rows would be discarded without a trace."""
+        """BadRequestError for a branch and itself, and where rows would be discarded without a trace."""
+        if self.source == self.target:
+            twice = f"not '{display(self.source)}' twice"
+            raise BadRequestError(f"a merge needs distinct source and target branches, {twice}")
         if self.on_conflict is not OnConflict.FAIL and self.conflicts is None:
             raise BadRequestError(
                 f"on_conflict '{self.on_conflict}' discards rows: name a file that gets them (conflicts, --conflicts)"
@@ -156,9 +161,8 @@ def _attempt(
     if plan.is_contained:
         return _report(request, plan, MergeOutcome.ALREADY_UP_TO_DATE, {}, plan.target.unchanged, clock)
     reach(CrashPoint.PLANNED)
-    with clock.phase("stage"):
+    with clock.phase("stage"), _others_as_planned(store, plan):
         deltas = _stage(store, request, plan, executor, files)
-        _refuse_another_source(store, request, plan)
     reach(CrashPoint.STAGED)
     with clock.phase("check"):
         found = _conflicts(store, request, plan, deltas)
@@ -176,7 +180,7 @@ def _attempt(
             facts = CommitFacts("merge", None, counts, None, clock.total(), request.origin)
             published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
     report = _report(request, plan, outcome, tables, published, clock)
-    return replace(report, warnings=(*found.warnings, *report.warnings))
+    return replace(report, warnings=(*plan.warnings, *found.warnings, *report.warnings))
 
 
 def _stage(
@@ -198,16 +202,35 @@ def _stage(
         parts = []
         for part in executor.map(partial(merge_slice, sides, into, store.storage_options), list(slices(found))):
             files.add(part.files)
-            parts.append(part)
+            parts.append(replace(part, conflicts=off_memory(part.conflicts)))
         deltas[key] = TableDelta(sides, into, tuple(parts))
     return deltas
 
 
-def _refuse_another_source(store: GraphStore, request: MergeRequest, plan: MergePlan) -> None:
-    """ConflictError when the source was made anew before it was read: versions of both count alike."""
-    if store.branch_id(request.source) != plan.source.branch_id:
-        name = display(request.source)
-        raise ConflictError(f"branch '{name}' was deleted and made anew while it was merged; nothing has changed")
+@contextmanager
+def _others_as_planned(store: GraphStore, plan: MergePlan) -> Iterator[None]:
+    """Refuses what was read of a branch that went or was made anew meanwhile, the source's and those of bases: versions
+    of both count alike, and what cannot be read has gone along. The protocol sees to the target.
+
+    NotFoundError for a source that is gone, else ConflictError.
+    """
+    try:
+        yield
+    except OmnigraphError:
+        _refuse_others_anew(store, plan)
+        raise
+    _refuse_others_anew(store, plan)
+
+
+def _refuse_others_anew(store: GraphStore, plan: MergePlan) -> None:
+    store.require_branch(plan.source.snapshot.branch)
+    now = store.branch_refs()
+    for branch, known in plan.read_from().items():
+        if branch is not None and (branch not in now or now[branch].id != known):
+            raise ConflictError(
+                f"branch '{branch}', which this merge reads, was deleted or made anew meanwhile; nothing has changed, "
+                "merge again"
+            )
 
 
 def _conflicts(
@@ -219,19 +242,21 @@ def _conflicts(
     """
     refuse_unused(request.decisions, {key: delta.conflicts for key, delta in deltas.items()})
     broken: list[MergeConflict] = []
+    notes: tuple[str, ...] = ()
     if not open_rows_of(deltas)[0]:
-        target = plan.target.snapshot
+        target, catalog = plan.target.snapshot, plan.target.contract.catalog
         targets = {key: target_of(store, target, key, entry.branch) for key, entry in target.entries.items()}
-        broken = check_merged(plan.target.contract.catalog, deltas, targets, store.storage_options)
-    return Conflicts(deltas, broken, plan.source_commit, plan.target_commit)
+        broken = check_merged(catalog, deltas, targets, store.storage_options)
+        notes = tuple(parallel_edges(catalog, deltas, store.storage_options))
+    return Conflicts(deltas, broken, plan.source_commit, plan.target_commit, notes)
 
 
 def find_conflicts(store: GraphStore, request: MergeRequest, executor: Executor) -> Iterator[pa.RecordBatch]:
     """All conflicts of a merge as it would be now, found as by a dry run; batches as in `Conflicts.batches`."""
     with staged_files(store) as files:
         plan = plan_merge(store, request.source, request.target)
-        deltas = {} if plan.is_contained else _stage(store, request, plan, executor, files)
-        _refuse_another_source(store, request, plan)
+        with _others_as_planned(store, plan):
+            deltas = {} if plan.is_contained else _stage(store, request, plan, executor, files)
         found = _conflicts(store, request, plan, deltas)
     yield from found.batches()
 

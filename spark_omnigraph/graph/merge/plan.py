@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
@@ -12,7 +13,7 @@ from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.merge.decisions import TableDecisions
 from spark_omnigraph.graph.merge.rows import TableSides
 from spark_omnigraph.graph.read.scan import pinned_rows
-from spark_omnigraph.manifest.ancestry import merge_bases, missing
+from spark_omnigraph.manifest.ancestry import lost_bases, merge_bases, missing
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -33,6 +34,25 @@ class MergePlan:
     source: Base
     target: Base
     bases: tuple[tuple[Commit, Snapshot], ...]
+    branch_ids: Mapping[Branch, str | None]
+    """What told every branch from a later one of its name before anything was read of it."""
+    lost: frozenset[str]
+    """Commits that both sides have and that cannot be read any more, ahead of the bases."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if not self.lost:
+            return ()
+        commits = f"{len(self.lost)} commit{'s' * (len(self.lost) > 1)}"
+        return (
+            f"both branches have {commits} in common that went with a branch or with a clean-up, such as "
+            f"{min(self.lost)}: compared with where they parted before, so look at rows that one of them has set back",
+        )
+
+    def read_from(self) -> dict[Branch, str | None]:
+        """Branches that are read besides the target, with their ids."""
+        read = {self.source.snapshot.branch, *(commit.branch for commit, _ in self.bases)}
+        return {branch: self.branch_ids.get(branch) for branch in read - {self.target.snapshot.branch}}
 
     @property
     def source_commit(self) -> str:
@@ -76,25 +96,36 @@ class MergePlan:
 def plan_merge(store: GraphStore, source: Branch, target: Branch) -> MergePlan:
     """Captures both branches and finds where they parted.
 
-    Raises BadRequestError for a branch and itself or for branches that have nothing in common, NotFoundError for a
-    missing one, ConflictError while a schema change runs.
+    Raises BadRequestError for branches that have nothing in common, NotFoundError for a missing one, ConflictError
+    while a schema change runs.
     """
-    if source == target:
-        raise BadRequestError(f"a merge needs distinct source and target branches, not '{display(source)}' twice")
     refuse_schema_change(store)
     store.require_branch(source)
     store.require_branch(target)
+    ids: dict[Branch, str | None] = {name: ref.id for name, ref in store.branch_refs().items()}
     one, other = capture(store, source), capture(store, target)
     heads = (_commit(one), _commit(other))
     commits = _logged(store, (one, other), heads)
-    bases = [(commit, _shown(store, commit)) for commit in merge_bases(commits, *heads)]
-    found = tuple((commit, snapshot) for commit, snapshot in bases if snapshot is not None)
+    found = _bases(store, commits, heads)
     if not found:
         raise BadRequestError(
             f"branches '{display(source)}' and '{display(target)}' have no common ancestor that is still stored: "
             "export the one and load that into the other"
         )
-    return MergePlan(one, other, found)
+    return MergePlan(one, other, found, ids, lost_bases(commits, *heads, (commit for commit, _ in found)))
+
+
+def _bases(
+    store: GraphStore, commits: Mapping[str, Commit], heads: tuple[str, str]
+) -> tuple[tuple[Commit, Snapshot], ...]:
+    """Where the branches parted, of what can be read yet."""
+    gone: set[str] = set()
+    while True:
+        shown = [(commit, _shown(store, commit)) for commit in merge_bases(commits, *heads, gone)]
+        lost = {commit.id for commit, snapshot in shown if snapshot is None}
+        if not lost:
+            return tuple((commit, snapshot) for commit, snapshot in shown if snapshot is not None)
+        gone |= lost
 
 
 def _logged(store: GraphStore, sides: tuple[Base, Base], heads: tuple[str, str]) -> dict[str, Commit]:

@@ -6,6 +6,7 @@ for candidates alone, a bounded chunk at a time, on tasks (`merge_slice`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -95,6 +96,8 @@ class MergedTable:
     updated: int = 0
     deleted: int = 0
     conflicts: int = 0
+    pointer: bool = False
+    """Whether the target shows the source's version itself. It never does: every difference is written as rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,9 +371,16 @@ class SideRows:
     def records(self, entity: EntityType, at: npt.NDArray[np.int64]) -> list[str | None]:
         """Rows as records that could be loaded, None where there is none."""
         there = at[self.there[at]]
-        texts = record_text(entity, self.rows(pa.array(there)), None) if len(there) else []
+        texts = map(_strict, record_text(entity, self.rows(pa.array(there)), None)) if len(there) else []
         found = dict(zip(there.tolist(), texts, strict=True))
         return [found.get(place) for place in at.tolist()]
+
+
+def _strict(record: str) -> str:
+    """A record as strict JSON: numbers that are not finite, which other programs may store, by their names."""
+    if "NaN" not in record and "Infinity" not in record:
+        return record
+    return json.dumps(json.loads(record, parse_constant=str), ensure_ascii=False)
 
 
 def _differ(one: SideRows, other: SideRows, may: Bools) -> Bools:

@@ -22,16 +22,21 @@ def time_micros(moment: datetime | str) -> int:
     return found[0] // 1000
 
 
-def json_object(text: str) -> dict[str, object]:
-    """The members of a JSON object. ValueError with the end of a sentence for any other text."""
+def json_value(text: str) -> object:
+    """A JSON value. ValueError with the end of a sentence for any other text."""
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except ValueError:
         raise ValueError("has a number of too many digits") from None
+
+
+def json_object(text: str) -> dict[str, object]:
+    """The members of a JSON object. ValueError with the end of a sentence for any other text."""
+    found = json_value(text)
     if not isinstance(found, dict):
         raise ValueError('must be a JSON object, such as {"name": "Ada"}')
     return found

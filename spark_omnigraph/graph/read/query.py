@@ -10,10 +10,14 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, PropType
+from spark_omnigraph.embed.callables import EmbedFunction
+from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.engine.costs import DEFAULT, Costs
 from spark_omnigraph.engine.execute import run_plan
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.engine.source import EngineSource
+from spark_omnigraph.graph.read.embedding import with_vectors
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.read_query import check_read
@@ -74,8 +78,19 @@ def prepare(catalog: Catalog, text: str, name: str | None = None) -> Prepared:
     return _PLANS.get(catalog, text, name)
 
 
-def bound_plan(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None = None) -> Plan:
-    """The plan with its parameters' values; `now()` is the instant `now`, by default this one."""
+def bound_plan(
+    prepared: Prepared,
+    params: Mapping[str, object] | None,
+    now: datetime | None = None,
+    embedder: Embedder | EmbedConfig | EmbedFunction | None = None,
+) -> Plan:
+    """The plan with its parameters' values, and with vectors for texts of `nearest`; `now()` is the instant `now`, by
+    default this one, and the embedder by default that of the environment.
+    """
+    return with_vectors(_bound(prepared, params, now), embedder)
+
+
+def _bound(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None = None) -> Plan:
     at = now if now is not None else datetime.now(timezone.utc)
     values = bind_params(prepared.plan.query, prepared.params, params, at)
     return bind(prepared.plan, values)
@@ -100,9 +115,9 @@ def run_query(
 
 
 def explain_query(catalog: Catalog, text: str, name: str | None, params: Mapping[str, object] | None) -> str:
-    """The plan of a query as text; with `params` their values stand in it."""
+    """The plan of a query as text; with `params` their values stand in it. No provider is asked for vectors."""
     prepared = prepare(catalog, text, name)
-    return explain(prepared.plan if params is None else bound_plan(prepared, params))
+    return explain(prepared.plan if params is None else _bound(prepared, params))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,35 +1,58 @@
-"""Parameters of a plan or a mutation → their values."""
+"""Parameters of a plan or a mutation → their values, and texts that are looked for by meaning → vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
-from spark_omnigraph.lang.gq.plan import Constant, Parameter, Value
+from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.lang.gq.plan import Constant, Nearest, Parameter, Value
 
 Part = TypeVar("Part")
 
 
 def bind(part: Part, values: Mapping[str, Value]) -> Part:
     """A plan, statement or any piece of one with every `Parameter` replaced by a `Constant`. `values` has them all."""
-    return cast(Part, _bound(part, values))
+
+    def bound(one: object) -> object:
+        return Constant(values[one.name], one.type) if isinstance(one, Parameter) else one
+
+    return cast(Part, _rebuilt(part, bound))
 
 
-def _bound(part: object, values: Mapping[str, Value]) -> object:
-    if isinstance(part, Parameter):
-        return Constant(values[part.name], part.type)
+def bind_texts(part: Part, vector: Callable[[Nearest, str], tuple[float, ...]]) -> Part:
+    """A bound plan whose `nearest` look for vectors alone: `vector` gives that of each text, asked for once."""
+    found: dict[tuple[str | None, int | None, str], Constant] = {}
+
+    def bound(one: object) -> object:
+        if not isinstance(one, Nearest) or not isinstance(one.query, Constant) or not isinstance(one.query.value, str):
+            return one
+        text, dimension = one.query.value, one.column.type.dimension
+        key = (one.model, dimension, text)
+        if key not in found:
+            found[key] = Constant(vector(one, text), PropType(Scalar.VECTOR, dimension=dimension))
+        return replace(one, query=found[key])
+
+    return cast(Part, _rebuilt(part, bound))
+
+
+def _rebuilt(part: object, change: Callable[[object], object]) -> object:
+    """What a change makes of a piece, or else the piece with its own pieces changed."""
+    changed = change(part)
+    if changed is not part:
+        return changed
     if isinstance(part, tuple):
-        return tuple(_bound(one, values) for one in part)
+        return tuple(_rebuilt(one, change) for one in part)
     if isinstance(part, Mapping):
-        return {key: _bound(one, values) for key, one in part.items()}
+        return {key: _rebuilt(one, change) for key, one in part.items()}
     if not is_dataclass(part) or isinstance(part, type):
         return part
     # `replace` is typed for one dataclass at a time; here it is whichever the plan holds.
-    changed: dict[str, Any] = {}
+    pieces: dict[str, Any] = {}
     for each in fields(part):
         old = getattr(part, each.name)
-        new = _bound(old, values)
+        new = _rebuilt(old, change)
         if new is not old:
-            changed[each.name] = new
-    return replace(part, **changed) if changed else part
+            pieces[each.name] = new
+    return replace(part, **pieces) if pieces else part

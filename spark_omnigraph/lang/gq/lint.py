@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_omnigraph.catalog.types import Catalog, NodeType
+from spark_omnigraph.catalog.types import Catalog, NodeType, embedding_source
 from spark_omnigraph.errors import InputError, QueryParseError
 from spark_omnigraph.lang.gq.check.mutation import TypedUpdate, type_mutation
 from spark_omnigraph.lang.gq.check.read_query import check_read
@@ -195,5 +195,5 @@ def _expected(node: NodeType) -> list[str]:
     return [
         prop.name
         for prop in node.properties
-        if prop.type.nullable and prop.name not in key and all(a.name != "embed" for a in prop.annotations)
+        if prop.type.nullable and prop.name not in key and embedding_source(prop) is None
     ]

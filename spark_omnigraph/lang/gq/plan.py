@@ -55,11 +55,13 @@ Operand = Column | Constant | Parameter
 class Nearest:
     """Squared Euclidean distance between a stored vector and the query, null for a null vector. Smaller is better.
 
-    `query` is a vector, or a text that the engine's embedder turns into one.
+    `query` is a vector, or, until the plan is bound, a text that stands for one; `model` is the one that stored vectors
+    were made with, where the schema says it.
     """
 
     column: Column
     query: Operand
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

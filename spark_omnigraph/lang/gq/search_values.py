@@ -28,10 +28,7 @@ def vector_of(column: Column, query: Operand) -> tuple[float, ...] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        raise BadRequestError(
-            f"nearest() on '{column.name}': the query is a text, and no embedding provider is configured "
-            "(OMNIGRAPH_EMBED_PROVIDER, OMNIGRAPH_EMBED_MODEL); pass a vector parameter instead"
-        )
+        raise InternalError(f"nearest() on '{column.name}' is not bound to a vector")
     vector = cast("tuple[float, ...]", value)
     if column.type.dimension is not None and len(vector) != column.type.dimension:
         raise BadRequestError(

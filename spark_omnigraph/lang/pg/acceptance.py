@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from spark_omnigraph.catalog.identity import LANCE_COLUMNS
 from spark_omnigraph.catalog.types import Bound
 from spark_omnigraph.lang.pg.ast import (
     AnnotationUse,
@@ -26,9 +27,6 @@ from spark_omnigraph.lang.pg.near_miss import advice, resembles
 from spark_omnigraph.lang.pg.report import parse_error
 from spark_omnigraph.lang.source import Name, SourceText
 
-_LANCE_COLUMNS = frozenset(
-    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
-)
 _EDGE_COLUMNS = frozenset({"src", "dst"})
 _MAX_DIMENSION = 65_536
 """Items of a vector: 256 KiB a row. Each row holds all of them, also where it has none, so that a batch of rows with a
@@ -88,7 +86,7 @@ def _property(fail: Fail, owner: str, prop: PropertyDecl) -> None:
     if prop.type.dimension is not None and prop.type.dimension > _MAX_DIMENSION:
         room = f"each row of it would take {prop.type.dimension * 4 / 1e6:,.1f} MB"
         raise fail(prop.name.region, f"Vector dimension of {target} is above {_MAX_DIMENSION}: {room}")
-    if name.lower() in _LANCE_COLUMNS:
+    if name.lower() in LANCE_COLUMNS:
         raise fail(prop.name.region, f"property name '{name}' is reserved for a column that Lance makes up ({target})")
     for annotation in prop.annotations:
         _annotation(fail, annotation, f"property {target}")

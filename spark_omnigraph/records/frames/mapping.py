@@ -17,7 +17,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.records.mode import InputFormat
 from spark_omnigraph.redaction import as_shown
-from spark_omnigraph.yaml_text import read_yaml
+from spark_omnigraph.yaml_text import parsed_yaml
 
 LARGEST = 1 << 20
 """Bytes of a mapping; YAML is read slowly."""
@@ -29,7 +29,7 @@ MappingSource = str | os.PathLike[str] | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class RowRule:
+class MappingRule:
     """Rows of one type out of the rows of a table; of records of any types without `table_key`.
 
     `columns` gives a property for a column, `ends` the columns of the keys of `src` and `dst`. Rows whose column `when`
@@ -47,14 +47,14 @@ class RowRule:
     @property
     def says_nothing(self) -> bool:
         """Whether columns are taken by their names alone."""
-        return self == RowRule(self.table_key)
+        return self == MappingRule(self.table_key)
 
 
 @dataclass(frozen=True, slots=True)
 class TableInput:
     """How the rows of a table are read. `nulls`, `delimiter` and `single_line` are of CSV."""
 
-    rules: tuple[RowRule, ...] = (RowRule(None),)
+    rules: tuple[MappingRule, ...] = (MappingRule(None),)
     format: InputFormat = InputFormat.AUTO
     ignore: tuple[str, ...] = ()
     coerce: bool = False
@@ -65,7 +65,7 @@ class TableInput:
     @classmethod
     def of_type(cls, table_key: TableKey | None) -> TableInput:
         """Of rows of one type whose columns are named as its properties; without one of records of any types."""
-        return cls((RowRule(table_key),))
+        return cls((MappingRule(table_key),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _body(source: MappingSource) -> tuple[str, object]:
     if not isinstance(source, str) or not ("\n" in text or text.lstrip().startswith("{")):
         what, text = f"mapping '{text}'", _file_text(text)
     try:
-        return what, read_yaml(text)
+        return what, parsed_yaml(text)
     except ValueError as error:
         raise BadRequestError(f"{what} {error}") from None
 
@@ -184,7 +184,7 @@ def _table_input(what: str, given: _Input) -> TableInput:
     )
 
 
-def _row_rule(what: str, given: _Rule) -> RowRule:
+def _row_rule(what: str, given: _Rule) -> MappingRule:
     key = type_named(given.node, given.edge)
     ends = tuple((name, _names(value)) for name, value in (("src", given.start), ("dst", given.to)) if value)
     if ends and (key is None or key.kind != "edge"):
@@ -192,7 +192,7 @@ def _row_rule(what: str, given: _Rule) -> RowRule:
     if key is None and (given.columns or given.constants or given.id):
         raise BadRequestError(f"{what}: name the type of the rows with 'node' or 'edge'")
     columns, constants = tuple(given.columns.items()), tuple(given.constants.items())
-    return RowRule(key, columns, constants, ends, _names(given.id), given.when, given.distinct)
+    return MappingRule(key, columns, constants, ends, _names(given.id), given.when, given.distinct)
 
 
 def _names(value: _Names) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.frames.decode import FramePlan, plan_frame
 from spark_omnigraph.records.frames.ends import end_texts, fits_end
 from spark_omnigraph.records.frames.layouts import plain_schema
-from spark_omnigraph.records.frames.mapping import RowRule, TableInput
+from spark_omnigraph.records.frames.mapping import MappingRule, TableInput
 from spark_omnigraph.records.keys import composite_ids
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.words import nearest
@@ -28,7 +28,7 @@ _ENDS = {"src": "from", "dst": "to"}
 class PlannedRows:
     """One rule on the columns of a table: where each column of its frame comes from. Picklable."""
 
-    rule: RowRule
+    rule: MappingRule
     frame: FramePlan
     named: tuple[tuple[str, str], ...]
     """Columns of the frame that are columns of the table."""
@@ -100,7 +100,7 @@ class _Pick:
         return {*self.named, *self.constants, *self.ends}
 
 
-def _pick(catalog: Catalog, rule: RowRule, columns: pa.Schema) -> _Pick:
+def _pick(catalog: Catalog, rule: MappingRule, columns: pa.Schema) -> _Pick:
     entity = catalog.require(rule.table_key) if rule.table_key is not None else None
     if entity is None:
         return _Pick({name: name for name in columns.names}, {}, {}, frozenset(columns.names))

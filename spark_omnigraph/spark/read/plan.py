@@ -14,9 +14,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_catalog
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
-from spark_omnigraph.graph.read.query import QueryTask, bound_plan, prepare, query_task
+from spark_omnigraph.graph.read.query import Prepared, QueryTask, bound_plan, prepare, query_task
 from spark_omnigraph.graph.read.scan import (
     TABLES,
     TypeAt,
@@ -26,6 +26,7 @@ from spark_omnigraph.graph.read.scan import (
     tables_table,
     type_at,
 )
+from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_read_options
@@ -131,7 +132,7 @@ def _plan_type(
 def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now: datetime | None) -> ReadPlan:
     catalog = read_catalog(store)
     prepared = prepare(catalog, options.query or "", options.query_name)
-    task = query_task(store, catalog, snapshot, bound_plan(prepared, options.params, now))
+    task = query_task(store, catalog, snapshot, _bound(prepared, options.params, now))
     names = [column.name for column in task.plan.columns]
     first: dict[str, str] = {}
     for place, name in enumerate(names):
@@ -141,6 +142,16 @@ def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now
             raise BadRequestError(f"two columns are called {alike}: give one another name with `as`")
     frame = StructType([StructField(c.name, spark_type(c.type)) for c in task.plan.columns])
     return ReadPlan(frame, f"query '{task.plan.query}'", task)
+
+
+def _bound(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None) -> Plan:
+    try:
+        return bound_plan(prepared, params, now)
+    except EmbeddingConfigError as error:
+        raise EmbeddingConfigError(
+            f"{error.message}; the provider is that of the process in which Spark plans the query, whose environment "
+            "was set when the driver started (over Spark Connect: the server's). `Graph.query` asks from your own"
+        ) from error
 
 
 def _count(table_key: TableKey, found: TypeAt, where: str | None) -> ReadPlan:

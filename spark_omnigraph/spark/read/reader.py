@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,15 +13,8 @@ from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.read.plan import CountTask, ReadPlan, TablesTask
 from spark_omnigraph.spark.types import arrow_target, to_frame
-from spark_omnigraph.storage.tables.scan import FragmentSize, TableScan, count_rows, fragment_sizes, read_batches
+from spark_omnigraph.storage.tables.scan import TableScan, count_rows, fragment_sizes, group_fragments, read_batches
 from spark_omnigraph.write.executor import available_cores
-
-PARTITION_BYTES = 64 << 20
-PARTITION_ROWS = 1_500_000
-"""What a partition holds at most, about: a task costs as much as reading some hundred thousand rows."""
-
-TASK_ROWS = 100_000
-"""Fewer rows are not worth a task of their own."""
 
 QUERY_BATCH_ROWS = 8192
 """Rows of a query's result that Spark is handed at a time."""
@@ -58,25 +50,6 @@ class GraphReader(Portable, DataSourceReader):
             for batch in _batches(self.plan, partition):
                 if batch.num_rows:
                     yield to_frame(batch, target)
-
-
-def group_fragments(sizes: Sequence[FragmentSize], slots: int) -> list[tuple[int, ...]]:
-    """Neighbouring fragments in groups of about the same size, no group much above a partition's; empty ones left out.
-
-    There are at least as many groups as task `slots`, as far as the fragments go and a task has enough rows to do.
-    """
-    alive = [size for size in sizes if size.rows]
-    loads = [max(size.rows / PARTITION_ROWS, size.bytes / PARTITION_BYTES) for size in alive]
-    total = sum(loads)
-    busy = min(slots, sum(size.rows for size in alive) // TASK_ROWS)
-    count = max(math.ceil(total), busy, 1)
-    groups: dict[int, list[int]] = {}
-    before = 0.0
-    for size, load in zip(alive, loads, strict=True):
-        middle = before + load / 2
-        groups.setdefault(int(middle / total * count), []).append(size.id)
-        before += load
-    return [tuple(ids) for ids in groups.values()]
 
 
 def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.manifest.facts import CommitOrigin, user_metadata
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.mapping import TableInput
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, LoadMode, OnDuplicate, bad_row_limit, schemes_of
+from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, bad_row_limit, schemes_of
 from spark_omnigraph.spark.read.options import (
     INSTEAD,
     READ_OPTIONS,
@@ -48,6 +48,9 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "storage knows but `file`",
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
     "`index`; default `true`",
+    "embed": "`missing` asks for vectors of `@embed` properties that rows lack, of the provider which the environment "
+    "of the process that plans the write names (of a stream: of its tasks); default `off`",
+    "embedCache": "folder or `s3://…` where answers of the provider are kept; default beside the graph",
     "userMetadata": "texts of your own, kept with the commit: a JSON object, or one text, which gets the name "
     "`userMetadata`; 1,024 bytes at most",
     "job": "name of the job, kept with the commit",
@@ -68,6 +71,7 @@ _OF_READS = (
 _INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
+_OF_ROWS = ("maxBadRows", "badRowsPath", "onDuplicate", "mapping", "coerce", "blobSchemes")
 _T = TypeVar("_T")
 
 
@@ -122,6 +126,8 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
         coerce=word_of("coerce", text.get("coerce", "false"), _Flag) is _Flag.TRUE,
         build_indexes=word_of("index", text.get("index", "true"), _Flag) is _Flag.TRUE,
+        embed=word_of("embed", text.get("embed", "off"), EmbedAtLoad),
+        cache=text.get("embedCache"),
     )
     app_id = text.get("txnAppId")
     transaction = None if stream else _transaction(app_id, text.get("txnVersion"))
@@ -144,7 +150,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
 
 
 def _check_delete_options(text: Mapping[str, str]) -> None:
-    for name in ("maxBadRows", "badRowsPath", "onDuplicate", "mapping", "coerce", "blobSchemes", "index"):
+    for name in (*_OF_ROWS, "index", "embed", "embedCache"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 

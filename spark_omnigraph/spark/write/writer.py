@@ -23,7 +23,9 @@ from spark_omnigraph.graph.load.frame import (
     plan_frame_load,
     staged_part,
 )
+from spark_omnigraph.graph.load.inputs import accepted
 from spark_omnigraph.graph.load.load import LoadPlan
+from spark_omnigraph.graph.load.options import decoding
 from spark_omnigraph.records.frames.rules import plan_rows
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
@@ -94,7 +96,8 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
 
 
 def _check(store: GraphStore, options: WriteOptions, columns: pa.Schema) -> None:
-    plan_rows(read_catalog(store), options.input, columns, options.request.options.decode)
+    chosen = options.request.options
+    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decoding(chosen))
 
 
 def _stage(context: StageContext, options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> StagedPart:

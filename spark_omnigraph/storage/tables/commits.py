@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import uuid4
 
 import lance
@@ -23,7 +24,7 @@ from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
-from spark_omnigraph.storage.tables.staged import StagedFile
+from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile
 
 FENCE_KEY = "omnigraph:fence"
 CONTENT_KEY = "omnigraph:content"
@@ -41,8 +42,9 @@ Addresses = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
-    """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), a replacement of all
-    rows, staged index segments and those they replace (alone), or a staged compaction (alone).
+    """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), fragments with columns
+    written anew (others than those with masked rows), a replacement of all rows, staged index segments and those they
+    replace (alone), or a staged compaction (alone).
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -51,6 +53,12 @@ class TableChange:
     segments: tuple[lance.Index, ...] = ()
     replaced_segments: tuple[lance.Index, ...] = ()
     rewrites: tuple[RewriteResult, ...] = ()
+    columns: tuple[ColumnRewrite, ...] = ()
+
+    @property
+    def staged(self) -> tuple[StagedFile, ...]:
+        """All files that nothing names until it lands."""
+        return (*self.files, *(rewrite.file for rewrite in self.columns))
 
     @property
     def added(self) -> int:
@@ -103,11 +111,17 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
         operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(dataset.schema, new)
         return Transaction(dataset.version, operation, transaction_properties=dict(properties))
     updated, removed = _mask_rows(dataset, change.removed)
+    updated += [FragmentMetadata.from_json(each.file.fragment) for each in change.columns]
     anchor = min(present, key=lambda f: f.fragment_id)
     if anchor.fragment_id not in {f.id for f in updated} | set(removed):
         updated.append(anchor.metadata)
     fields = [f.id() for f in dataset.lance_schema.fields()]
     operation = LanceOperation.Update(removed, updated, new, [], fields, "rewrite_rows")
+    if change.columns:
+        # Without the offsets no row would count as changed; without the fields an index would answer for old values.
+        operation.update_mode = "rewrite_columns"
+        operation.fields_modified = sorted({field for each in change.columns for field in each.fields})
+        operation.updated_fragment_offsets = {each.fragment_id: each.changed for each in change.columns}
     return Transaction(dataset.version, operation, transaction_properties=dict(properties))
 
 
@@ -254,13 +268,20 @@ def append_strict(dataset: LanceDataset, rows: pa.Table) -> int:
     return int(commit_strict(dataset, prepare_change(dataset, change, {})).version)
 
 
-def compact(dataset: LanceDataset) -> None:
-    """Merges the small fragments that commits of a row or two leave; the content and older versions stay.
+def compact(dataset: LanceDataset, rows: int = 1 << 20, at_once: int | None = None) -> None:
+    """Merges the small fragments that commits of a row or two leave, those of fewer than so many rows; the content and
+    older versions stay. So many rows `at_once` are in memory.
 
     Two versions, or none when there is nothing to merge. A concurrent write of the same fragments wins or loses whole.
     """
     with committing(f"compact {dataset.uri}"):
-        dataset.optimize.compact_files()
+        dataset.optimize.compact_files(target_rows_per_fragment=rows, batch_size=at_once)
+
+
+def expire(dataset: LanceDataset, older_than: timedelta) -> None:
+    """Removes versions of a dataset that belongs to no graph, and what they alone name."""
+    with committing(f"expire versions of {dataset.uri}"):
+        dataset.cleanup_old_versions(older_than=older_than)
 
 
 def create_branch(dataset: LanceDataset, branch: BranchName, parent: Branch, version: int) -> LanceDataset:
@@ -301,6 +322,7 @@ __all__ = [
     "create_branch",
     "create_dataset",
     "drop_branch",
+    "expire",
     "landed_version",
     "merge_manifest_rows",
     "newest_version",

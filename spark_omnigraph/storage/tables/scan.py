@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,13 @@ from spark_omnigraph.storage.tables.blobs import EXTERNAL, Descriptor, StoredBlo
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
 """A batch ends at the first of the two limits, so that wide rows and vectors do not fill a worker's memory."""
+
+PARTITION_BYTES = 64 << 20
+PARTITION_ROWS = 1_500_000
+"""What a partition holds at most, about: a task costs as much as reading some hundred thousand rows."""
+
+TASK_ROWS = 100_000
+"""Fewer rows are not worth a task of their own."""
 
 BLOB_RUN_BYTES = 32 << 20
 EXTERNAL_BLOB_BYTES = 4 << 20
@@ -68,6 +76,25 @@ def fragment_sizes(table: PinnedTable) -> list[FragmentSize]:
     dataset = open_pinned(table)
     with reading(f"list fragments of {table.uri}"):
         return [_size(fragment) for fragment in dataset.get_fragments()]
+
+
+def group_fragments(sizes: Sequence[FragmentSize], slots: int) -> list[tuple[int, ...]]:
+    """Neighbouring fragments in groups of about the same size, no group much above a partition's; empty ones left out.
+
+    There are at least as many groups as task `slots`, as far as the fragments go and a task has enough rows to do.
+    """
+    alive = [size for size in sizes if size.rows]
+    loads = [max(size.rows / PARTITION_ROWS, size.bytes / PARTITION_BYTES) for size in alive]
+    total = sum(loads)
+    busy = min(slots, sum(size.rows for size in alive) // TASK_ROWS)
+    count = max(math.ceil(total), busy, 1)
+    groups: dict[int, list[int]] = {}
+    before = 0.0
+    for size, load in zip(alive, loads, strict=True):
+        middle = before + load / 2
+        groups.setdefault(int(middle / total * count), []).append(size.id)
+        before += load
+    return [tuple(ids) for ids in groups.values()]
 
 
 def check_filter(table: PinnedTable, where: str) -> None:
@@ -223,3 +250,13 @@ def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
         total += size
     if start < len(sizes):
         yield start, len(sizes)
+
+
+def placed_rows(table: PinnedTable, columns: Sequence[str], where: str | None) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows that a Lance filter keeps, with `_rowid` and `_rowaddr` (uint64), in stored order."""
+    dataset = open_pinned(table)
+    with reading(f"read {table.uri}"):
+        scanner = dataset.scanner(
+            columns=list(columns), filter=where, with_row_id=True, with_row_address=True, batch_size_bytes=BATCH_BYTES
+        )
+        yield from scanner.to_batches()

@@ -62,6 +62,20 @@ class StagedFile:
         return pa.table({}) if self.beside is None else pa.ipc.open_stream(self.beside).read_all()
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnRewrite:
+    """A fragment that has some columns in a new file, which nothing refers to yet.
+
+    `file.fragment` is its metadata with that file; `fields` are the columns' ids, and `changed` the rows that got a new
+    value (offsets as a Roaring bitmap), of which alone Lance is to say that they changed.
+    """
+
+    file: StagedFile
+    fragment_id: int
+    fields: tuple[int, ...]
+    changed: bytes
+
+
 def stage_rows(
     target: TableTarget, rows: pa.Table, row_ids: npt.NDArray[np.uint64] | None, options: Mapping[str, str]
 ) -> StagedFile:

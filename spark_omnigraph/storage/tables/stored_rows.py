@@ -45,6 +45,11 @@ class StoredRows:
         arrays = [self._column(found, name, wanted, places) for name in self.columns]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
+    def row_ids(self, places: Sequence[int]) -> pa.ChunkedArray:
+        """Row ids (uint64) of rows by their places among all rows in storage order."""
+        with reading(f"look up rows of {self.dataset.uri}"):
+            return self.dataset.take(places, columns=["_rowid"]).column("_rowid")
+
     def addresses(self, row_ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
         """Physical addresses (uint64) of rows by row id, in that order; no data file is read."""
         with reading(f"look up rows of {self.dataset.uri}"):

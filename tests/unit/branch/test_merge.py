@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import random
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -28,6 +30,10 @@ from spark_omnigraph import (
 from spark_omnigraph.branch.conflicts import ConflictKind, conflict_kind
 from spark_omnigraph.branch.merge import judge
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.graph.merge import plan
+from spark_omnigraph.graph.merge.conflicts import off_memory
+from spark_omnigraph.graph.merge.rows import SideRows
+from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 SCHEMA = "node Room { name: String @key  size: I32? }\nedge Door: Room -> Room"
@@ -343,3 +349,151 @@ def test_a_table_that_both_sides_emptied_is_merged(graph: Graph) -> None:
         graph.delete("node:Room", ["hall", "attic"], branch=branch)
     report = graph.merge_branch("draft")
     assert (report.commit is None, dict(report.tables), rooms(graph)) == (False, {}, {})
+
+
+def door(name: str, start: str, end: str, **more: object) -> str:
+    return json.dumps({"edge": "Door", "from": start, "to": end, "data": {"id": name, **more}})
+
+
+def test_a_base_on_a_branch_that_is_made_anew_is_not_taken_for_the_old_one(graph: Graph) -> None:
+    """What both have from a third branch is looked up there, and its name may be another one's by then."""
+    graph.create_branch("third")
+    put(graph, "third", room("hall", 5))
+    for branch in ("draft", "main"):
+        graph.merge_branch("third", branch)
+    put(graph, "draft", room("attic", 6))
+    put(graph, "main", room("hall", 7))
+    with stop_at(CrashPoint.PLANNED, lambda: made_anew(graph, "third")), pytest.raises(ConflictError, match="'third'"):
+        graph.merge_branch("draft")
+    assert rooms(graph) == {"hall": 7, "attic": 2}
+
+
+def test_equal_edges_of_both_sides_stay_two_and_are_told(tmp_path: Path) -> None:
+    graph = Graph.init(
+        tmp_path / "g",
+        "node Room { name: String @key }\nedge Door: Room -> Room { width: I32?  sign: String?  plan: Blob? }",
+    )
+    rows = [json.dumps({"type": "Room", "data": {"name": name}}) for name in "ab"]
+    graph.load([*rows, door("old", "a", "b")], options=NO_INDEX)
+    graph.create_branch("draft")
+    same = {"width": 1, "sign": None, "plan": "base64:QUFB"}
+    ours = [door("m1", "a", "b", **same), door("m2", "a", "b", **same), door("both", "b", "b")]
+    put(graph, "main", *ours, door("m3", "b", "a", width=2))
+    theirs = [door("d1", "a", "b", **same), door("d2", "a", "b", **{**same, "plan": "base64:QkJC"})]
+    others = [door("d3", "b", "a", width=2, sign=""), door("d4", "a", "b"), door("d5", "b", "a", width=2)]
+    put(graph, "draft", *theirs, *others, door("both", "b", "b"))
+    report = graph.merge_branch("draft", dry_run=True)
+    assert [w for w in report.warnings if "parallel" in w] == list(report.warnings)
+    report = graph.merge_branch("draft")
+    assert report.warnings == ("parallel_edges: 2 of edge:Door, each equal to one that the target inserted too",)
+    assert graph.count("edge:Door") == 1 + 4 + 5
+
+
+def test_edges_that_a_fast_forward_brings_are_parallel_to_none(graph: Graph) -> None:
+    put(graph, "main", door("d", "hall", "attic"))
+    graph.create_branch("work")
+    put(graph, "work", door("e", "hall", "attic"))
+    assert graph.merge_branch("work").warnings == ()
+
+
+def test_of_a_unique_value_that_both_sides_gave_the_cause_alone_is_told(tmp_path: Path) -> None:
+    schema = "node Room { name: String @key  sign: String? @unique }\nedge Door: Room -> Room"
+    graph = Graph.init(tmp_path / "g", schema)
+    lines = [json.dumps({"type": "Room", "data": {"name": name, "sign": sign}}) for name, sign in (("a", None),)]
+    graph.load(lines, options=NO_INDEX)
+    graph.create_branch("draft")
+    signed = {name: json.dumps({"type": "Room", "data": {"name": name, "sign": "x"}}) for name in "mdc"}
+    put(graph, "main", signed["m"])
+    put(graph, "draft", signed["d"], json.dumps({"type": "Room", "data": {"name": "c"}}))
+    put(graph, "draft", door("k", "d", "a"), door("l", "c", "d"), door("n", "c", "a"), door("o", "a", "c"))
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft")
+    assert [(c.table_key, c.row_id, c.kind) for c in caught.value.conflicts] == [("node:Room", "d", "unique_violation")]
+    graph.delete("node:Room", ["a"])
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft")
+    told = [(c.row_id, c.kind, c.message) for c in caught.value.conflicts if c.table_key == "edge:Door"]
+    assert told == [
+        ("k", "orphan_edge", "dst 'a' not found in Room"),
+        ("n", "orphan_edge", "dst 'a' not found in Room"),
+        ("o", "orphan_edge", "src 'a' not found in Room"),
+    ]
+
+
+def test_many_conflicts_take_no_memory(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_omnigraph.graph.merge.conflicts._AT_ONCE", 3)
+    monkeypatch.setattr("spark_omnigraph.graph.merge.decisions._AT_ONCE", 3)
+    for branch, size in (("draft", 1), ("main", 2)):
+        put(graph, branch, *(room(f"r{number}", size) for number in range(10)))
+    before = pa.total_allocated_bytes()
+    rows = off_memory(pa.table({"id": [f"r{number}" for number in range(100_000)]}))
+    assert pa.total_allocated_bytes() - before < 10_000, "they lie in a file"
+    assert rows.num_rows == 100_000
+    path = tmp_path / "conflicts.jsonl"
+    with pytest.raises(MergeConflictsError) as caught:
+        graph.merge_branch("draft", conflicts=path)
+    assert caught.value.counts == {"divergent_insert": 10}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["id"] for line in lines] == sorted(f"r{number}" for number in range(10))
+    graph.merge_branch("draft", decisions=[{**line, "take": "source"} for line in lines])
+    assert rooms(graph) == rooms(graph, "draft")
+
+
+def test_rows_in_conflict_are_json_whatever_others_stored(tmp_path: Path) -> None:
+    """No record can carry NaN, so it is never written here; another program may have stored it."""
+    graph = Graph.init(tmp_path / "g", "node Gauge { tag: String @key  value: F64?  places: Vector(2)? }")
+    graph.load(['{"type": "Gauge", "data": {"tag": "NaN", "value": 1.5}}'], options=NO_INDEX)
+    entity = graph.catalog().require("node:Gauge")
+    schema = physical_schema(entity)
+    values = {"id": ["NaN"], "tag": ["NaN"], "value": [math.nan], "places": [[math.inf, -math.inf]]}
+    stored = cast("StoredRows", SimpleNamespace(take=lambda _: pa.table(values, schema=schema)))
+    (record,) = SideRows(stored, pa.chunked_array([[0]], pa.uint64())).records(entity, np.array([0]))
+    data = json.loads(record or "", parse_constant=pytest.fail)["data"]
+    assert data == {"id": "NaN", "tag": "NaN", "value": "NaN", "places": ["Infinity", "-Infinity"]}
+
+
+def shared_third(graph: Graph) -> None:
+    """Both have merged what a third branch did to the hall, and main has set it back."""
+    graph.create_branch("third")
+    put(graph, "third", room("hall", 5))
+    put(graph, "draft", room("attic", 6))
+    for branch in ("draft", "main"):
+        graph.merge_branch("third", branch)
+    put(graph, "main", room("hall", 1))
+
+
+def test_what_went_with_a_third_branch_is_told(graph: Graph) -> None:
+    shared_third(graph)
+    assert graph.merge_branch("draft", dry_run=True).warnings == ()
+    graph.delete_branch("third")
+    (told,) = graph.merge_branch("draft", dry_run=True).warnings
+    assert told.startswith("both branches have 1 commit in common that went with a branch")
+    graph.merge_branch("draft")
+    put(graph, "draft", room("attic", 7))
+    assert graph.merge_branch("draft").warnings == (), "it lies behind the new base"
+
+
+def test_a_base_whose_state_was_removed_gives_way_to_the_one_before_it(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared_third(graph)
+    base, shown = graph.commits(branch="third")[0], plan._shown
+    monkeypatch.setattr(plan, "_shown", lambda store, commit: None if commit.id == base.id else shown(store, commit))
+    report = graph.merge_branch("draft", dry_run=True)
+    assert report.bases != (base.id,)
+    assert len(report.bases) == 1
+    assert base.id in report.warnings[0]
+
+
+def test_a_row_that_is_given_where_the_source_has_none_left(graph: Graph, tmp_path: Path) -> None:
+    put(graph, "main", door("d", "hall", "attic"))
+    graph.create_branch("work")
+    graph.delete("edge:Door", ["d"], branch="work")
+    put(graph, "main", door("d", "attic", "hall"), door("e", "hall", "hall"))
+    path = tmp_path / "conflicts.jsonl"
+    with pytest.raises(MergeConflictsError):
+        graph.merge_branch("work", conflicts=path)
+    (line,) = [json.loads(line) for line in path.read_text().splitlines()]
+    given = json.loads(door("d", "hall", "hall"))
+    report = graph.merge_branch("work", decisions=[{**line, "row": given}])
+    assert (report.tables["edge:Door"].updated, report.warnings) == (1, ())

@@ -110,7 +110,8 @@ def test_a_branch_is_merged_and_deleted(graph: Graph, capsys: pytest.CaptureFixt
     )
     newest = graph.commits()[0]
     assert (code, body["branch"], body["commit"]) == (0, "main", newest.id)
-    assert body["tables"] == {"node:Room": {"appended": 1, "updated": 0, "deleted": 0, "conflicts": 0}}
+    counts = {"appended": 1, "updated": 0, "deleted": 0, "conflicts": 0, "pointer": False}
+    assert (body["tables"], body["base_commit"]) == ({"node:Room": counts}, newest.parent)
     result = body["result"]
     assert isinstance(result, dict)
     assert (result["outcome"], result["source_commit"], result["branch_deleted"]) == (
@@ -144,5 +145,9 @@ def test_conflicts_of_a_merge_are_counted_and_written(
     code, body, _ = run(capsys, *words, "--conflicts", str(decided))
     assert (code, decided.read_text()) == (2, json.dumps(line))
     assert "would be replaced" in str(body["error"])
+    graph.load(['{"type": "Room", "data": {"name": "attic", "size": 3}}'], "merge", options=NO_INDEX)
+    code, body, err = run(capsys, *words)
+    assert (code, "1 decision was made on rows that are others by now" in err) == (4, True)
+    graph.load(lines, "merge", options=NO_INDEX)
     code, body, _ = run(capsys, *words)
     assert (code, body["tables"]["node:Room"]["updated"]) == (0, 1)

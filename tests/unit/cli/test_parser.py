@@ -109,7 +109,8 @@ def test_arguments_may_stand_around_options() -> None:
 
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
-        "unknown option --executor: describe does not take it, ingest, merge, overwrite, branch merge do"
+        "unknown option --executor: describe does not take it, ingest, merge, overwrite, embed, branch merge, schema "
+        "plan do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
         "unknown option --dry-run: query does not take it, init, ingest,"
@@ -123,14 +124,15 @@ def test_common_options_stand_where_they_do_something() -> None:
         for key in ("actor", "executor", "dry_run", "branch")
     }
     loads = {"ingest", "merge", "overwrite"}
-    reads = {"query", "describe", "commits", "diff", "export"}
+    reads = {"query", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
-        "actor": loads | {"mutate", "branch merge"},
-        "executor": loads | {"branch merge"},
+        "actor": loads | {"mutate", "embed", "branch merge"},
+        "executor": loads | {"embed", "branch merge", "schema plan"},
         "dry_run": loads
+        | {"embed"}
         | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}
         | {"init", "mutate", "index", "optimize", "recover", "repair", "cleanup"},
-        "branch": loads | reads | {"mutate", "index", "optimize", "repair"},
+        "branch": loads | reads | {"mutate", "embed", "index", "optimize", "repair"},
     }
 
 

@@ -322,6 +322,30 @@ def test_a_merge_that_is_not_known_to_be_complete_is_undone(
     assert (rows(store, A), rows(store, B), heads_equal_pins(store)) == (1, 1, True)
 
 
+@pytest.mark.parametrize("also", [True, False], ids=["a table by pointer", "all tables named"])
+def test_a_merge_that_was_to_show_a_table_by_pointer_is_undone(store: GraphStore, also: bool) -> None:
+    """The reference engine does not name such a table. Finished without it, no later merge would bring its rows."""
+    create_branch(store, DRAFT)
+    changed = (A, B) if also else (A,)
+    pins = [pin(store, key, branch=DRAFT) for key in changed]
+    for key in changed:
+        store.open_dataset(TABLES[key]).create_branch(DRAFT, (None, store.snapshot(None).pin(key)))
+        from_pylance(store, key, DRAFT, row_id="merged")
+    sidecar_of(store, "Mutation", *pins, branch=DRAFT, operation="00000000000000000000000002")
+    realign(store)
+    (source,) = [commit.id for commit in read_commits(store.location, DRAFT) if commit.branch == DRAFT]
+    before = store.snapshot(None)
+    merged = pin(store, A, confirmed=before.pin(A) + 1)
+    from_pylance(store, A, row_id="merged")
+    sidecar_of(store, "BranchMerge", merged, merge_source_commit_id=source)
+    realign(store)
+    row, _ = audit(store)
+    assert row.kind == ("RolledBack" if also else "RolledForward")
+    assert commit_of(store, row).merged_parent == (None if also else source)
+    assert rows(store, A) == (1 if also else 2)
+    assert rows(store, B) == before.entry(B).row_count
+
+
 def leave(store: GraphStore, fixture: str) -> bool:
     """What a fixture of the matrix leaves behind; whether it is finished."""
     kind, _, detail = fixture.partition(", ")

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from spark_omnigraph.demo import films as demo
+from spark_omnigraph.demo import meaning
 from spark_omnigraph.demo.films import MARKER, prepare, run_demo
+from spark_omnigraph.embed.local import is_installed
 from spark_omnigraph.errors import BadRowsError, UsageError
 from spark_omnigraph.graph.handle import Graph
 from tests.support.film_database import small_database
@@ -59,7 +61,7 @@ def test_loads_the_films_and_refuses_every_mistake(films: Path, tmp_path: Path) 
     graph = Graph.open(tmp_path / "demo" / "graph", mode="r")
     assert figures["counts"] == {key: graph.count(key) for key in figures["counts"]}
     assert graph.count("node:Film") == 3
-    assert graph.commits()[0].id == figures["commit"]
+    assert figures["commit"] in {each.id for each in graph.commits()}
     assert len((tmp_path / "demo" / "bad-rows.jsonl").read_text().splitlines()) == 20
 
 
@@ -162,3 +164,23 @@ def test_bad_rows_come_with_the_text_of_the_row(films: Path, tmp_path: Path) -> 
         graph.load(str(tmp_path / "demo" / "broken.jsonl"))
 
     assert all(row.raw.startswith("{") for row in caught.value.summary.sample)
+
+
+def test_without_the_model_the_question_by_meaning_is_left_out(
+    films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meaning, "is_installed", lambda: False)
+    lines: list[str] = []
+    figures = run_demo(tmp_path / "demo", lines.append)
+    assert figures["titles_embedded"] is None
+    assert "left out: the model is not installed: pip install 'spark-omnigraph[local-embeddings]'" in lines
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra local-embeddings")
+def test_films_are_found_by_what_their_titles_mean(films: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    figures = run_demo(tmp_path / "demo", lines.append)
+    assert figures["titles_embedded"] == 3
+    start = next(at for at, line in enumerate(lines) if line.strip().startswith("asked for"))
+    assert [line.strip().startswith(text) for line, text in zip(lines[start + 1 :: 3], meaning.TEXTS)] == [True] * 3
+    assert figures["unchanged"] is True

@@ -9,6 +9,7 @@ import pytest
 
 from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.engine.result import Json
+from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
 
@@ -260,7 +261,7 @@ def test_rrf_fuses_two_rankings(graph: Graph) -> None:
 
 def test_a_text_for_nearest_needs_a_provider(graph: Graph) -> None:
     text = 'query q() { match { $p: Person } return { $p.name } order { nearest($p.v, "x") } limit 1 }'
-    with pytest.raises(Exception, match="OMNIGRAPH_EMBED_PROVIDER"):
+    with pytest.raises(EmbeddingConfigError, match="OPENROUTER_API_KEY or OPENAI_API_KEY is required"):
         rows(graph, text)
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spark_omnigraph.manifest.ancestry import ancestors, merge_bases, missing
+from spark_omnigraph.manifest.ancestry import ancestors, lost_bases, merge_bases, missing
 from spark_omnigraph.manifest.lineage import Commit
 
 
@@ -52,6 +52,16 @@ def test_commits_that_are_only_named_are_told_and_are_no_bases() -> None:
     assert bases(commits, "s", "t") == ["a"]
     assert missing(commits, ["s", "t"]) == {"gone"}
     assert ancestors(commits, "s") == {"s", "a", "gone"}
+    assert lost_bases(commits, "s", "t", merge_bases(commits, "s", "t")) == {"gone"}
+    commits |= history("u < s t", "v < u")
+    assert lost_bases(commits, "u", "v", merge_bases(commits, "u", "v")) == frozenset(), "it lies behind the base"
+
+
+def test_a_base_that_cannot_be_read_gives_way_to_what_lies_behind_it() -> None:
+    commits = history("a", "b < a", "c < b", "x < b")
+    found = merge_bases(commits, "c", "x", {"b"})
+    assert [commit.id for commit in found] == ["a"]
+    assert lost_bases(commits, "c", "x", found) == {"b"}
 
 
 @pytest.mark.parametrize("seed", range(30))

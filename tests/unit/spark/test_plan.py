@@ -10,13 +10,16 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from spark_omnigraph.errors import BadRequestError, InputError, NotFoundError
+from spark_omnigraph.embed.embedder import Role
+from spark_omnigraph.embed.mock import MockEmbedder
+from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError, InputError, NotFoundError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.read.plan import CountTask, ReadPlan, plan_read
 from spark_omnigraph.spark.read.reader import FragmentGroup, GraphReader
 from spark_omnigraph.spark.types import arrow_target
 from spark_omnigraph.storage.tables.scan import TableScan
 from tests.spark.graphs import branched_graph, publish
+from tests.support.embedding_server import EmbeddingServer
 from tests.unit.spark.graph_types import stored_things, things, utc
 
 
@@ -145,6 +148,42 @@ def test_a_query_is_pinned_when_it_is_planned(tmp_path: Path) -> None:
     assert rows(plan) == [{"a.k": "x", "at": utc(2021, 1, 1)}]
     assert rows(plan_read({"path": graph.uri, "query": text}, utc(2019, 1, 1))) == []
     assert [r["a.k"] for r in rows(plan_read({"path": graph.uri, "query": text, "versionAsOf": "1"}))] == []
+
+
+NEAR = 'query q() { match { $p: P } return { $p.k } order { nearest($p.v, "wax") } limit 1 }'
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A graph whose vectors are the mock's of their keys."""
+    graph = Graph.init(tmp_path_factory.mktemp("pages") / "g", "node P { k: String @key  v: Vector(3)? }")
+    keys = ["bees", "wax", "honey"]
+    vectors = MockEmbedder().embed(keys, dimension=3, role=Role.DOCUMENT).vectors.tolist()
+    graph.load([json.dumps({"type": "P", "data": {"k": key, "v": row}}) for key, row in zip(keys, vectors)])
+    return graph.uri
+
+
+def test_a_text_for_nearest_is_a_vector_before_tasks_see_it(pages: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    plan = plan_read({"path": pages, "query": NEAR})
+    monkeypatch.delenv("OMNIGRAPH_EMBEDDINGS_MOCK")
+    assert rows(plan) == [{"p.k": "wax"}]
+
+
+def test_a_plan_has_no_key(pages: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddingServer() as server:
+        for name, value in server.environ().items():
+            monkeypatch.setenv(name, value)
+        plan = plan_read({"path": pages, "query": NEAR})
+    assert server.asked == ["wax"]
+    assert b"sk-test" not in pickle.dumps(plan)
+
+
+def test_without_a_provider_the_process_is_named_that_needs_it(pages: str) -> None:
+    with pytest.raises(
+        EmbeddingConfigError, match=r"is required for.*process in which Spark plans.*`Graph.query` asks"
+    ):
+        plan_read({"path": pages, "query": NEAR})
 
 
 ALL = "query q() { match { $t: Thing } return { $t } }"

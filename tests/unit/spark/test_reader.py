@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_omnigraph.spark.read.reader import PARTITION_BYTES, PARTITION_ROWS, group_fragments
-from spark_omnigraph.storage.tables.scan import FragmentSize
+from spark_omnigraph.storage.tables.scan import PARTITION_BYTES, PARTITION_ROWS, FragmentSize, group_fragments
 
 MB = 1 << 20
 

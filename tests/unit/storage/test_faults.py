@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.storage.faults import committing, reading
+from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 
 Guard = Callable[[str], AbstractContextManager[None]]
 
@@ -40,3 +40,18 @@ def test_a_lost_index_file_names_the_way_out() -> None:
 def test_numbers_that_do_not_fit_are_a_storage_error() -> None:
     with pytest.raises(StorageError, match="too big"), reading("open x"):
         raise OverflowError("int too big to convert")
+
+
+class PanicException(BaseException):
+    """As pyo3 raises it: no Exception, of a module that cannot be imported."""
+
+
+def test_a_panic_of_lance_is_an_error_of_ours() -> None:
+    panic = PanicException("range end index 4 out of range for slice of length 0")
+    with pytest.raises(StorageError, match=r"open x: Lance failed: range end.*put it back"), reading("open x"):
+        raise panic
+    with pytest.raises(CommitFailed) as failed, committing("commit x"):
+        raise panic
+    assert failed.value.outcome is Outcome.UNKNOWN
+    with pytest.raises(SystemExit), reading("open x"):
+        raise SystemExit(3)

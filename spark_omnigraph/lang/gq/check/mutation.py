@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property, PropType, Scalar
+from spark_omnigraph.catalog.types import (
+    Catalog,
+    EdgeType,
+    EntityType,
+    NodeType,
+    PropType,
+    Scalar,
+    embedding_source,
+)
 from spark_omnigraph.lang.gq.check.comparisons import check_enum, where_predicate
 from spark_omnigraph.lang.gq.check.scope import BlockScope, compatible, constant, declared_params, now
 from spark_omnigraph.lang.gq.check.typed import STRING
@@ -137,16 +145,12 @@ def _insert(scope: BlockScope, statement: Insert, entity: EntityType, line: int)
     for prop in entity.properties:
         if prop.type.nullable or prop.name in values:
             continue
-        source = _embed_source(prop)
+        source = embedding_source(prop)
         if source is None or source not in values:
             either = "" if source is None else f" or @embed source `{source}`"
             message = f"T12: insert for `{entity.name}` must provide non-nullable property `{prop.name}`{either}"
             raise scope.error(region, message)
     return TypedInsert(line, entity, values)
-
-
-def _embed_source(prop: Property) -> str | None:
-    return next((a.value for a in prop.annotations if a.name == "embed"), None)
 
 
 def _refuse_repeats(scope: BlockScope, matches: tuple[PropertyMatch, ...]) -> None:

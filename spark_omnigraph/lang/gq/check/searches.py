@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.catalog.types import EdgeType, PropType, Scalar
+from spark_omnigraph.catalog.types import EdgeType, PropType, Scalar, embedding_model
 from spark_omnigraph.lang.gq.check.scope import BlockScope, constant
 from spark_omnigraph.lang.gq.plan import (
     Bm25,
@@ -81,7 +81,8 @@ def _nearest(scope: BlockScope, call: NearestCall) -> Nearest:
     if not prop.type.is_vector:
         shown = f"{entity.name}.{prop.name}: {prop.type.display()}"
         raise scope.error(region_of(call.target), f"T15: nearest requires a Vector property, got {shown}")
-    return Nearest(Column(name, prop.name, prop.type), _vector_query(scope, call.query, prop.type))
+    query = _vector_query(scope, call.query, prop.type)
+    return Nearest(Column(name, prop.name, prop.type), query, embedding_model(prop))
 
 
 def _vector_query(scope: BlockScope, part: Expr, declared: PropType) -> Operand:

@@ -1,0 +1,65 @@
+"""What a step does to stored rows: how much of a table it writes, whether rows may break it, who sees it."""
+
+from __future__ import annotations
+
+from spark_omnigraph.catalog.migration.steps import (
+    AddConstraint,
+    AddEnum,
+    AddProperty,
+    ChangeCardinality,
+    DropProperty,
+    NarrowEnum,
+    RenameProperty,
+    RenameType,
+    RequireProperty,
+    SchemaStep,
+    WidenProperty,
+)
+from spark_omnigraph.catalog.types import Index
+from spark_omnigraph.words import TextEnum
+
+
+class Work(TextEnum):
+    """What an apply writes of a table that stays."""
+
+    NOTHING = "nothing"
+    """The schema files alone, or an index."""
+    COLUMNS = "columns"
+    """The list of its columns, whatever the number of its rows."""
+    VALUES = "values"
+    """One column of all its rows."""
+    ROWS = "rows"
+    """All its rows, at another place."""
+
+
+def work_of(step: SchemaStep) -> Work:
+    """What the step writes."""
+    match step:
+        case RenameType():
+            return Work.ROWS
+        case AddProperty(value=value) | RequireProperty(value=value) if value is not None:
+            return Work.VALUES
+        case WidenProperty():
+            return Work.VALUES
+        case AddProperty() | RenameProperty() | DropProperty():
+            return Work.COLUMNS
+        case _:
+            return Work.NOTHING
+
+
+def shows_updates(step: SchemaStep) -> bool:
+    """Whether the change feed shows the rows that the step writes as updated: their values are others afterwards."""
+    return isinstance(step, AddProperty | RequireProperty) and step.value is not None
+
+
+def is_rule(step: SchemaStep) -> bool:
+    """Whether stored rows may break what the step asks of them."""
+    match step:
+        case AddConstraint(constraint=constraint):
+            return not isinstance(constraint, Index)
+        case ChangeCardinality():
+            return step.tightens
+        case AddProperty(value=value):
+            return value is not None
+        case _:
+            return isinstance(step, RequireProperty | NarrowEnum | AddEnum)

@@ -1,0 +1,88 @@
+"""The verb that gives rows their vectors: `embed`; those of a graph here, those of a file in `embed_file.py`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from spark_omnigraph.cli.output.log import log_bad_rows, say_table
+from spark_omnigraph.cli.output.summary import bad_row_figures
+from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.cli.verbs.embed_file import embed_file, is_of_file
+from spark_omnigraph.cli.verbs.provider import provider_of
+from spark_omnigraph.errors import UsageError
+from spark_omnigraph.graph.embed.report import EmbedReport
+from spark_omnigraph.graph.embed.request import EmbedMode
+from spark_omnigraph.graph.handle import Graph
+
+_SHOWN = ("rows", "missing", "stale", "blank", "distinct", "cached", "requested", "embedded", "cleaned", "failed")
+
+
+def embed(job: Job) -> VerbOutcome:
+    """Embeds, or says what that would take."""
+    config = job.config
+    if is_of_file(config):
+        return embed_file(job)
+    if not config.graph:
+        raise UsageError("embed needs --graph URI, or a file: --input FILE --output FILE --spec FILE")
+    if len(config.types) > 1:
+        raise UsageError("--type: one type of a graph at a time, or none for all of them")
+    storage = job.host.storage_options(config)
+    mode = next((mode for mode in EmbedMode if getattr(config, mode)), EmbedMode.MISSING)
+    provider = None if mode is EmbedMode.CLEAN else provider_of(job)
+    graph = Graph.open(config.graph, mode="r" if config.dry_run else "rw", storage_options=storage)
+    report = graph.with_origin(job.origin).embed(
+        config.types[0] if config.types else None,
+        config.property,
+        provider,
+        branch=config.branch,
+        actor=config.actor,
+        mode=mode,
+        source=config.source or None,
+        fields=config.fields or None,
+        where=config.where,
+        cache=config.cache,
+        no_cache=config.no_cache,
+        adopt=config.adopt,
+        max_bad_rows=config.max_bad_rows,
+        bad_rows=config.bad_rows,
+        commit_every=config.commit_every,
+        dry_run=config.dry_run,
+        cache_every_texts=config.cache_every,
+        cache_every_seconds=config.cache_seconds,
+        executor=job.host.executor(config, 0),
+    )
+    _say(job, report)
+    counts = report.properties.values()
+    tokens = [each.tokens for each in counts if each.tokens is not None]
+    priced = config.price_per_million is not None and tokens
+    return VerbOutcome(
+        branch=report.branch,
+        base_commit=report.base_commit,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: {"updated": rows} for key, rows in report.tables.items()},
+        bad_rows=bad_row_figures(report.bad_rows),
+        phases=report.phases,
+        warnings=report.warnings,
+        result={
+            "mode": report.mode,
+            "model": report.model,
+            "commits": list(report.commits),
+            "properties": {name: asdict(each) for name, each in report.properties.items()},
+            "minutes": report.minutes,
+            "cost": round(sum(tokens) * (config.price_per_million or 0) / 1e6, 6) if priced else None,
+        },
+    )
+
+
+def _say(job: Job, report: EmbedReport) -> None:
+    rows = [(name, *(getattr(each, figure) for figure in _SHOWN)) for name, each in report.properties.items()]
+    say_table(job.log, ("property", *_SHOWN), rows)
+    if report.bad_rows.total:
+        log_bad_rows(job.log, report.bad_rows, job.config.show_rows)
+    if job.config.dry_run:
+        job.log.info("dry run: nobody was asked, nothing was written")
+    elif report.commit is None:
+        job.log.info("nothing to do: branch %s is unchanged", report.branch)
+    else:
+        job.log.info("commit %s on branch %s", report.commit, report.branch)

@@ -1,0 +1,65 @@
+"""The verb that changes nothing yet: `schema plan`."""
+
+from __future__ import annotations
+
+from spark_omnigraph.catalog.migration.sentences import sentence
+from spark_omnigraph.cli.files import read_text
+from spark_omnigraph.cli.output.log import counted, log_bad_rows, say_table
+from spark_omnigraph.cli.output.summary import bad_row_figures
+from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.schema.count import StepCount
+from spark_omnigraph.graph.schema.preview import SchemaPreview
+
+
+def plan_schema(job: Job) -> VerbOutcome:
+    """What a change to another schema would do, and the rows that stand in its way."""
+    config = job.config
+    text = read_text("--file", config.file)
+    found = _open(job).plan_schema(
+        text,
+        values=config.set,
+        allow_data_loss=config.allow_data_loss,
+        bad_rows=config.bad_rows,
+        executor=job.host.executor(config, 0),
+    )
+    _say(job, found)
+    return VerbOutcome(
+        branch="main",
+        manifest_version=found.manifest_version,
+        bad_rows=bad_row_figures(found.bad_rows),
+        phases=found.phases,
+        result=found.to_dict(),
+        dry_run=True,
+    )
+
+
+def _say(job: Job, found: SchemaPreview) -> None:
+    columns = ("step", "rows", "touched", "written", "would break")
+    if found.steps:
+        say_table(job.log, columns, [_row(each) for each in found.steps])
+    for message in found.unsupported:
+        job.log.error("%s", message)
+    if found.bad_rows.total:
+        log_bad_rows(job.log, found.bad_rows, job.config.show_rows)
+    for table_key, rows in {each.step.table_key: each.rows for each in found.steps if each.shows_updates}.items():
+        job.log.info("the change feed will show %s of %s as updated", counted(rows, "row"), table_key)
+    if found.steps and found.branches:
+        names = ", ".join(found.branches)
+        job.log.warning("a schema is changed while there is only main; merge or delete first: %s", names)
+    job.log.info("%s", _verdict(found))
+
+
+def _verdict(found: SchemaPreview) -> str:
+    if not found.steps:
+        return "nothing to do: the graph has this schema"
+    would = "would be made" if found.applicable else "would be refused"
+    return f"a change of {counted(len(found.steps), 'step')} {would}; nothing was written"
+
+
+def _row(count: StepCount) -> tuple[object, ...]:
+    return sentence(count.step), count.rows, count.touched, count.rewritten, count.broken
+
+
+def _open(job: Job) -> Graph:
+    return Graph.open(job.config.graph, mode="r", storage_options=job.host.storage_options(job.config))

@@ -1,0 +1,91 @@
+"""What gives vectors for texts, whoever the provider is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.words import TextEnum
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Role(TextEnum):
+    """What a text is to the provider: something that is stored, or a question about what is stored."""
+
+    DOCUMENT = "document"
+    QUERY = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What some texts cost: requests that were sent (`retries` of them again), and the provider's own count of tokens.
+    `tokens` is None where the provider says none.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        told = [each.tokens for each in (self, other) if each.tokens is not None]
+        return Usage(self.requests + other.requests, self.retries + other.retries, sum(told) if told else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """`vectors[i]` (`float32[n, dimension]`, of length 1) is that of text `i`; where `failures` has `i`, it is NaN."""
+
+    vectors: Vectors
+    failures: Mapping[int, str] = field(default_factory=dict)
+    usage: Usage = Usage()
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Gives vectors for texts. Pickled, it goes to other processes; one object may be used by several threads."""
+
+    @property
+    def model(self) -> str:
+        """What `@embed(model=…)` is compared with; empty where the provider names none."""
+
+    @property
+    def identity(self) -> str:
+        """Equal for embedders that give the same vectors: kind of provider, model and normalisation."""
+
+    def embed(self, texts: Sequence[str], *, dimension: int, role: Role) -> Embedded:
+        """A vector for each text, in order. What fails for single texts stands in `failures`.
+
+        EmbeddingConfigError when no text would ever get a vector so: the key, the model, the dimension.
+        """
+
+
+def embed_text(embedder: Embedder, text: str, dimension: int, role: Role) -> tuple[float, ...]:
+    """The vector of one text. EmbeddingError when there is none."""
+    found = embedder.embed([text], dimension=dimension, role=role)
+    if found.failures:
+        raise EmbeddingError(found.failures[0])
+    return tuple(found.vectors[0].tolist())
+
+
+def check_dimension(dimension: int) -> None:
+    """EmbeddingConfigError for a dimension that no vector has."""
+    if dimension <= 0:
+        raise EmbeddingConfigError("embedding dimension must be greater than zero")
+
+
+def together(parts: Iterable[tuple[int, Embedded]], count: int, dimension: int) -> Embedded:
+    """Answers that each begin at a number, as one of `count` texts; a text that no part has is NaN."""
+    vectors = np.full((count, dimension), np.nan, dtype=np.float32)
+    failures: dict[int, str] = {}
+    usage = Usage()
+    for start, part in parts:
+        vectors[start : start + len(part.vectors)] = part.vectors
+        failures.update((start + at, message) for at, message in part.failures.items())
+        usage += part.usage
+    return Embedded(vectors, failures, usage)

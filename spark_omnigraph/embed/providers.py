@@ -1,0 +1,26 @@
+"""The embedder of a configuration. What one kind of provider needs is imported when it is asked for: a client for HTTP,
+or a tokenizer.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from spark_omnigraph.embed.config import EmbedConfig, Provider
+from spark_omnigraph.embed.embedder import Embedder
+from spark_omnigraph.embed.mock import MockEmbedder
+
+_CLASSES = {
+    Provider.OPENAI: ("remote", "RemoteEmbedder"),
+    Provider.GEMINI: ("remote", "RemoteEmbedder"),
+    Provider.LOCAL: ("local", "LocalEmbedder"),
+}
+
+
+def embedder_for(config: EmbedConfig) -> Embedder:
+    """What asks the provider of a configuration; nothing is asked before the first text."""
+    if config.provider is Provider.MOCK:
+        return MockEmbedder(config.model)
+    module, name = _CLASSES[config.provider]
+    made: Embedder = getattr(import_module(f"spark_omnigraph.embed.{module}"), name)(config)
+    return made

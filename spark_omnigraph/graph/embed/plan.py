@@ -1,0 +1,201 @@
+"""What a commit is to contain: rows selected on one state of the branch, and an answer for each, asked for if need be.
+
+Asking may take hours. What has moved meanwhile is selected anew, and only texts that are new then are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
+from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
+from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
+from spark_omnigraph.graph.embed.select import Selection, select
+from spark_omnigraph.staging.asking import Asking, Replies
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.vectors import Answers, Rows
+from spark_omnigraph.write.attempts import ATTEMPTS
+from spark_omnigraph.write.candidates import Base, capture
+from spark_omnigraph.write.clock import Clock
+
+QUESTION_TEXTS = 1 << 14
+"""Texts that one task asks at most."""
+NO_IDS = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedProperty:
+    """Selected rows of a property, and the rows of their answers (-1: none)."""
+
+    selection: Selection
+    answers: Answers
+    found: Rows
+
+    @property
+    def target(self) -> EmbedTarget:
+        return self.selection.target
+
+    @property
+    def is_good(self) -> npt.NDArray[np.bool_]:
+        """Which of the rows get what they are to get: their answer, or none where none is meant."""
+        good: npt.NDArray[np.bool_] = (self.found >= 0) | np.asarray(pc.is_null(self.selection.rows.column("key")))
+        return good
+
+    @property
+    def good(self) -> pa.Table:
+        return self.selection.rows.filter(pa.array(self.is_good))
+
+    @property
+    def failed(self) -> pa.Table:
+        return self.selection.rows.filter(pa.array(~self.is_good))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbedPlan:
+    """All properties of a run, by name, and the state on which their rows were selected."""
+
+    base: Base
+    properties: Mapping[str, PlannedProperty]
+
+    def by_table(self) -> dict[str, list[PlannedProperty]]:
+        """Properties that have a row to change, by table."""
+        tables: dict[str, list[PlannedProperty]] = {}
+        for each in self.properties.values():
+            if each.is_good.any():
+                tables.setdefault(each.target.entity.table_key, []).append(each)
+        return tables
+
+    def stands(self, base: Base) -> bool:
+        """Whether nothing that was looked at has moved."""
+        if self.base.contract.schema_hash != base.contract.schema_hash or self.base.branch_id != base.branch_id:
+            return False
+        keys = {each.target.entity.table_key for each in self.properties.values()}
+        return all(self.base.snapshot.place(key) == base.snapshot.place(key) for key in keys)
+
+
+@dataclass(slots=True)
+class Planner:
+    """Plans commits of one run, and knows what was asked in it."""
+
+    store: GraphStore
+    request: EmbedRequest
+    clock: Clock
+    counts: dict[str, PropertyCounts] = field(default_factory=dict)
+    """By property."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why a text got no answer, by key. None is asked twice in a run."""
+    done: dict[str, pa.Array] = field(default_factory=dict)
+    """Ids that earlier commits of the run had, by property."""
+    is_cut: bool = False
+    """Whether the last plan left rows to another commit."""
+
+    def plan(self, before: EmbedPlan | None) -> EmbedPlan:
+        """What is to be committed on the branch as it is now: the plan `before` where it stands."""
+        plan = self._planned(self._captured(), is_first=True) if before is None else before
+        for _ in range(0 if self.request.bounds.dry_run else ATTEMPTS):
+            base = self._captured()
+            if plan.stands(base):
+                return replace(plan, base=base)
+            plan = self._planned(base, is_first=False)
+        return plan
+
+    def _captured(self) -> Base:
+        with self.clock.phase("plan"):
+            return capture(self.store, self.request.branch)
+
+    def _planned(self, base: Base, is_first: bool) -> EmbedPlan:
+        with self.clock.phase("plan"):
+            selections = self._select(base)
+        reach(CrashPoint.PLANNED)
+        return EmbedPlan(base, {s.target.name: self._with_answers(s, is_first) for s in selections})
+
+    def _select(self, base: Base) -> list[Selection]:
+        """Rows that are meant, as many as one commit may have."""
+        left = self.request.commit_every
+        self.is_cut = False
+        found = []
+        for target in embed_targets(base.contract.catalog, self.request):
+            done = self.done.get(target.name, NO_IDS)
+            selection = select(self.store, base.snapshot, self.request, target, done)
+            if left is not None:
+                self.is_cut |= selection.rows.num_rows > left
+                selection = replace(selection, rows=selection.rows.slice(0, left))
+                left -= selection.rows.num_rows
+            found.append(selection)
+        return found
+
+    def _with_answers(self, selection: Selection, is_first: bool) -> PlannedProperty:
+        """Asks what no answer is stored for."""
+        keys, dimension = selection.rows.column("key").combine_chunks(), selection.target.dimension
+        answers = self.request.store.answers(dimension)
+        found = answers.find(keys)
+        wanted = self._unanswered(selection.rows.filter(pa.array(found < 0)))
+        if is_first:
+            self._count(selection, wanted)
+        if wanted.num_rows and not self.request.bounds.dry_run:
+            with self.clock.phase("ask"):
+                self._ask(selection, wanted)
+            answers = self.request.store.answers(dimension)
+            found = answers.find(keys)
+        return PlannedProperty(selection, answers, found)
+
+    def _unanswered(self, rows: pa.Table) -> pa.Table:
+        """One row of each text that is to be asked, in their order."""
+        failed = pa.array(list(self.failures), pa.string())
+        keys = rows.column("key")
+        rows = rows.filter(pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=failed))))
+        codes = np.asarray(rows.column("key").combine_chunks().dictionary_encode().indices)
+        return rows.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))
+
+    def _count(self, selection: Selection, wanted: pa.Table) -> None:
+        name = selection.target.name
+        first = PropertyCounts(selection.total, selection.missing, selection.stale, selection.blank)
+        known = self.counts.get(name, first)
+        distinct = pc.count_distinct(selection.rows.column("key"), mode="only_valid").as_py()
+        size = known.bytes + (pc.sum(wanted.column("size")).as_py() or 0)
+        self.counts[name] = replace(
+            known,
+            distinct=known.distinct + distinct,
+            cached=known.cached + distinct - wanted.num_rows,
+            bytes=size,
+            tokens=-(-size // BYTES_A_TOKEN) if self.request.bounds.dry_run else known.tokens,
+        )
+
+    def _ask(self, selection: Selection, wanted: pa.Table) -> None:
+        request, executor = self.request, self.request.executor
+        size = min(QUESTION_TEXTS, -(-wanted.num_rows // executor.parallelism))
+        parts = [wanted.slice(start, size) for start in range(0, wanted.num_rows, size)]
+        questions = [AskPart(np.asarray(part.column("row")), tuple(part.column("key").to_pylist())) for part in parts]
+        tasks = min(executor.parallelism, len(questions))
+        asking = Asking(
+            request.embedder(tasks),
+            selection.target.dimension,
+            request.store,
+            max(1, request.texts_at_once // tasks),
+            max(1, request.every_texts // tasks),
+            request.every_seconds,
+        )
+        most = request.bounds.most(selection.rows.num_rows)
+        context = AskContext(asking, selection.target, selection.table, most)
+        for part in executor.map(partial(ask, context), questions):
+            self.failures.update(part.failures)
+            self._add(selection.target.name, part)
+
+    def _add(self, name: str, part: Replies) -> None:
+        known, usage = self.counts[name], part.usage
+        told = [tokens for tokens in (known.tokens, usage.tokens) if tokens is not None]
+        self.counts[name] = replace(
+            known,
+            requested=known.requested + part.answered + len(part.failures),
+            requests=known.requests + usage.requests,
+            retries=known.retries + usage.retries,
+            tokens=sum(told) if told else None,
+        )

@@ -1,0 +1,119 @@
+"""What a run of embedding did: figures by property, and rows whose text got no vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import pyarrow as pa
+
+from spark_omnigraph.bad_rows import STORED, BadRow, BadRowSummary, Rule
+from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.errors import EmbeddingError
+from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget
+from spark_omnigraph.graph.load.bad_rows import write_rows
+
+BYTES_A_TOKEN = 4
+"""Of a text in UTF-8, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyCounts:
+    """Figures of one property. `rows` are all of the type; `distinct` texts were wanted, of which `cached` had an
+    answer already; `requested` ones were asked for in `requests`, some of them `retries`. `tokens` is the provider's
+    count, None where it says none, and in a dry run an estimate. `embedded` rows got a vector, `failed` ones got none.
+    """
+
+    rows: int = 0
+    missing: int = 0
+    stale: int = 0
+    blank: int = 0
+    distinct: int = 0
+    cached: int = 0
+    requested: int = 0
+    requests: int = 0
+    retries: int = 0
+    tokens: int | None = None
+    embedded: int = 0
+    cleaned: int = 0
+    failed: int = 0
+    bytes: int = 0
+    """Of the texts to ask for, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReport:
+    """What a run did. `commit` is the last one, None when nothing changed; `commits` are all of them."""
+
+    mode: str
+    model: str
+    branch: str
+    commit: str | None
+    base_commit: str | None
+    manifest_version: int
+    commits: tuple[str, ...]
+    tables: Mapping[str, int]
+    """Rows by table key that changed."""
+    properties: Mapping[str, PropertyCounts]
+    """By `Type.property`."""
+    bad_rows: BadRowSummary = field(default_factory=BadRowSummary)
+    phases: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    minutes: float | None = None
+    """Of a dry run, where limits of requests or tokens say how long it takes at least."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FailedRows:
+    """Rows of a property whose texts got no vector: at least `id` and `key`."""
+
+    target: EmbedTarget
+    rows: pa.Table
+
+
+def bad_rows_of(failed: Sequence[FailedRows], failures: Mapping[str, str], request: EmbedRequest) -> BadRowSummary:
+    """Counts, sample and report of rows without a vector; `failures` says why, by key."""
+    total = sum(each.rows.num_rows for each in failed)
+    path = request.bounds.report
+    if not total and path is None:
+        return BadRowSummary()
+    told = chain.from_iterable(_bad_rows(each.target, each.rows, failures) for each in failed)
+    sample = write_rows(told, path, request.store.options)
+    return BadRowSummary(total, {str(Rule.EMBEDDING): total} if total else {}, tuple(sample), path)
+
+
+def minutes(request: EmbedRequest, counts: Iterable[PropertyCounts]) -> float | None:
+    """How long asking takes at least, None where nothing limits it."""
+    config = request.provider
+    if not isinstance(config, EmbedConfig):
+        return None
+    listed = list(counts)
+    requests = sum(-(-(each.distinct - each.cached) // config.batch_size) for each in listed)
+    tokens = sum(each.tokens or 0 for each in listed)
+    limited = ((requests, config.requests_per_minute), (tokens, config.tokens_per_minute))
+    least = [count / limit for count, limit in limited if limit is not None]
+    return round(max(least), 2) if least else None
+
+
+def _bad_rows(target: EmbedTarget, rows: pa.Table, failures: Mapping[str, str]) -> Iterator[BadRow]:
+    file = f"{STORED}{target.entity.table_key}>"
+    for number, row in enumerate(rows.select(["id", "key"]).to_pylist(), 1):
+        message = f"no vector for {target.name}: {failures.get(row['key'], 'its text was not asked any more')}"
+        yield BadRow(file, number, 0, target.entity.name, target.prop, Rule.EMBEDDING, message, "", row["id"])
+
+
+def refuse(summary: BadRowSummary, selected: int, request: EmbedRequest) -> None:
+    """EmbeddingError when nothing was answered, or fewer than must be."""
+    if not summary.total:
+        return
+    nothing = summary.total == selected
+    if not nothing and request.bounds.allows(summary.total, selected):
+        return
+    rows = "1 row" if summary.total == 1 else f"{summary.total:,} rows"
+    limit = "" if nothing else request.bounds.limit_of(selected)
+    first = summary.sample[0]
+    more = f" All of them: {summary.report}." if summary.report else ""
+    raise EmbeddingError(
+        f"nothing changed: {rows} of {selected:,} got no vector{limit}. First: {first.place}: {first.message}.{more}"
+    )

@@ -1,0 +1,1 @@
+"""Schema changes of a stored graph: planned, counted, applied."""

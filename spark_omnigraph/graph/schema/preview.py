@@ -1,0 +1,170 @@
+"""`plan_schema`: what a schema change would do to a graph, step by step, with the rows that stand in its way.
+
+    contract, desired text ──plan_change──▶ SchemaPlan ──check_steps──▶ StepCounts ──▶ SchemaPreview
+
+Nothing is written: the graph may be open for reading alone, and other branches may be there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.branch.control import list_branches
+from spark_omnigraph.catalog.migration.document import document
+from spark_omnigraph.catalog.migration.effects import work_of
+from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
+from spark_omnigraph.catalog.migration.steps import Unsupported
+from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.contract import Contract, current_hash, read_contract
+from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
+from spark_omnigraph.graph.arguments import PATH, require
+from spark_omnigraph.graph.create import accept_schema, schema_text
+from spark_omnigraph.graph.load.bad_rows import check_report_path
+from spark_omnigraph.graph.schema.bad_rows import report_broken
+from spark_omnigraph.graph.schema.count import StepCount, check_steps
+from spark_omnigraph.graph.schema.values import values_of
+from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.branches import MAIN
+from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.words import nearest
+from spark_omnigraph.write.clock import Clock
+from spark_omnigraph.write.executor import Executor, LocalExecutor
+
+
+class SchemaChoices(TypedDict, total=False):
+    """How a schema change is to be done; see `Graph.plan_schema`."""
+
+    values: Mapping[str, object]
+    allow_data_loss: bool
+    bad_rows: str | os.PathLike[str] | None
+    executor: Executor | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """A desired schema, values for stored rows (as `values_of` takes them), whether what is dropped is gone at once,
+    and the file for rows that the change would break.
+    """
+
+    source: str
+    values: Mapping[str, object] = field(default_factory=dict)
+    allow_data_loss: bool = False
+    bad_rows: str | None = None
+
+
+def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> ChangeRequest:
+    """A request by `.pg` text or a file's path. BadRequestError for a choice that there is not."""
+    require("schema", schema, PATH)
+    unknown = choices.keys() - SchemaChoices.__annotations__.keys()
+    if unknown:
+        name = min(unknown)
+        raise BadRequestError(f"a schema change takes no '{name}'{nearest(name, SchemaChoices.__annotations__)}")
+    values, path = choices.get("values"), choices.get("bad_rows")
+    if values is not None and not isinstance(values, Mapping):
+        raise BadRequestError(f"values are a mapping such as {{'Type.property': 1}}, not {as_shown(values)}")
+    report = None if path is None else os.fspath(path)
+    return ChangeRequest(schema_text(schema), values or {}, choices.get("allow_data_loss", False), report)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPreview:
+    """The steps of a plan with their counts, on what main shows at `manifest_version`; the first rows that would break;
+    and the branches that an apply would have to wait for.
+    """
+
+    manifest_version: int
+    steps: tuple[StepCount, ...]
+    bad_rows: BadRowSummary
+    branches: tuple[str, ...]
+    phases: Mapping[str, float]
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Why there are steps that no apply can do, a text each."""
+        return tuple(each.step.message for each in self.steps if isinstance(each.step, Unsupported))
+
+    @property
+    def supported(self) -> bool:
+        """Whether an apply can do every step."""
+        return not self.unsupported
+
+    @property
+    def applicable(self) -> bool:
+        """Whether an apply would succeed on the graph as it is."""
+        return self.supported and not self.bad_rows.total and not (self.steps and self.branches)
+
+    def to_dict(self) -> dict[str, object]:
+        """The plan, each step with its figures, and what stands in the way."""
+        return {
+            "supported": self.supported,
+            "step_count": len(self.steps),
+            "steps": [{**document(each.step), **_figures(each)} for each in self.steps],
+            "applicable": self.applicable,
+            "branches": list(self.branches),
+        }
+
+
+def _figures(count: StepCount) -> dict[str, object]:
+    return {
+        "rows": count.rows,
+        "touched": count.touched,
+        "rewritten": count.rewritten,
+        "would_break": count.broken,
+        "writes": str(work_of(count.step)),
+        "shows_updates": count.shows_updates,
+    }
+
+
+def plan_change(contract: Contract, request: ChangeRequest) -> SchemaPlan:
+    """The plan from the accepted schema to a text.
+
+    Raises SchemaParseError and CatalogError for a text that is no schema, NotFoundError and BadRequestError for values
+    that no property takes. A step that no apply can do is part of the plan.
+    """
+    desired = _desired(contract, request.source)
+    values = values_of(desired, request.values)
+    return plan_schema(contract.catalog, desired, values, allow_data_loss=request.allow_data_loss)
+
+
+def _desired(contract: Contract, source: str) -> Catalog:
+    """A graph of another engine may have a schema that is accepted from nobody any more: then the rules of the format
+    alone hold for what it becomes, too.
+    """
+    try:
+        return accept_schema(source)
+    except (SchemaParseError, CatalogError):
+        if _is_acceptable(contract.source):
+            raise
+        return compile_stored_schema(source)
+
+
+def _is_acceptable(source: str) -> bool:
+    try:
+        accept_schema(source)
+    except (SchemaParseError, CatalogError):
+        return False
+    return True
+
+
+def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None = None) -> SchemaPreview:
+    """Plans and counts, in this process unless an executor is given.
+
+    Raises what `plan_change` raises, and ConflictError when another change won meanwhile.
+    """
+    check_report_path(request.bad_rows, (), store.root)
+    clock = Clock()
+    with clock.phase("plan"):
+        contract, snapshot = read_contract(store), store.snapshot(None)
+        plan = plan_change(contract, request)
+    with clock.phase("check"):
+        counts = check_steps(store, snapshot, plan, executor or LocalExecutor(1))
+        summary = report_broken(counts, request.bad_rows, store.storage_options)
+    if current_hash(store) != contract.schema_hash:
+        raise ConflictError("the schema was changed while its change was planned; plan it again")
+    branches = tuple(name for name in list_branches(store) if name != MAIN)
+    return SchemaPreview(snapshot.version, counts.steps, summary, branches, clock.seconds())

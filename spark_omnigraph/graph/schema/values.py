@@ -1,0 +1,58 @@
+"""Values for stored rows: `Type.prop=JSON`, or `Type.prop=@other` for what each row has in another property.
+
+JSON has no value that begins with `@`, so the two are never mistaken for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.migration.properties import Values
+from spark_omnigraph.catalog.migration.steps import Fill, FixedValue, FromColumn
+from spark_omnigraph.catalog.types import Catalog, EntityType, Property
+from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.records.values import BadValueError, value_reader
+from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.words import nearest
+
+
+def values_of(desired: Catalog, given: Mapping[str, object]) -> Values:
+    """Values by table and property. Keys are `Type.prop` of the desired schema, or `node:Type.prop` where a node and an
+    edge type have one name; a value is what JSON gives, or a `FromColumn`.
+
+    Raises NotFoundError for an unknown type or property, BadRequestError for a value that the property cannot store.
+    """
+    found: dict[tuple[TableKey, str], Fill] = {}
+    for place, value in given.items():
+        entity, prop = _property(desired, place)
+        if (entity.table_key, prop.name) in found:
+            raise BadRequestError(f"two values are given for '{place}'")
+        found[entity.table_key, prop.name] = value if isinstance(value, FromColumn) else _fixed(place, prop, value)
+    return found
+
+
+def _property(desired: Catalog, place: object) -> tuple[EntityType, Property]:
+    if not isinstance(place, str) or not place.partition(".")[2]:
+        raise BadRequestError(f"a value for stored rows is given for 'Type.property', not {as_shown(place)}")
+    name, _, prop_name = place.partition(".")
+    types = [each for each in desired.tables() if name in (each.name, each.table_key)]
+    if not types:
+        hint = nearest(name, (each.name for each in desired.tables()))
+        raise NotFoundError(f"no type '{name}' in the new schema, for which '{place}' is given a value{hint}")
+    if len(types) > 1:
+        raise BadRequestError(f"'{place}' may be of a node or of an edge: write 'node:{place}' or 'edge:{place}'")
+    prop = types[0].property(prop_name)
+    if prop is None:
+        hint = nearest(prop_name, (each.name for each in types[0].properties))
+        raise NotFoundError(f"no property '{prop_name}' of '{name}' in the new schema, which is given a value{hint}")
+    return types[0], prop
+
+
+def _fixed(place: str, prop: Property, value: object) -> FixedValue:
+    if value is None:
+        raise BadRequestError(f"null is no value for stored rows of '{place}': leave it out")
+    try:
+        return FixedValue(value_reader(prop)(value))
+    except BadValueError as error:
+        raise BadRequestError(f"the value for stored rows of '{place}': {error.message}") from error

@@ -1,0 +1,131 @@
+"""Vectors of rows that are about to be staged: asked for where a row has the text that `@embed` names, and none itself.
+
+Rows are decoded as if such a property could be null; whether it may stay so is looked at afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.bad_rows import Mistake, Rule
+from spark_omnigraph.catalog.types import Catalog, NodeType, Property, embedding_source
+from spark_omnigraph.embed.config import EmbedConfig
+from spark_omnigraph.embed.embedder import Embedder
+from spark_omnigraph.embed.providers import embedder_for
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.staging.asking import Asking
+from spark_omnigraph.storage.vectors import VectorStore
+
+Bools = npt.NDArray[np.bool_]
+
+
+def accepting(catalog: Catalog) -> Catalog:
+    """The schema as rows are read before their vectors are there."""
+    return replace(catalog, nodes={name: _accepting(node) for name, node in catalog.nodes.items()})
+
+
+def _accepting(node: NodeType) -> NodeType:
+    return replace(node, properties=tuple(map(_nullable, node.properties)))
+
+
+def _nullable(prop: Property) -> Property:
+    return prop if embedding_source(prop) is None else replace(prop, type=replace(prop.type, nullable=True))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFill:
+    """Who gives vectors to the tasks of a load, and where answers are kept. Picklable. Without a provider nobody is
+    asked: of a dry run, which stages rows that nobody will see.
+    """
+
+    provider: EmbedConfig | Embedder | None
+    store: VectorStore
+
+    def asking(self, dimension: int) -> Asking | None:
+        """What a task asks."""
+        given = self.provider
+        if given is None:
+            return None
+        return Asking(embedder_for(given) if isinstance(given, EmbedConfig) else given, dimension, self.store)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilledRows:
+    """Rows as they are stored, and what is wrong with those that lack a vector, by row."""
+
+    rows: pa.Table
+    mistakes: Mapping[int, Mistake]
+
+
+def fill(how: VectorFill, node: NodeType, rows: pa.Table, keep: Bools) -> FilledRows:
+    """Gives the rows to keep the vectors that they lack. Raises what `Asking.ask` raises."""
+    mistakes: dict[int, Mistake] = {}
+    for prop in node.properties:
+        if embedding_source(prop) is not None:
+            column = _Column(how, prop, rows, keep)
+            at = rows.schema.get_field_index(prop.name)
+            rows = rows.set_column(at, prop.name, column.filled)
+            for row, mistake in column.mistakes():
+                mistakes.setdefault(row, mistake)
+    return FilledRows(rows.cast(physical_schema(node)), mistakes)
+
+
+class _Column:
+    """One property of some rows."""
+
+    def __init__(self, how: VectorFill, prop: Property, rows: pa.Table, keep: Bools) -> None:
+        self._prop = prop
+        self._dimension = prop.type.dimension or 0
+        self._asking = how.asking(self._dimension)
+        self._vectors = rows.column(prop.name).combine_chunks()
+        lacking = np.asarray(pc.is_null(self._vectors)) & keep
+        self._at = np.flatnonzero(lacking)
+        texts = rows.column(embedding_source(prop) or "").take(pa.array(self._at)).to_pylist()
+        self._texts = [None if text is None or not text.strip() else text for text in texts]
+        self._failures: Mapping[str, str] = {}
+        self._keys: list[str | None] = [None] * len(self._at)
+
+    @cached_property
+    def filled(self) -> pa.Array:
+        """The column with its answers. Where it may not be null, rows that are not stored get something."""
+        new = self._answers()
+        if not self._prop.type.nullable:
+            zero = pa.array([[0.0] * self._dimension], self._vectors.type)
+            at = np.where(np.asarray(new.is_valid()), np.arange(len(new)), len(new))
+            new = pa.concat_arrays([new, zero]).take(pa.array(at))
+        return new
+
+    def _answers(self) -> pa.Array:
+        asking = self._asking
+        if asking is None or not len(self._at):
+            return self._vectors
+        key = asking.key()
+        by_text = {text: key(text) for text in dict.fromkeys(self._texts) if text is not None}
+        self._keys = [None if text is None else by_text[text] for text in self._texts]
+        unknown = asking.store.answers(self._dimension).find(pa.array(list(by_text.values()), pa.string())) < 0
+        texts = [text for text, new in zip(by_text, unknown.tolist(), strict=True) if new]
+        if texts:
+            keys = [by_text[text] for text in texts]
+            self._failures = asking.ask(keys, lambda first, last: texts[first:last], len(keys)).failures
+        answers = asking.store.answers(self._dimension)
+        new = answers.reader().take(answers.find(pa.array(self._keys, pa.string())))
+        places = np.arange(len(self._vectors))
+        places[self._at] = len(places) + np.arange(len(self._at))
+        return pa.concat_arrays([self._vectors, new.cast(self._vectors.type)]).take(pa.array(places))
+
+    def mistakes(self) -> Iterator[tuple[int, Mistake]]:
+        """Rows without a vector that should have one."""
+        name = self._prop.name
+        for row, text, key in zip(self._at.tolist(), self._texts, self._keys, strict=True):
+            if key is not None and key in self._failures:
+                yield row, Mistake(name, Rule.EMBEDDING, f"no vector for '{name}': {self._failures[key]}")
+            elif text is None and not self._prop.type.nullable:
+                source = embedding_source(self._prop)
+                yield row, Mistake(name, Rule.REQUIRED, f"'{name}' is required, and '{source}' has no text for it")

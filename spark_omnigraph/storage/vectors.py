@@ -1,0 +1,202 @@
+"""A store of vectors outside of any graph: what a provider answered, by what it was asked, and which row has which
+answer.
+
+    answers_<n>   `key`, `vector` (n numbers), `at`; the first row of a key counts
+    rows          `place`, `id`, `key`, `model`, `at`; the last row of a place and an id counts
+
+A key is a digest, from which no text can be read back. Rows are only ever added, by any number of processes at once,
+so nothing here needs a turn, and nothing that is missing is more than a question that is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import lance
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.predicates.sql import is_text_of
+from spark_omnigraph.records.arrow_schema import property_type
+from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset, expire
+from spark_omnigraph.storage.tables.keys import rows_among, scan_where
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
+from spark_omnigraph.storage.uri import Location, is_inside, locate
+
+TIDY_ABOVE = 64
+"""Files of one dataset from which it is compacted."""
+CACHE = ".embeddings"
+"""What the name of a graph's own store ends with."""
+TIDY_ROWS, TIDY_VALUES = 1 << 15, 1 << 20
+"""Rows of a file that is large enough, and numbers that are in memory at once while files are joined."""
+_KEPT = timedelta(days=1)
+"""How long a version stays that nobody should read any more."""
+_ANSWERED = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("at", pa.int64(), nullable=False)])
+_ROWS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("place", "id", "key", "model")]).append(
+    pa.field("at", pa.int64(), nullable=False)
+)
+
+Rows = npt.NDArray[np.int64]
+"""int64[n]: row ids of answers, -1 where there is none."""
+
+
+def vector_type(dimension: int) -> pa.DataType:
+    """How vectors of so many numbers are stored."""
+    return property_type(PropType(Scalar.VECTOR, dimension=dimension))
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers of one dimension at one version. Picklable: tasks open it and see no newer one."""
+
+    table: PinnedTable | None
+    dimension: int
+
+    def find(self, keys: pa.Array) -> Rows:
+        """Row ids of the answers to these keys."""
+        found = np.full(len(keys), -1, dtype=np.int64)
+        if self.table is None or not len(keys):
+            return found
+        batches = list(rows_among(open_pinned(self.table), ["key", "_rowid"], ["key"], keys.unique().drop_null()))
+        if not batches:
+            return found
+        rows = pa.Table.from_batches(batches).sort_by("_rowid")
+        place = pc.index_in(keys, value_set=rows.column("key").combine_chunks())
+        there = np.asarray(place.is_valid())
+        found[there] = np.asarray(rows.column("_rowid").take(place.drop_null())).astype(np.int64)
+        return found
+
+    def reader(self) -> AnswerReader:
+        """Opened once, read many times."""
+        return AnswerReader(None if self.table is None else open_pinned(self.table), self.dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReader:
+    """Vectors by the row ids that `Answers.find` gave."""
+
+    dataset: lance.LanceDataset | None
+    dimension: int
+
+    def take(self, rows: Rows) -> pa.Array:
+        """Vectors in the order of the rows, null for -1."""
+        there = rows >= 0
+        if self.dataset is None or not there.any():
+            return pa.nulls(len(rows), vector_type(self.dimension))
+        distinct, back = np.unique(rows[there], return_inverse=True)
+        with reading(f"read vectors of {self.dataset.uri}"):
+            found = self.dataset._take_rows(distinct.tolist(), columns=["vector"]).column("vector").combine_chunks()
+        if len(distinct) == len(rows) and bool((np.diff(rows) > 0).all()):
+            return found
+        places = np.zeros(len(rows), dtype=np.int64)
+        places[there] = back
+        return found.take(pa.array(places, mask=~there))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStore:
+    """The folder of a store. Picklable; nothing is made before something is added."""
+
+    root: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def beside(cls, graph: str, uri: str | None, options: Mapping[str, str]) -> VectorStore:
+        """The store of a graph, beside it unless another place is named. BadRequestError for one that cannot be written
+        to, or that lies in the graph: what other programs find there that they do not know they remove.
+        """
+        root = locate(f"{graph}{CACHE}" if uri is None else uri, options).root
+        if is_inside(root, graph):
+            raise BadRequestError(f"the cache of vectors '{uri}' must lie outside of the graph")
+        return cls(root, dict(options))
+
+    def answers(self, dimension: int) -> Answers:
+        """What is answered now."""
+        dataset = self._open(_answers(dimension))
+        table = None if dataset is None else PinnedTable(self._uri(_answers(dimension)), dataset.version, self.options)
+        return Answers(table, dimension)
+
+    def add(self, dimension: int, keys: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
+        """Answers that stay whatever becomes of this process."""
+        rows = pa.table({"key": pa.array(keys, pa.string()), "at": _now(len(keys))}, schema=_ANSWERED)
+        kind = vector_type(dimension)
+        column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1), pa.float32()), type=kind)
+        self._add(_answers(dimension), rows.append_column(pa.field("vector", kind, nullable=False), column))
+
+    def recorded(self, place: str) -> tuple[pa.Array, pa.Array]:
+        """Ids of the rows of a place and the keys of the answers that they were given last; each id once."""
+        dataset = self._open("rows")
+        parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_text_of("place", [place])))
+        if not parts:
+            return pa.array([], pa.string()), pa.array([], pa.string())
+        rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
+        codes = np.asarray(rows.column("id").combine_chunks().dictionary_encode().indices)
+        kept = rows.take(pa.array(np.unique(codes, return_index=True)[1]))
+        return kept.column("id").combine_chunks(), kept.column("key").combine_chunks()
+
+    def record(self, place: str, ids: pa.Array, keys: pa.Array, model: str) -> None:
+        """Says of rows which answers they have now."""
+        if len(ids):
+            same = [pa.array([text]).take(pa.array(np.zeros(len(ids), np.int64))) for text in (place, model)]
+            self._add("rows", pa.Table.from_arrays([same[0], ids, keys, same[1], _now(len(ids))], schema=_ROWS))
+
+    def tidy(self, *dimensions: int) -> None:
+        """Joins the small files of many additions; what cannot be done now is left to the next time."""
+        for name, width in (("rows", 1), *((_answers(each), each) for each in dimensions)):
+            dataset = self._open(name)
+            if dataset is not None and len(dataset.get_fragments()) > TIDY_ABOVE:
+                with suppress(CommitFailed):
+                    # What was joined once is not joined again.
+                    compact(dataset, TIDY_ROWS, max(64, TIDY_VALUES // width))
+                    expire(dataset, _KEPT)
+
+    def remove(self) -> None:
+        """Takes the whole store away: a folder of its own, which nobody else may look for."""
+        folder, _, name = self.root.rpartition("/")
+        Objects(Location(folder, self.options)).purge(name)
+
+    def _uri(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def _open(self, name: str) -> lance.LanceDataset | None:
+        """The newest version, None before the first addition."""
+        with reading(f"open {self._uri(name)}"):
+            try:
+                return lance.dataset(self._uri(name), storage_options=dict(self.options) or None)
+            except ValueError as error:
+                if "was not found" in str(error):
+                    return None
+                raise
+
+    def _add(self, name: str, rows: pa.Table) -> None:
+        dataset = self._open(name)
+        if dataset is None:
+            try:
+                create_dataset(self._uri(name), rows.schema, rows, self.options)
+                return
+            except CommitFailed as failure:
+                dataset = self._open(name)  # another process was quicker
+                if dataset is None:
+                    raise StorageError(f"storage: {failure}") from failure
+        try:
+            append_log_rows(dataset, rows)
+        except CommitFailed as failure:
+            raise StorageError(f"storage: {failure}") from failure
+
+
+def _answers(dimension: int) -> str:
+    return f"answers_{dimension}"
+
+
+def _now(count: int) -> pa.Array:
+    return pa.array(np.full(count, time.time_ns() // 1000, dtype=np.int64))

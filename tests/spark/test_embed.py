@@ -1,0 +1,74 @@
+"""Texts asked and vectors written by Spark tasks, and loads of frames that ask."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_omnigraph import Graph, LoadOptions, SparkExecutor
+from spark_omnigraph.embed.config import resolve_config
+from spark_omnigraph.embed.embedder import Role
+from spark_omnigraph.embed.mock import MockEmbedder
+from spark_omnigraph.errors import EmbeddingConfigError
+from spark_omnigraph.spark.errors import typed_errors
+from tests.support.embedding_server import Act, EmbeddingServer, Reply, refusal
+
+SCHEMA = 'node Film { name: String @key  plot: String?  year: I32?  v: Vector(4)? @embed("plot") }'
+
+
+def film(number: int, **data: object) -> str:
+    return json.dumps({"type": "Film", "data": {"name": f"f{number}", "plot": f"plot {number % 20}", **data}})
+
+
+def test_tasks_ask_and_write(spark: SparkSession, tmp_path: Path) -> None:
+    """A server that answers badly at first, in both shapes of files: columns written anew, and whole rows."""
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    for part in range(2):
+        lines = [film(number) for number in range(40 * part, 40 * part + 40)]
+        graph.load(lines, options=LoadOptions(build_indexes=False))
+    script: list[Act | Reply] = [
+        Act.REORDERED,
+        refusal(429, Retry_After="0"),
+        Act.DROPPED,
+        refusal(503),
+        Act.SHORT,
+        Act.MALFORMED,
+    ]
+    with EmbeddingServer(script) as server:
+        config = replace(resolve_config(server.environ()), batch_size=4, parallel=4)
+        report = graph.embed("Film", embedder=config, executor=SparkExecutor(spark), max_bad_rows=32)
+        again = graph.embed("Film", embedder=config, executor=SparkExecutor(spark))
+        asked = Counter(server.asked)
+    counts, rest = report.properties["Film.v"], again.properties["Film.v"]
+    assert (counts.distinct, counts.requested, counts.embedded + counts.failed) == (20, 20, 80)
+    assert rest.embedded == counts.failed == 4 * (rest.distinct)  # what was short or malformed is asked in the next run
+    assert set(asked) == {f"plot {n}" for n in range(20)}
+    assert len(report.commits) == 1
+    expected = MockEmbedder().embed([f"plot {n}" for n in range(20)], dimension=4, role=Role.DOCUMENT).vectors
+    frame = spark.read.format("omnigraph").option("node", "Film").load(graph.uri)
+    found = {row["name"]: row["v"] for row in frame.collect()}
+    wanted = np.array([expected[number % 20] for number in range(80)])
+    assert np.allclose(np.array([found[f"f{number}"] for number in range(80)], np.float32), wanted, atol=1e-6)
+
+    changed = graph.embed(
+        "Film", "v", lambda texts: [[1, 0, 0, 0]] * len(texts), mode="all", where="name = 'f3'", no_cache=True,
+        executor=SparkExecutor(spark),
+    )  # laid out as a table  # fmt: skip
+    assert [change.id for change in graph.diff(changed.base_commit or "", changed.commit).changes] == ["f3"]
+
+
+def test_a_frame_that_asks_needs_a_provider(spark: SparkSession, tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    frame = spark.createDataFrame([("a", "one", 1)], "name string, plot string, year int")
+    writer = frame.write.format("omnigraph").mode("append").option("node", "Film")
+    with pytest.raises(EmbeddingConfigError, match="OPENROUTER_API_KEY or OPENAI_API_KEY"), typed_errors():
+        writer.option("embed", "missing").save(graph.uri)
+    assert graph.count("node:Film") == 0
+    writer.option("embed", "off").save(graph.uri)
+    assert graph.count("node:Film") == 1

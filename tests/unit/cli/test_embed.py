@@ -1,0 +1,90 @@
+"""The verb `embed`: what a run says, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_omnigraph import Graph, LoadOptions
+from spark_omnigraph.cli.program import main
+from tests.support.embedding_server import EmbeddingServer, refusal
+
+FIGURES = ("missing", "distinct", "cached", "requested", "requests", "embedded", "failed")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    graph = Graph.init(tmp_path / "g", 'node Film { name: String @key  plot: String?  v: Vector(4)? @embed("plot") }')
+    films = [{"name": f"f{i}", "plot": f"plot {i % 6}"} for i in range(10)]
+    lines = [json.dumps({"type": "Film", "data": data}) for data in films]
+    graph.load(lines, options=LoadOptions(build_indexes=False))
+    return graph
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with EmbeddingServer() as running:
+        for name, value in running.environ().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[str, Any], str]:
+    code = main(["embed", *argv])
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1
+    return code, json.loads(out), err
+
+
+def figures(body: dict[str, Any]) -> list[int]:
+    counts = body["result"]["properties"]["Film.v"]
+    return [counts[name] for name in FIGURES]
+
+
+def test_a_run_asks_in_batches_and_a_second_one_not_at_all(
+    graph: Graph, server: EmbeddingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, body, err = run(capsys, "--graph", graph.uri, "--dry-run", "--price-per-million", "2", "--batch", "2")
+    assert (code, figures(body), server.asked) == (0, [10, 6, 0, 0, 0, 0, 0], [])
+    assert (body["result"]["cost"], body["result"]["properties"]["Film.v"]["tokens"]) == (1.8e-05, 9)
+    assert "dry run: nobody was asked" in err
+    code, body, _ = run(capsys, "--graph", graph.uri, "--batch", "2", "--parallel", "1", "--actor", "ann")
+    assert (code, figures(body)) == (0, [10, 6, 0, 6, 3, 10, 0])
+    assert [len(each.texts) for each in server.log] == [2, 2, 2]
+    assert body["tables"] == {"node:Film": {"updated": 10}}
+    commit = graph.commit(body["commit"])
+    assert (commit.actor, commit.facts and commit.facts.operation) == ("ann", "embed")
+    code, body, err = run(capsys, "--graph", graph.uri)
+    assert (code, body["commit"], len(server.log)) == (0, None, 3)
+    assert "nothing to do" in err
+
+
+def test_a_key_that_is_refused_ends_the_run_and_is_not_shown(
+    graph: Graph, server: EmbeddingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.script.append(refusal(401, "bad key sk-test-0123456789"))
+    code, body, err = run(capsys, "--graph", graph.uri)
+    assert (code, body["error"]["kind"]) == (2, "embedding_config")
+    assert "OPENAI_API_KEY" in body["error"]["error"]
+    assert "0123456789" not in json.dumps(body) + err
+
+
+def test_texts_that_fail_are_counted_within_a_bound(
+    graph: Graph, server: EmbeddingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.refuses = lambda text: text == "plot 1"
+    report = tmp_path / "bad.jsonl"
+    code, body, _ = run(capsys, "--graph", graph.uri, "--bad-rows", str(report))
+    assert (code, body["status"], body["error"]["kind"]) == (1, "failed", "embedding")
+    assert [json.loads(line)["id"] for line in report.read_text().splitlines()] == ["f1", "f7"]
+    code, body, _ = run(capsys, "--graph", graph.uri, "--max-bad-rows", "20%")
+    assert (code, figures(body)) == (0, [10, 6, 5, 1, 1, 8, 2])
+    assert body["bad_rows"] == {"total": 2, "per_rule": {"embedding": 2}, "report": None}
+
+
+def test_one_mode_at_a_time(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body, _ = run(capsys, "--graph", graph.uri, "--stale", "--clean")
+    assert (code, body["error"]["error"]) == (2, "give one of --stale, --clean, not 2")

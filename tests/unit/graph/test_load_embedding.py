@@ -1,0 +1,123 @@
+"""Loads that ask for the vectors which their rows lack."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_omnigraph import BadRowsError, Graph, LoadOptions, LoadReport
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.records.mode import EmbedAtLoad
+from tests.unit.graph.test_embed import Scripted, vector
+
+SCHEMA = """
+node Film { slug: String @key  plot: String?  year: I32?  @range(year, 1900..2100)  vec: Vector(4) @embed("plot") }
+node Note { text: String @unique  vec: Vector(3)? @embed("text") }
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph.init(tmp_path / "g", SCHEMA)
+
+
+def film(slug: str, plot: str | None, **data: object) -> str:
+    return json.dumps({"type": "Film", "data": {"slug": slug, "plot": plot, **data}})
+
+
+def load(graph: Graph, asked: Scripted, *lines: str, mode: str = "append", **options: object) -> LoadReport:
+    chosen = LoadOptions(build_indexes=False, embed=EmbedAtLoad.MISSING, embedder=asked, **options)  # type: ignore[arg-type]  # options by their names
+    return graph.load(list(lines), mode, options=chosen)
+
+
+def vectors(graph: Graph) -> dict[str, list[float]]:
+    return {r["slug"]: r["vec"] for line in graph.export(["Film"]) if (r := json.loads(line)["data"])}
+
+
+def test_rows_bring_a_text_or_a_vector_and_are_stored_with_one(graph: Graph) -> None:
+    asked = Scripted()
+    given = film("c", "one", vec=[1, 0, 0, 0])
+    report = load(graph, asked, film("a", "one"), film("b", "two"), given, film("d", "one"))
+    assert vectors(graph) == {
+        "a": vector("one"), "b": vector("two"), "c": [1, 0, 0, 0], "d": vector("one"),
+    }  # laid out as a table  # fmt: skip
+    assert (asked.texts, len(graph.commits())) == (["one", "two"], 2)
+    assert report.tables["node:Film"].inserted == 4
+    load(graph, asked, film("a", "two"), film("e", "three"), mode="merge")
+    assert asked.texts == ["one", "two", "three"]
+    assert vectors(graph)["a"] == vector("two")
+
+
+def test_nobody_is_asked_unless_it_is_said(graph: Graph) -> None:
+    asked = Scripted()
+    with pytest.raises(BadRowsError, match="vec"):
+        graph.load([film("a", "one")], options=LoadOptions(embedder=asked))
+    assert load(graph, asked, film("a", "one"), dry_run=True).tables["node:Film"].inserted == 1
+    assert asked.asked == []
+
+
+def test_a_text_that_fails_is_a_bad_row(graph: Graph) -> None:
+    asked = Scripted(failing=frozenset({"bad"}))
+    lines = [film("a", "one"), film("x", "bad"), film("y", "  "), film("z", "three", year=3000)]
+    with pytest.raises(BadRowsError) as refused:
+        load(graph, asked, *lines)
+    rows = [(row.line, row.id, str(row.rule), row.field) for row in refused.value.summary.sample]
+    assert rows == [(2, "x", "embedding", "vec"), (3, "y", "required", "vec"), (4, "z", "range", "year")]
+    assert json.loads(refused.value.summary.sample[0].raw)["data"]["slug"] == "x"
+    assert graph.count("node:Film") == 0
+    report = load(graph, asked, *lines, max_bad_rows=3)
+    assert (report.bad_rows.total, vectors(graph)) == (3, {"a": vector("one")})
+
+
+def test_rows_left_out_stay_out_when_a_file_is_written_anew(graph: Graph) -> None:
+    """The text that failed would get its vector the second time."""
+    fails = Scripted(failing=frozenset({"bad"}))
+
+    def recover(texts: list[str]) -> None:
+        if fails.asked:
+            fails.failing = frozenset()
+
+    fails.before = recover
+    notes = [json.dumps({"type": "Note", "data": {"text": text}}) for text in ("one", "bad", "two", "two")]
+    report = load(graph, fails, *notes, max_bad_rows=3)
+    kept = sorted(json.loads(line)["data"]["text"] for line in graph.export(["Note"]))
+    assert (report.bad_rows.per_rule, kept) == ({"embedding": 1, "unique": 1}, ["one", "two"])
+
+
+def test_a_merge_whose_last_row_fails_keeps_the_one_before(graph: Graph) -> None:
+    load(graph, Scripted(), film("a", "one"))
+    asked = Scripted(failing=frozenset({"bad"}))
+    load(graph, asked, film("a", "two"), film("a", "bad"), mode="merge", max_bad_rows=1)
+    assert vectors(graph) == {"a": vector("two")}
+
+
+def test_ids_that_are_stored_are_not_asked_for(graph: Graph) -> None:
+    load(graph, Scripted(), film("a", "one"))
+    asked = Scripted()
+    with pytest.raises(BadRowsError, match="exists in Film already"):
+        load(graph, asked, film("a", "new text"))
+    assert asked.texts == []
+
+
+def test_vectors_are_there_before_anything_is_armed(graph: Graph) -> None:
+    asked = Scripted()
+    with stop_at(CrashPoint.BOUND), pytest.raises(Crashed):
+        load(graph, asked, film("a", "one"))
+    assert asked.texts == ["one"]
+    load(graph, asked, film("a", "one"))
+    assert (asked.texts, vectors(graph)) == (["one"], {"a": vector("one")})
+
+
+def test_a_provider_that_refuses_ends_the_load(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(texts: list[str]) -> None:
+        raise EmbeddingConfigError("OPENAI_API_KEY is refused")
+
+    with pytest.raises(EmbeddingConfigError):
+        load(graph, Scripted(before=refuse), film("a", "one"))
+    many = [film(f"f{i}", f"bad {i}") for i in range(600)]
+    with pytest.raises(EmbeddingError, match="none of 512 texts"):
+        load(graph, Scripted(failing=frozenset(f"bad {i}" for i in range(600))), *many)
+    assert graph.count("node:Film") == 0

@@ -1,0 +1,323 @@
+"""What a plan counts: against a naive reading of the rows, and case by case; and that it writes nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_omnigraph import BadRequestError, FromColumn, Graph, LoadOptions, NotFoundError, SchemaPreview
+from spark_omnigraph.commit.contract import Contract, read_contract
+from spark_omnigraph.errors import SchemaParseError
+from spark_omnigraph.graph.schema import stored
+from spark_omnigraph.graph.schema.count import check_steps
+from spark_omnigraph.graph.schema.preview import ChangeRequest, plan_change
+from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.storage.tables.scan import TableScan, read_batches
+from spark_omnigraph.write.executor import LocalExecutor
+from tests.support import schema_steps
+
+NO_INDEX = LoadOptions(build_indexes=False)
+KITES = "node Kite { tag: String @key  n: I32?  hue: String?  mail: String? }\nedge Near: Kite -> Kite { since: I32? }"
+
+
+@pytest.fixture(scope="module")
+def kites(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """Eight kites in two fragments, k2 of which is gone: n counts, every other one is red, two share an address each;
+    four edges, three of them from k0.
+    """
+    graph = Graph.init(tmp_path_factory.mktemp("kites") / "g", KITES)
+    lines = [_kite(i) for i in range(8)]
+    graph.load(lines[:5], options=NO_INDEX)
+    ends = [(0, 1), (0, 3), (0, 4), (1, 0)]
+    edges = [json.dumps({"edge": "Near", "from": f"k{a}", "to": f"k{b}", "data": {}}) for a, b in ends]
+    graph.load([*lines[5:], *edges], options=NO_INDEX)
+    graph.delete("node:Kite", ["k2"])
+    return graph
+
+
+def _kite(i: int) -> str:
+    data: dict[str, object] = {"tag": f"k{i}", "n": i, "mail": f"m{i // 2}"}
+    return json.dumps({"type": "Kite", "data": {**data, "hue": "red"} if i % 2 else data})
+
+
+def kite(
+    graph: Graph, body: str, edge: str = "edge Near: Kite -> Kite { since: I32? }", **choices: Any
+) -> SchemaPreview:
+    """The preview of a change to another body of Kite, or of the edge."""
+    return graph.plan_schema(f"node Kite {{ tag: String @key {body} }}\n{edge}", **choices)
+
+
+def figures(found: SchemaPreview) -> dict[str, tuple[int | None, int, int | None]]:
+    return {each.step.kind: (each.touched, each.rewritten, each.broken) for each in found.steps}
+
+
+SAME = "n: I32?  hue: String?  mail: String?"
+
+
+@pytest.mark.parametrize(
+    ("body", "values", "expected"),
+    [
+        ("hue: String?  mail: String?", {}, {"drop_property": (7, 0, 0)}),
+        ("n: I32?  mail: String?", {}, {"drop_property": (4, 0, 0)}),
+        ('n: I32?  hue: String?  post: String? @rename_from("mail")', {}, {"rename_property": (7, 0, 0)}),
+        ("n: I64?  hue: String?  mail: String?", {}, {"widen_property": (7, 7, 0)}),
+        (f"{SAME}  size: I32?", {}, {"add_property": (0, 0, 0)}),
+        (f"{SAME}  size: I32", {"size": 3}, {"add_property": (7, 7, 0)}),
+        ("n: I32?  hue: String  mail: String?", {}, {"require_property": (0, 0, 3)}),
+        ("n: I32?  hue: String  mail: String?", {"hue": "blue"}, {"require_property": (3, 7, 0)}),
+        (f"{SAME}  @range(n, 1..5)", {}, {"add_constraint": (0, 0, 3)}),
+        (f'{SAME}  @check(hue, "^b")', {}, {"add_constraint": (0, 0, 4)}),
+        ("n: I32?  hue: String?  mail: String? @unique", {}, {"add_constraint": (0, 0, 3)}),
+        ("n: I32? @index  hue: String?  mail: String?", {}, {"add_constraint": (0, 0, 0)}),
+        ("n: I32?  hue: enum(red, blue)?  mail: String?", {}, {"add_enum": (0, 0, 0)}),
+        ("n: I32?  hue: enum(blue)?  mail: String?", {}, {"add_enum": (0, 0, 4)}),
+    ],
+)
+def test_rows_of_one_step(
+    kites: Graph, body: str, values: dict[str, object], expected: dict[str, tuple[int, int, int]]
+) -> None:
+    found = kite(kites, body, values={f"Kite.{name}": value for name, value in values.items()})
+    assert figures(found) == expected
+    assert [each.rows for each in found.steps] == [7]
+    assert [each.shows_updates for each in found.steps] == [bool(values)]
+    broken = sum(each[2] for each in expected.values())
+    assert (found.bad_rows.total, found.applicable) == (broken, not broken)
+
+
+@pytest.mark.parametrize(
+    ("card", "broken"), [("0..3", 0), ("0..2", 1), ("0..0", 4), ("2..", 1), ("3..3", 1), ("4..", 4)]
+)
+def test_edges_of_sources_that_have_some(kites: Graph, card: str, broken: int) -> None:
+    found = kite(kites, SAME, f"edge Near: Kite -> Kite @card({card}) {{ since: I32? }}")
+    assert figures(found) == {"change_cardinality": (0, 0, broken)}
+    assert set(found.bad_rows.per_rule) == ({"cardinality"} if broken else set())
+
+
+def test_types_that_come_go_or_change_their_names(kites: Graph) -> None:
+    found = kites.plan_schema(
+        'node Glider @rename_from("Kite") { tag: String @key  n: I32?  hue: String?  mail: String? }\n'
+        "node Reel { code: String @key }"
+    )
+    counts = [(each.step.kind, each.rows, each.touched, each.rewritten) for each in found.steps]
+    assert counts == [("rename_type", 7, 7, 7), ("add_type", 0, 0, 0), ("drop_type", 4, 4, 0)]
+
+
+def test_a_value_keeps_the_rules_of_its_property(tmp_path: Path) -> None:
+    """Also those that stand there already, and that no step of the change adds."""
+    before = "node K { tag: String @key  n: I32? @unique  @range(n, 0..9)  e: enum(lo, hi)?  s: String? }"
+    graph = Graph.init(tmp_path / "g", before)
+    graph.load(
+        [json.dumps({"type": "K", "data": {"tag": tag, "s": tag}}) for tag in ("lo", "b", "c")], options=NO_INDEX
+    )
+    after = before.replace("I32?", "I32").replace("hi)?", "hi)")
+    found = graph.plan_schema(after, values={"K.n": 12, "K.e": FromColumn("s")})
+    assert dict(found.bad_rows.per_rule) == {"enum": 2, "range": 3, "unique": 2}
+    assert found.bad_rows.total == 3
+    assert figures(graph.plan_schema(after, values={"K.n": 3, "K.e": "lo"})) == {"require_property": (3, 3, 2)}
+
+
+def test_bad_rows_are_told_as_those_of_a_load(kites: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    found = kite(
+        kites,
+        'num: I32? @rename_from("n")  hue: String  mail: String? @unique  @range(num, 1..5)',
+        "edge Near: Kite -> Kite @card(0..2) { since: I32? }",
+        bad_rows=path,
+    )
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == found.bad_rows.total == 7
+    assert dict(found.bad_rows.per_rule) == {"cardinality": 1, "range": 3, "required": 3, "unique": 3}
+    told = {row["id"]: (row["line"], row["rule"], [each["rule"] for each in row["further"]]) for row in rows[:6]}
+    assert told == {
+        "k0": (1, "required", ["range"]),
+        "k1": (2, "unique", []),
+        "k4": (4, "required", []),
+        "k5": (5, "unique", []),
+        "k6": (6, "required", ["range"]),
+        "k7": (7, "range", ["unique"]),
+    }
+    assert rows[5] == {
+        "file": "<stored node:Kite>",
+        "line": 7,
+        "offset": 0,
+        "record_type": "Kite",
+        "field": "num",
+        "rule": "range",
+        "message": "@range violation on Kite.num: value 7 > max 5",
+        "raw": '{"type": "Kite", "data": {"id": "k7", "hue": "red", "mail": "m3", "n": 7, "tag": "k7"}}',
+        "id": "k7",
+        "further": [
+            {
+                "field": "mail",
+                "rule": "unique",
+                "message": "@unique violation on Kite.mail: value 'm3' is held by an earlier row of the table "
+                "(id 'k6')",
+            }
+        ],
+    }
+    assert (rows[6]["file"], rows[6]["field"]) == ("<stored edge:Near>", "from")
+    assert [row.to_dict() | {"further": None} for row in found.bad_rows.sample] == [r | {"further": None} for r in rows]
+    assert found.bad_rows.sample[0].place == "<stored node:Kite>:1 (id 'k0')"
+
+
+def test_a_report_has_whole_records(tmp_path: Path) -> None:
+    """They are what a quarantine keeps of the rows."""
+    graph = Graph.init(tmp_path / "g", "node K { tag: String @key  s: String?  n: I32?  b: Blob? }")
+    record = {"type": "K", "data": {"tag": "a", "s": "x" * 5000, "b": "base64:AAEC"}}
+    graph.load([json.dumps(record)], options=NO_INDEX)
+    schema = "node K { tag: String @key  s: String?  n: I32  b: Blob? }"
+    graph.plan_schema(schema, bad_rows=tmp_path / "bad.jsonl")
+    raw = json.loads(json.loads((tmp_path / "bad.jsonl").read_text())["raw"])
+    assert raw == {"type": "K", "data": {"id": "a", "s": "x" * 5000, "tag": "a"}}
+
+
+def test_a_plan_writes_nothing(kites: Graph, tmp_path: Path) -> None:
+    def files() -> dict[str, int]:
+        return {str(path): path.stat().st_mtime_ns for path in Path(kites.uri).rglob("*")}
+
+    before = files()
+    reader = Graph.open(kites.uri, mode="r")
+    found = kite(reader, "n: I64  hue: String @unique  size: I32", values={"Kite.size": 1}, allow_data_loss=True)
+    assert found.bad_rows.total
+    assert files() == before
+
+
+def test_each_table_is_read_once_and_what_is_needed_alone(kites: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans: list[TableScan] = []
+
+    def reading(scan: TableScan) -> Iterator[pa.RecordBatch]:
+        scans.append(scan)
+        return read_batches(scan)
+
+    monkeypatch.setattr(stored, "read_batches", reading)
+    both = 'n: I64  post: String? @rename_from("mail")  @range(n, 0..9) @check(post, "m")'
+    kite(kites, both, "edge Near: Kite -> Kite")
+    assert [(scan.columns, "nodes" in scan.table.uri) for scan in scans] == [
+        (("n", "mail", "hue"), True),
+        (("since",), False),
+    ]
+    scans.clear()
+    request = ChangeRequest("node Kite { tag: String @key  hue: String?  n: I32? @unique }")
+    plan = plan_change(read_contract(kites.store), request)
+    check_steps(kites.store, kites.snapshot(), plan, LocalExecutor(1), rules_only=True)
+    assert [scan.columns for scan in scans] == [("id", "n")]
+
+
+def test_what_no_change_can_do_is_part_of_the_plan(kites: Graph) -> None:
+    """Rules over other properties are counted all the same."""
+    found = kite(kites, "n: I32?  hue: I32?  mail: String  size: I32  @range(hue, 0..1)  @range(n, 0..3)")
+    assert found.unsupported == (
+        "[OG-MF-106] changing property type for 'Kite.hue' from String? to I32? is not supported in schema migration "
+        "v1",
+        "[OG-MF-103] adding required property 'Kite.size' requires a backfill and is not supported in schema migration "
+        "v1; --set 'Kite.size=VALUE' says what stored rows get",
+    )
+    assert [each.broken for each in found.steps] == [None, 0, None, None, 4]
+    assert not found.applicable
+    assert found.to_dict()["supported"] is False
+
+
+def test_a_schema_that_nobody_accepts_any_more_can_go_on() -> None:
+    """Then the rules of the format alone are asked of what it becomes; but for the columns of Lance."""
+    old = "node K { tag: String @key  n: I32?  iD2: I32?\n  @range(n, ..9) }"
+    catalog = compile_stored_schema(old)
+    contract = Contract(catalog, old, catalog.ir_hash)
+    plan = plan_change(contract, ChangeRequest(old.replace("iD2", "_rowid: I64?  iD2")))
+    assert [step.reason for step in plan.unsupported] == [
+        "property name '_rowid' is reserved for a column that Lance makes up (K._rowid)"
+    ]
+    assert plan_change(contract, ChangeRequest(old.replace("iD2", "more: I32?  iD2"))).supported
+    accepted = old.replace("..9", "0..9")
+    catalog = compile_stored_schema(accepted)
+    with pytest.raises(SchemaParseError, match="needs a lower bound"):
+        plan_change(Contract(catalog, accepted, catalog.ir_hash), ChangeRequest(old))
+
+
+def test_branches_are_named(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node K { tag: String @key }")
+    graph.create_branch("draft")
+    found = graph.plan_schema("node K { tag: String @key  n: I32? }")
+    assert (found.supported, found.applicable, found.branches) == (True, False, ("draft",))
+    assert graph.plan_schema("node K { tag: String @key }").applicable
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"Kite.size": "big"}, BadRequestError, "the value for stored rows of 'Kite.size'.*expects I32"),
+        ({"Kite.size": None}, BadRequestError, "null is no value"),
+        ({"Kite.size": 2**31}, BadRequestError, "exceeds Int32 range"),
+        ({"Kit.size": 1}, NotFoundError, "no type 'Kit'.*did you mean 'Kite'"),
+        ({"Kite.sise": 1}, NotFoundError, "no property 'sise'.*did you mean 'size'"),
+        ({"size": 1}, BadRequestError, "'Type.property'"),
+        ({"Kite.size": 1, "node:Kite.size": 2}, BadRequestError, "two values"),
+        ({"Kite.size": 1, "Kite.n": 2}, BadRequestError, "no stored row takes the value of 'Kite.n'"),
+        ({"Kite.size": FromColumn("mail")}, BadRequestError, r"String\? does not fit into I32"),
+        (["Kite.size=1"], BadRequestError, "values are a mapping"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(kites: Graph, values: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        kite(kites, f"{SAME}  size: I32", values=values)
+
+
+def test_a_text_that_is_no_schema_is_refused(kites: Graph) -> None:
+    with pytest.raises(SchemaParseError):
+        kites.plan_schema("node Kite { tag String }")
+    with pytest.raises(BadRequestError, match=r"takes no 'value'.*did you mean 'values'"):
+        kites.plan_schema(KITES, value={})  # type: ignore[call-arg]  # a mistake of a caller
+
+
+def test_values_of_every_type_are_stored_as_they_are(tmp_path: Path) -> None:
+    """Dates, points in time, lists and vectors too, where there is null."""
+    graph = Graph.init(tmp_path / "g", "node K { tag: String @key  d: Date?  v: Vector(2)? }")
+    graph.load(
+        ['{"type": "K", "data": {"tag": "a", "d": "2024-01-01"}}', '{"type": "K", "data": {"tag": "b"}}'],
+        options=NO_INDEX,
+    )
+    found = graph.plan_schema(
+        "node K { tag: String @key  d: Date @unique  v: Vector(2)  t: DateTime @unique  l: [Date]  f: F32 }",
+        values={
+            "K.d": "2024-01-01", "K.v": [1, 2.5], "K.t": "2024-01-31T12:00:00Z", "K.l": ["2024-01-01"], "K.f": 1.5,
+        },
+    )  # laid out as a table  # fmt: skip
+    assert dict(found.bad_rows.per_rule) == {"unique": 2}
+    assert [(row.id, [each.field for each in row.mistakes]) for row in found.bad_rows.sample] == [("b", ["d", "t"])]
+
+
+def check(seed: int, folder: Path) -> int:
+    """A plan of schemas and rows at random counts what a naive reading says. How many mistakes there are."""
+    rng = random.Random(seed)
+    before = schema_steps.schema(rng)
+    data = schema_steps.rows(rng, before)
+    after = schema_steps.changed(rng, before, 6)
+    graph = Graph.init(folder / f"g{seed}", schema_steps.text(before))
+    lines = schema_steps.records(data)
+    if lines:
+        graph.load(lines, options=NO_INDEX)
+    found = graph.plan_schema(schema_steps.text(after), values=schema_steps.values(after))
+    expected: Counter[str] = Counter()
+    for _, rule, _, count in schema_steps.refused(before, after, data):
+        expected[rule] += count
+    assert found.supported, (seed, found.unsupported)
+    assert dict(found.bad_rows.per_rule) == dict(+expected), seed
+    assert graph.plan_schema(schema_steps.text(before)).steps == (), seed
+    again = graph.plan_schema(schema_steps.text(after), values=schema_steps.values(after))
+    assert again.to_dict() == found.to_dict(), seed
+    return expected.total()
+
+
+def test_counts_are_those_of_a_naive_reading(tmp_path: Path) -> None:
+    assert sum(check(seed, tmp_path) for seed in range(8)) > 20
+
+
+@pytest.mark.long
+def test_counts_are_those_of_a_naive_reading_many_times(tmp_path: Path) -> None:
+    assert sum(check(seed, tmp_path) for seed in range(100, 400)) > 1000
