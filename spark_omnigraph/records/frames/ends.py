@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.types import NodeType
+from spark_omnigraph.catalog.types import NodeType, PropType, Scalar
 from spark_omnigraph.records.frames.columns import convert, is_text, takes
-from spark_omnigraph.records.keys import column_text, composite_ids, key_columns
+from spark_omnigraph.records.json_texts import value_of_text
+from spark_omnigraph.records.keys import column_text, composite_ids, key_columns, key_text
 
 
 def end_texts(node: NodeType, columns: Sequence[pa.Array]) -> pa.Array:
@@ -37,6 +38,13 @@ def _text(node: NodeType, name: str, column: pa.Array) -> pa.Array:
     assert prop is not None
     stored, unsure = convert(prop, column)
     texts = column_text(stored, prop.type.scalar)
-    written = column.cast(pa.string())
     odd = np.asarray(texts.is_null()) if unsure is None else np.asarray(texts.is_null()) | unsure
-    return pc.if_else(pa.array(odd), written, texts)
+    odd &= np.asarray(column.is_valid())
+    if not odd.any():
+        return texts
+    read = [_one(each, prop.type.scalar) for each in column.filter(pa.array(odd)).cast(pa.string()).to_pylist()]
+    return pc.replace_with_mask(texts, pa.array(odd), pa.array(read, pa.string()))
+
+
+def _one(text: str, scalar: Scalar) -> str:
+    return key_text(value_of_text(PropType(scalar), text), scalar) or text
