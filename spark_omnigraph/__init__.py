@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.bad_rows import Mistake as Mistake
     from spark_omnigraph.bad_rows import Rule as Rule
     from spark_omnigraph.branch.conflicts import OnConflict as OnConflict
+    from spark_omnigraph.branch.consumers import Consumer as Consumer
     from spark_omnigraph.branch.delete import DeletedBranch as DeletedBranch
     from spark_omnigraph.branch.delete import MergedBranches as MergedBranches
     from spark_omnigraph.branch.info import BranchInfo as BranchInfo
@@ -77,9 +78,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.errors import SchemaParseError as SchemaParseError
     from spark_omnigraph.errors import SourceError as SourceError
     from spark_omnigraph.errors import StorageError as StorageError
+    from spark_omnigraph.errors import TagExistsError as TagExistsError
     from spark_omnigraph.errors import TransactionCommittedError as TransactionCommittedError
     from spark_omnigraph.errors import UnsupportedFormatError as UnsupportedFormatError
     from spark_omnigraph.errors import UsageError as UsageError
+    from spark_omnigraph.errors import VersionExpiredError as VersionExpiredError
     from spark_omnigraph.errors import WriterBusyError as WriterBusyError
     from spark_omnigraph.graph.changes.diff import Diff as Diff
     from spark_omnigraph.graph.changes.diff import DiffFilter as DiffFilter
@@ -99,6 +102,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.cleanup import CleanupItem as CleanupItem
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
     from spark_omnigraph.graph.maintain.cleanup import KeptObject as KeptObject
+    from spark_omnigraph.graph.maintain.expire import ExpiredLine as ExpiredLine
+    from spark_omnigraph.graph.maintain.expire import ExpiredStates as ExpiredStates
+    from spark_omnigraph.graph.maintain.expire import ExpiryReport as ExpiryReport
     from spark_omnigraph.graph.maintain.optimize import CompactedTable as CompactedTable
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
     from spark_omnigraph.graph.maintain.repair import Drift as Drift
@@ -117,6 +123,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
+    from spark_omnigraph.graph.restore.restore import LaterApplication as LaterApplication
+    from spark_omnigraph.graph.restore.restore import RestoreChoices as RestoreChoices
+    from spark_omnigraph.graph.restore.restore import RestoreReport as RestoreReport
+    from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
+    from spark_omnigraph.graph.schema.apply import SchemaReport as SchemaReport
     from spark_omnigraph.graph.schema.count import StepCount as StepCount
     from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
@@ -125,7 +136,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.facts import CommitFacts as CommitFacts
     from spark_omnigraph.manifest.facts import CommitOrigin as CommitOrigin
     from spark_omnigraph.manifest.facts import RowFacts as RowFacts
+    from spark_omnigraph.manifest.kept import Tag as Tag
     from spark_omnigraph.manifest.lineage import Commit as Commit
+    from spark_omnigraph.manifest.rows import SchemaEpoch as SchemaEpoch
     from spark_omnigraph.manifest.rows import Transaction as Transaction
     from spark_omnigraph.manifest.snapshot import GraphMark as GraphMark
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
@@ -155,6 +168,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "bad_rows": ("BadRow", "BadRowSummary", "Mistake", "Rule"),
     "branch.conflicts": ("OnConflict",),
+    "branch.consumers": ("Consumer",),
     "branch.delete": ("DeletedBranch", "MergedBranches"),
     "branch.info": ("BranchInfo",),
     "catalog.identity": ("TableKey",),
@@ -177,7 +191,8 @@ _HOMES = {
         "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "MergeConflict", "MergeConflictsError",
         "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError",
         "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError",
-        "StorageError", "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "WriterBusyError",
+        "StorageError", "TagExistsError", "TransactionCommittedError", "UnsupportedFormatError", "UsageError",
+        "VersionExpiredError", "WriterBusyError",
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
@@ -187,6 +202,7 @@ _HOMES = {
     "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
+    "graph.maintain.expire": ("ExpiredLine", "ExpiredStates", "ExpiryReport"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
     "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
     "graph.merge.merge": ("MergeChoices", "MergeOutcome", "MergeReport"),
@@ -197,13 +213,16 @@ _HOMES = {
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
+    "graph.restore.restore": ("LaterApplication", "RestoreChoices", "RestoreReport"),
+    "graph.schema.apply": ("ApplyChoices", "SchemaReport"),
     "graph.schema.count": ("StepCount",),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
+    "manifest.kept": ("Tag",),
     "manifest.lineage": ("Commit",),
-    "manifest.rows": ("Transaction",),
+    "manifest.rows": ("SchemaEpoch", "Transaction"),
     "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
     "records.mode": ("EmbedAtLoad", "LoadMode", "OnDuplicate", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),

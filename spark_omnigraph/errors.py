@@ -22,6 +22,7 @@
     │   ├── WriterBusyError        a live lease covers the tables
     │   ├── MergeConflictsError    two branches changed the same rows differently
     │   ├── AlreadyInitializedError                                         exit 3
+    │   ├── TagExistsError         a tag of this name                       exit 3
     │   ├── BranchExistsError      a branch of this name, or one in its way  exit 3
     │   ├── SchemaFilesError       the schema files contradict each other   exit 3
     │   └── DriftError             tables, manifest and commit log do not fit: repair  exit 5
@@ -29,6 +30,7 @@
     ├── StorageError               disk, network or object store failed      exit 1
     │   ├── IoError                a file outside the graph
     │   └── DamagedError           something in the graph is not what its place says
+    ├── VersionExpiredError        a state of the past was removed (NotFound and Storage)  exit 6
     ├── EmbeddingError             the embedding provider gave no vector     exit 1
     └── InternalError              a bug: please report                      exit 1
 
@@ -409,6 +411,21 @@ class DamagedError(StorageError):
 
     kind = "damaged"
     way_out = "put the object that the message names back from a backup, or move it away"
+
+
+class VersionExpiredError(NotFoundError, StorageError):
+    """A state of the past was removed by a clean-up; the message names the oldest that can be read."""
+
+    kind = "version_expired"
+    way_out = "read a newer state; a tag or a consumer keeps the states that must stay readable"
+
+
+class TagExistsError(ConflictError):
+    """A tag of that name exists already. Running again does not help, so the exit code is that of a refusal."""
+
+    kind = "tag_exists"
+    exit_code = 3
+    way_out = "choose another name, or delete the tag that has it"
 
 
 class EmbeddingError(OmnigraphError):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from spark_omnigraph.branch.fork import clear_debris
-from spark_omnigraph.commit.claim import branch_claim, claimed, source_claim
-from spark_omnigraph.commit.contract import read_catalog, refuse_schema_change
+from spark_omnigraph.commit.claim import STATES_CLAIM, branch_claim, claimed, source_claim
+from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
-from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
+from spark_omnigraph.errors import BadRequestError, BranchExistsError, ConflictError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display
+from spark_omnigraph.manifest.kept import floors_of, tags_of
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -66,9 +68,29 @@ def create_branch(store: GraphStore, name: str, base: str | None = None, version
         claims.enter_context(claimed(store, branch_claim(branch)))
         if parent is not None:
             claims.enter_context(claimed(store, source_claim(parent)))
+        if version is not None:
+            claims.enter_context(claimed(store, STATES_CLAIM))
         check_new_branch(store, branch, base, version)
-        _create(WholeBranch(store, parent), branch, version)
+        began_at = _create(WholeBranch(store, parent), branch, version)
+        _refuse_expiring(store, parent, began_at, branch)
     return branch
+
+
+def _refuse_expiring(store: GraphStore, parent: Branch, version: int, branch: BranchName) -> None:
+    """Removes a new branch again that began at a state which an expiry takes, unless a tag keeps it. An expiry says how
+    far it goes before it looks for branches, so one that has not seen this one is seen here.
+    """
+    rows = store.manifest_rows(store.manifest(None))
+    kept = {(tag.branch, tag.manifest_version) for tag in tags_of(rows).values()}
+    if version >= floors_of(rows).get(MANIFEST, {}).get(parent, 0) or (parent, version) in kept:
+        return
+    for path in (MANIFEST, COMMITS):
+        with suppress(CommitFailed):
+            drop_branch(store.open_dataset(path), branch)
+    raise VersionExpiredError(
+        f"version {version} of branch '{display(parent)}' was let expire by a clean-up, so branch '{branch}' cannot "
+        "begin there: choose a newer state, or a tag"
+    )
 
 
 def check_new_branch(store: GraphStore, name: str, base: str | None = None, version: int | None = None) -> BranchName:
@@ -85,6 +107,11 @@ def check_new_branch(store: GraphStore, name: str, base: str | None = None, vers
 def _refuse_other_schema(store: GraphStore, parent: Branch, version: int) -> None:
     """All branches have one schema: a state of before a change of it cannot be a branch."""
     snapshot = store.snapshot(parent, version)
+    if snapshot.former is not None:
+        raise BadRequestError(
+            f"version {version} of branch '{display(parent)}' has another schema: it changed afterwards, and all "
+            "branches have one; choose a later state"
+        )
     for entity in read_catalog(store).tables():
         entry = snapshot.entries.get(entity.table_key)
         lacking = set(entity.columns) if entry is None else set(entity.columns) - set(store.columns(entry))
@@ -121,8 +148,9 @@ def _refuse_collision(branch: BranchName, names: set[BranchName]) -> None:
             )
 
 
-def _create(base: WholeBranch, branch: BranchName, version: int | None) -> None:
-    """The log's branch first, the manifest's last: that one makes the branch exist, so a death between leaves none.
+def _create(base: WholeBranch, branch: BranchName, version: int | None) -> int:
+    """The manifest version that the branch begins at. Its log comes first, its manifest last: that one makes the branch
+    exist, so a death between leaves none.
 
     The log is read before the manifest, and at most up to its version: a commit that lands meanwhile is in neither, or
     in the manifest alone, whose sentinel tells of it.
@@ -142,9 +170,18 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> None:
             create_lance_branch(log, branch, parent, up_to)
             copy_commits(store.location, branch, lacking)
         reach(CrashPoint.BRANCH_LOGGED)
-        create_lance_branch(manifest, branch, parent, int(manifest.version))
+        made = create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
         raise ConflictError(f"branch '{branch}' could not be created ({failure}); run it again") from failure
+    try:
+        # Whoever changes the schema takes its lock first and looks for branches second.
+        refuse_schema_change(store)
+    except ConflictError:
+        for dataset in (made, log):
+            with suppress(CommitFailed):  # then that one finds it, and stops
+                drop_branch(dataset, branch)
+        raise
+    return int(manifest.version)
 
 
 def branch_to_write(store: GraphStore, name: str, base: str | None, dry_run: bool) -> tuple[Branch, bool]:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
+from spark_omnigraph.branch.tags import drop_half_tags, list_tags
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim, source_claim
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import current_head
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, ConflictError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed
@@ -57,6 +58,8 @@ def delete_branch(store: GraphStore, name: str) -> DeletedBranch:
         # Announced first, and looked second: a writer arms first and then asks for this claim.
         shown = _refuse_in_use(store, branch)
         head, forks = _head(store, branch), _forks(shown, branch)
+        own = [location for location in sorted(shown.tables) if (location, branch) in shown.forks]
+        drop_half_tags(store, (MANIFEST, *own))  # they would bar the removal
         reach(CrashPoint.BRANCH_FREE)
         debris = _drop(store, MANIFEST, branch)
         if branch in store.branch_names():
@@ -64,7 +67,6 @@ def delete_branch(store: GraphStore, name: str) -> DeletedBranch:
         reach(CrashPoint.BRANCH_GONE)
         warnings = [debris, _drop(store, COMMITS, branch)]
         forget_branch(store, branch)
-    own = (location for location in sorted(shown.tables) if (location, branch) in shown.forks)
     warnings += [_drop_fork(store, location, branch) for location in own]
     return DeletedBranch(branch, head, forks, tuple(w for w in warnings if w is not None))
 
@@ -117,6 +119,11 @@ def _refuse_in_use(store: GraphStore, branch: BranchName, gone: frozenset[str] =
     refuse_schema_change(store)
     store.require_branch(branch)
     _refuse_descendants(store, branch, gone)
+    tags = [tag.name for tag in list_tags(store).values() if tag.branch == branch]
+    if tags:
+        raise ConflictError(
+            f"cannot delete branch '{branch}' because tag '{tags[0]}' shows it; delete {', '.join(tags)} first"
+        )
     await_turn(store, branch, frozenset(store.snapshot(branch).entries))
     shown = what_is_shown(store)
     others = what_is_shown(store, apart_from=gone | {branch})

@@ -36,6 +36,8 @@ class Shown:
     """Location → Lance branch → versions that were ever published."""
     damaged: dict[str, str] = field(default_factory=dict)
     """Table key → why its manifest row is not to be believed."""
+    hidden: dict[str, int] = field(default_factory=dict)
+    """Location → version up to which a table that main does not show any more is hidden."""
 
     def why_unknown(self, location: str) -> str | None:
         """Why it cannot be told what of a dataset is shown; None where it can."""
@@ -66,6 +68,7 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
     tables: dict[str, set[str]] = {}
     pins: dict[str, dict[Branch, set[int]]] = {}
     bad: dict[str, str] = {}
+    hidden: dict[str, int] = {}
     names = store.branch_names() - apart_from
     for branch in (None, *sorted(names)):
         rows = store.manifest_rows(WholeBranch(store, branch).manifest())
@@ -74,6 +77,8 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
         bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}
         for key, location in locations.items():
             tables.setdefault(location, set()).add(key)
+        if branch is None:
+            hidden = _hidden(rows, locations)
         for row in rows:
             if row.kind == RowKind.VERSION and row.table_version is not None and row.table_key in locations:
                 lines = pins.setdefault(locations[row.table_key], {})
@@ -81,7 +86,18 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
     forks = {(location, line) for location, lines in pins.items() for line in lines if line is not None}
     forks |= {(COMMITS, name) for name in names}
     frozen = {place: {line: frozenset(found) for line, found in lines.items()} for place, lines in pins.items()}
-    return Shown({location: frozenset(keys) for location, keys in tables.items()}, frozenset(forks), frozen, bad)
+    shown = {location: frozenset(keys) for location, keys in tables.items()}
+    return Shown(shown, frozenset(forks), frozen, bad, hidden)
+
+
+def _hidden(rows: Iterable[ManifestRow], locations: dict[str, str]) -> dict[str, int]:
+    newest: dict[str, dict[str, int]] = {RowKind.VERSION: {}, RowKind.TOMBSTONE: {}}
+    for row in rows:
+        if row.kind in newest and row.table_version is not None:
+            found = newest[row.kind]
+            found[row.table_key] = max(found.get(row.table_key, 0), row.table_version)
+    covered = newest[RowKind.TOMBSTONE].items()
+    return {locations[k]: v for k, v in covered if k in locations and newest[RowKind.VERSION].get(k, 0) <= v}
 
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:

@@ -10,18 +10,33 @@ from collections.abc import Iterable
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, display
+from spark_omnigraph.manifest.kept import floors_of
 from spark_omnigraph.manifest.rows import sentinel_facts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES
 from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.residue import Pins
+from spark_omnigraph.storage.versions import lance_tags
+
+
+def table_pins(store: GraphStore, location: str, published: Pins) -> Pins:
+    """Versions of a table that must be there: those `published`, as far as they have not expired, and tagged ones."""
+    floors = floors_of(store.manifest_rows(store.manifest(None))).get(location, {})
+    pins = {
+        line: {version for version in versions if version >= floors.get(line, 0) or version == max(versions)}
+        for line, versions in published.items()
+    }
+    for line, version in lance_tags(store.open_dataset(location)).values() if pins else ():
+        if line in pins:
+            pins[line].add(version)
+    return pins
 
 
 def internal_pins(store: GraphStore, location: str) -> Pins:
     """Versions that a dataset of the manifest or the commit log must show. StorageError when rows of it are missing."""
     branches = (None, *sorted(store.branch_names()))
     if location == MANIFEST:
-        return {branch: _logged(store, branch) for branch in branches}
+        return table_pins(store, location, {branch: _logged(store, branch) for branch in branches})
     if location != RECOVERIES:
         _require_rows(store, location, branches)
     return {}

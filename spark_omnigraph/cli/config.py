@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.cli.options import CONFIG, EXCLUSIVE, Option, Shape
+from spark_omnigraph.cli.embed_options import EMBED_MODES
+from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
 from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
@@ -19,9 +21,17 @@ from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
 
+if TYPE_CHECKING:
+    from spark_omnigraph.graph.read.history import Where
+
 _READ = ("input", "mapping", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
+
+EXCLUSIVE = (PAST, EMBED_MODES)
+"""Options of which at most one can be given."""
+
+WhyNot = Callable[[str, str, Iterable[str]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,7 @@ class JobConfig:
     version: int | None = None
     snapshot: str | None = None
     as_of: str | None = None
+    tag: str | None = None
     limit: int | None = None
     filter: str | None = None
     types: tuple[str, ...] = ()
@@ -76,10 +87,13 @@ class JobConfig:
     decisions: str | None = None
     delete_branch: bool = False
     merged: bool = False
+    break_lock: bool = False
     verbose: bool = False
     folder: str | None = None
     confirm: bool = False
-    older_than: timedelta = timedelta(days=7)
+    older_than: timedelta | None = None
+    keep: int | None = None
+    rewind_apps: bool = False
     report: str | None = None
     before: str = ""
     after: str = ""
@@ -116,6 +130,10 @@ class JobConfig:
     set: dict[str, object] = field(default_factory=dict, repr=False)
     allow_data_loss: bool = False
 
+    def past(self) -> Where:
+        """The state of the past that is named, nothing but None where none is."""
+        return {"version": self.version, "snapshot": self.snapshot, "as_of": self.as_of, "tag": self.tag}
+
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:
     """The configuration of a verb: arguments win over the file, the file over the environment.
@@ -149,7 +167,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
         missing = all(isinstance(problem, Missing) for problem in problems)
         raise NotFoundError(_listed(problems)) if missing else UsageError(_listed(problems))
     config = msgspec.convert(found, JobConfig)
-    replaced = list(replaced_files(config).values())
+    replaced = list(refused_files(config).values())
     if replaced:
         raise UsageError(_listed(replaced))
     return config
@@ -170,9 +188,9 @@ def salvage(request: Request, arguments: Given) -> JobConfig:
     return msgspec.convert({"verb": request.verb, **found}, JobConfig)
 
 
-def replaced_files(config: JobConfig) -> dict[str, str]:
+def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str, str]:
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
-    graph, or one that the job reads.
+    graph, or one that the job reads, or cannot be.
     """
     named = (config.mapping, config.schema, config.file, config.config, config.decisions, config.spec, config.seed)
     read = (*config.input, *named)
@@ -181,7 +199,7 @@ def replaced_files(config: JobConfig) -> dict[str, str]:
         path: str | None = getattr(config, key)
         if key == "metrics" and path is not None and path.endswith(".parquet"):
             path += "/run.parquet"  # a folder, to which each run adds a file
-        reason = None if path is None else targets.why_not(path, config.graph, [name for name in read if name])
+        reason = None if path is None else why(path, config.graph, [name for name in read if name])
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"
     return found

@@ -148,6 +148,8 @@ TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORT
 """Common options of what makes a commit on a branch that it names itself."""
 TO_PLAN = (GRAPH, SCAN_EXECUTOR, STORAGE_OPTION, *REPORTING)
 """Common options of what reads tables as a whole, and writes nothing."""
+TO_EVOLVE = (GRAPH, ACTOR, META, SCAN_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+"""Common options of what changes a graph as a whole by one commit."""
 TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
 COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
@@ -283,8 +285,11 @@ LOADING = (
 VERSION = Option("version", "read this manifest version", values.positive, "N")
 SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
 AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", values.instant, "TIME")
-PAST = (VERSION, SNAPSHOT, AS_OF)
+TAG = Option("tag", "read the state of this tag", metavar="TAG")
+PAST = (VERSION, SNAPSHOT, AS_OF, TAG)
 """Options that name a state of the past; at most one of them can be meant."""
+RESTORED = tuple(replace(each, help=each.help.replace("read", "restore", 1)) for each in PAST)
+NAMED = tuple(replace(each, help=each.help.replace("read", "name", 1)) for each in PAST[:3])
 
 LIMIT = Option("limit", "show at most this many, newest first; unset: all", values.positive, "N")
 
@@ -316,8 +321,32 @@ UNCHECKED = Option(
     shape=Shape.SWITCH,
 )
 OLDER_THAN = Option(
-    "older_than", "leave alone what is younger than this, such as 7d, 12h or 90m", values.duration, "AGE", default="7d"
+    "older_than",
+    "let states expire that nobody was shown for so long, such as 30d, 12h or 90m; what is left over from interrupted "
+    "work goes at this age, too (unset: 7d)",
+    values.duration,
+    "AGE",
 )
+KEEP = Option(
+    "keep", "let states expire beyond the newest N commits of their branch; with --older-than, what both let go",
+    values.count, "N",
+)  # laid out as a table  # fmt: skip
+WITHIN_RETENTION = Option(
+    "force",
+    "let states expire, too, that were shown within the last 7 days, whose readers may still be at work",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+REWIND_APPS = Option(
+    "rewind_apps",
+    "set applications (streams, named writes) that committed after the state back to it, so that they write again",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+LEAVE_APPS = replace(CONFIRM, help="restore although applications committed after the state, and leave their numbers")
+OLD_CONSUMER = Option("name", "the consumer to forget", metavar="NAME", required=True, positional=True)
 REPORT = Option("report", "write every object that was found to this JSONL file", values.new_file, "PATH")
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
@@ -327,6 +356,13 @@ DELETED = Option("name", "the branch to delete", metavar="NAME", positional=True
 MERGED = Option(
     "merged",
     "delete every branch whose commits main or its parent has; one without commits of its own stays",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+BREAK_LOCK = Option(
+    "break_lock",
+    "remove the lock of a schema change of another engine, of whom nobody knows whether it is alive",
     values.switch,
     default="false",
     shape=Shape.SWITCH,
@@ -387,6 +423,9 @@ ALLOW_DATA_LOSS = Option(
     shape=Shape.SWITCH,
 )
 BROKEN_ROWS = replace(BAD_ROWS, help="write every stored row that the new schema refuses to this JSONL file")
+NEW_TAG = Option("name", "name of the new tag", metavar="NAME", required=True, positional=True)
+OLD_TAG = Option("name", "the tag to delete", metavar="NAME", required=True, positional=True)
+AT_TAG = Option("tag", "start from the state of this tag", metavar="TAG")
 QUERIES = Option("file", "file of queries (.gq)", values.existing_file, "FILE", required=True, argument_too=True)
 SCHEMA_OF_GRAPH = Option("graph", "take the schema of this graph: a path or s3://…", values.graph_uri, "URI", env=True)
 SCHEMA_FILE = Option("schema", "take this schema (.pg) instead of a graph's", values.existing_file, "FILE")
@@ -411,87 +450,3 @@ CACHE_MEMORY = Option(
     default="2GiB",
     env=True,
 )
-
-EMBED_TYPES = replace(
-    TYPES,
-    help="only this type; of a file, may be repeated. unset: all @embed properties of the graph, all rows of the file",
-)
-EMBED_INPUT = replace(
-    INPUT,
-    help="instead of a graph, a file of JSON lines (also .gz) whose records get vectors",
-    parse=values.existing_file,
-    metavar="FILE",
-    required=False,
-)
-EMBED_OUTPUT = replace(OUTPUT, help="the file that --input becomes, complete or not at all; packed when it ends in .gz")
-SPEC = Option(
-    "spec",
-    'what of a file is embedded (JSON): {"dimension": N, "types": {"T": {"target": "vec", "fields": ["a", "b"]}}}',
-    values.existing_file,
-    "FILE",
-)
-SEED = Option("seed", "manifest (YAML) that names input, output and specification", values.existing_file, "FILE")
-SELECT = Option(
-    "select",
-    "only records of a file with this text in a field, also those that have a vector; may be repeated",
-    metavar="[T:]FIELD=TEXT",
-    shape=Shape.MANY,
-)
-OF_FILE = (EMBED_INPUT, EMBED_OUTPUT, SPEC, SEED, SELECT)
-PROPERTY = Option("property", "only this vector property of the type; unset: all with @embed", metavar="P")
-TEXT_SOURCE = Option("source", "the String property that is the text; unset: what @embed names", metavar="S")
-TEXT_FIELDS = Option(
-    "fields", "properties that make up the text, each a line, instead of one source", values.names, "A,B,…"
-)
-_MODE_WORDS = {
-    "missing": "rows that have a text and no vector (the default)",
-    "stale": "besides those whose text or model is another one than their vector was made of",
-    "all": "all rows that have a text",
-    "clean": "take the vectors away instead",
-}
-EMBED_MODES = tuple(
-    Option(key, words, values.switch, default="false", shape=Shape.SWITCH) for key, words in _MODE_WORDS.items()
-)
-"""Which rows are embedded; at most one of them can be meant."""
-WHERE = Option("where", "only rows of this filter, as in reads: year > 1990 AND title IS NOT NULL", metavar="FILTER")
-ADOPT = Option(
-    "adopt", "with --stale: a vector of which nobody knows what it was made of is up to date", values.switch,
-    default="false", shape=Shape.SWITCH,
-)  # laid out as a table  # fmt: skip
-PROVIDER = Option(
-    "provider",
-    "who gives vectors: openai-compatible, openai, gemini, local or mock; unset: what OMNIGRAPH_EMBED_PROVIDER says. "
-    "The key comes from the environment, or from spark.omnigraph.embed.api_key in the Spark configuration",
-    metavar="NAME",
-)
-EMBED_MODEL = Option("model", "the provider's model; unset: what OMNIGRAPH_EMBED_MODEL says", metavar="NAME")
-BATCH = Option("batch", "texts in one request", values.positive, "N", default="64")
-PARALLEL = Option("parallel", "requests under way at a time, in all tasks together", values.positive, "N", default="8")
-REQUESTS_PER_MINUTE = Option("requests_per_minute", "requests a minute, in all tasks together", values.positive, "N")
-TOKENS_PER_MINUTE = Option("tokens_per_minute", "tokens a minute, in all tasks together", values.positive, "N")
-NO_CACHE = Option("no_cache", "keep no answers", values.switch, default="false", shape=Shape.SWITCH)
-CACHE_EVERY = Option(
-    "cache_every", "commit answers to the cache after so many at most", values.positive, "N", default="1000"
-)
-CACHE_SECONDS = Option(
-    "cache_seconds", "commit answers to the cache after so many seconds at most", values.positive, "N", default="10"
-)
-FAILED_ROWS = replace(MAX_BAD_ROWS, help="commit although at most N rows, or P percent, got no vector")
-COMMIT_EVERY = Option("commit_every", "make a commit of so many rows at most; unset: one commit", values.positive, "N")
-PRICE = Option(
-    "price_per_million", "what a million tokens costs: a dry run says what all of them will", values.amount, "PRICE"
-)
-EMBEDDING = (
-    EMBED_TYPES, PROPERTY, *EMBED_MODES, TEXT_SOURCE, TEXT_FIELDS, WHERE, ADOPT, PROVIDER, EMBED_MODEL, BATCH, PARALLEL,
-    REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE, CACHE, NO_CACHE, CACHE_EVERY, CACHE_SECONDS, FAILED_ROWS, BAD_ROWS,
-    SHOW_ROWS, COMMIT_EVERY, PRICE, *OF_FILE,
-)  # laid out as a table  # fmt: skip
-EMBED_EXECUTOR = replace(
-    EXECUTOR,
-    help="where texts are asked and vectors written: this process, or Spark; auto takes Spark when the master "
-    "is a cluster",
-)
-TO_EMBED = (replace(GRAPH, required=False), BRANCH, ACTOR, META, EMBED_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
-"""Common options of what embeds the rows of a branch."""
-EXCLUSIVE = (PAST, EMBED_MODES)
-"""Options of which at most one can be given."""

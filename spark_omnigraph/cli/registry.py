@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from spark_omnigraph.cli import embed_options as e
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 
@@ -126,15 +127,15 @@ _ALL = (
         "Gives rows that have a text and no vector one, in one commit; run again, it goes on where it was stopped.",
         "spark-omnigraph embed --graph graphs/films --type Film --property plot_vec --dry-run",
         _in("embed", "embed"),
-        o.EMBEDDING,
-        o.TO_EMBED,
+        e.EMBEDDING,
+        e.TO_EMBED,
     ),
     Verb(
         "branch create",
         "Makes a branch; it costs the same whatever the size of the graph.",
         "spark-omnigraph branch create review --from main --graph graphs/films",
         _in("branch", "create_branch"),
-        (o.NAME, o.START, o.AT_VERSION, o.AT_COMMIT),
+        (o.NAME, o.START, o.AT_VERSION, o.AT_COMMIT, o.AT_TAG),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(
@@ -179,6 +180,66 @@ _ALL = (
         o.TO_PLAN,
     ),
     Verb(
+        "schema apply",
+        "Gives the graph another schema with all its rows, in one commit, or refuses it and changes nothing.",
+        "spark-omnigraph schema apply films.pg --set Film.seen=false --graph graphs/films",
+        _in("schema", "apply_schema"),
+        (o.NEW_SCHEMA, o.SET, o.ALLOW_DATA_LOSS, o.BROKEN_ROWS, o.SHOW_ROWS),
+        o.TO_EVOLVE,
+    ),
+    Verb(
+        "tag create",
+        "Names a state of the graph, by default the newest: it stays readable until the tag is deleted.",
+        "spark-omnigraph tag create release-7 --graph graphs/films",
+        _in("states", "create_tag"),
+        (o.NEW_TAG, *o.NAMED),
+        o.TO_KEEP,
+    ),
+    Verb(
+        "tag list",
+        "Lists the tags of a graph.",
+        "spark-omnigraph tag list --graph graphs/films",
+        _in("states", "list_tags"),
+        (),
+        o.OF_WHOLE,
+    ),
+    Verb(
+        "tag delete",
+        "Deletes a tag; what it kept may expire from now on.",
+        "spark-omnigraph tag delete release-7 --graph graphs/films",
+        _in("states", "delete_tag"),
+        (o.OLD_TAG,),
+        o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "restore",
+        "Makes a branch show the rows of an old state again, in a new commit.",
+        "spark-omnigraph restore --tag release-7 --graph graphs/films --dry-run",
+        _in("states", "restore"),
+        (
+            *o.RESTORED,
+            o.LEAVE_APPS,
+            o.REWIND_APPS,
+        ),
+        (o.BRANCH, *o.TO_MERGE),
+    ),
+    Verb(
+        "consumer list",
+        "Lists the readers of the change feed that clean-up waits for.",
+        "spark-omnigraph consumer list --graph graphs/films",
+        _in("states", "list_consumers"),
+        (),
+        o.OF_WHOLE,
+    ),
+    Verb(
+        "consumer delete",
+        "Forgets a reader of the change feed: clean-up waits for it no more.",
+        "spark-omnigraph consumer delete nightly --graph graphs/films",
+        _in("states", "delete_consumer"),
+        (o.OLD_CONSUMER,),
+        o.OF_WHOLE,
+    ),
+    Verb(
         "index",
         "Builds missing indexes, and extends those that do not cover all rows.",
         "spark-omnigraph index --graph graphs/films",
@@ -199,7 +260,7 @@ _ALL = (
         "Finishes or undoes writes whose writer is gone; running writes are left alone.",
         "spark-omnigraph recover --graph graphs/films --dry-run",
         _in("maintain", "recover"),
-        (),
+        (o.BREAK_LOCK,),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(
@@ -212,10 +273,10 @@ _ALL = (
     ),
     Verb(
         "cleanup",
-        "Finds and removes what interrupted work left behind: files that no version names, unused forks, old leases.",
-        "spark-omnigraph cleanup --graph graphs/films --older-than 7d --confirm --report removed.jsonl",
+        "Lets old states expire by a policy, and removes what interrupted work left: unnamed files, forks, leases.",
+        "spark-omnigraph cleanup --graph graphs/films --keep 10 --older-than 30d --confirm --report removed.jsonl",
         _in("maintain", "cleanup"),
-        (o.OLDER_THAN, o.CONFIRM, o.REPORT),
+        (o.KEEP, o.OLDER_THAN, o.CONFIRM, o.WITHIN_RETENTION, o.REPORT),
         o.TO_CHANGE_WHOLE,
     ),
 )

@@ -4,8 +4,11 @@
     <operation>.lease        lease of one
     x_stage~<id>.lease       stage: files are staged that nothing names yet
     x_making~<id>.lease      the graph is made anew
+    x_schema~<id>.lease      the schema changes
     x_claim~<name>.claim     claim on a single step
     x_published~<branch>     the newest publish without a commit
+    x_consumer~<name>        where a reader of the change feed stands
+    x_remove~<operation>     versions that go once a schema change is published
 
 Whoever decides by several of these lists them once, and so sees one state. An object may be gone when it is read.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAKING, PUBLISHED, RECOVERY, STAGE
+from spark_omnigraph.storage.layout import CONSUMER, MAKING, PUBLISHED, RECOVERY, REMOVAL, SCHEMA, STAGE
 
 SIDECAR, LEASE, CLAIM = ".json", ".lease", ".claim"
 _CLAIM_PREFIX = "x_claim~"
@@ -29,14 +32,17 @@ class Announced:
     leases: tuple[str, ...]
     stages: tuple[str, ...]
     makings: tuple[str, ...]
+    schemas: tuple[str, ...]
     claims: tuple[str, ...]
     notes: tuple[str, ...]
+    consumers: tuple[str, ...]
+    removals: tuple[str, ...]
     others: tuple[str, ...]
 
     @property
     def held(self) -> tuple[str, ...]:
         """Names of everything that has a lease object."""
-        return (*self.leases, *self.stages, *self.makings)
+        return (*self.leases, *self.stages, *self.makings, *self.schemas)
 
 
 def announced(store: GraphStore) -> Announced:
@@ -47,7 +53,8 @@ def announced(store: GraphStore) -> Announced:
     def of(kind: str) -> tuple[str, ...]:
         return tuple(name for found, name in kinds if found == kind)
 
-    return Announced(of(SIDECAR), of(LEASE), of(STAGE), of(MAKING), of(CLAIM), of(PUBLISHED), of(""))
+    kinds_told = (SIDECAR, LEASE, STAGE, MAKING, SCHEMA, CLAIM, PUBLISHED, CONSUMER, REMOVAL, "")
+    return Announced(*map(of, kinds_told))
 
 
 def claim_path(name: str) -> str:
@@ -61,7 +68,7 @@ def _kind(file: str) -> tuple[str, str]:
         return SIDECAR, file.removesuffix(SIDECAR)
     if file.endswith(LEASE):
         name = file.removesuffix(LEASE)
-        return next((begin for begin in (STAGE, MAKING) if name.startswith(begin)), LEASE), name
+        return next((begin for begin in (STAGE, MAKING, SCHEMA) if name.startswith(begin)), LEASE), name
     if file.startswith(_CLAIM_PREFIX) and file.endswith(CLAIM):
         return CLAIM, file.removeprefix(_CLAIM_PREFIX).removesuffix(CLAIM)
-    return (PUBLISHED if file.startswith(PUBLISHED) else ""), file
+    return next((begin for begin in (PUBLISHED, CONSUMER, REMOVAL) if file.startswith(begin)), ""), file

@@ -95,6 +95,10 @@ def source_claim(branch: BranchName) -> str:
     return f"source~{branch.replace('/', '~')}"
 
 
+STATES_CLAIM = "states"
+"""Claim under which old versions are removed, and under which older states get a name: a tag or a branch."""
+
+
 def branch_claim(branch: BranchName) -> str:
     """Name of the claim under which a graph branch is made or removed."""
     return f"branch~{branch.replace('/', '~')}"

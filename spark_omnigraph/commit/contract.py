@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
 
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import ConflictError, DamagedError, SchemaFilesError
+from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
-from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE
+from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
+from spark_omnigraph.storage.manifest.table import read_schema_text
 from spark_omnigraph.stored import Count, decode
 
 _STATE_FORMAT = 1
+_LOOKS = 3
+"""Times that a snapshot is read anew since its schema changed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +44,70 @@ def read_contract(store: GraphStore) -> Contract:
 
 
 def _read_contract(store: GraphStore) -> Contract:
-    files = store.schema_files()
-    catalog = _compiled(files.source)
-    recorded = _recorded_hash(store, files)
-    if recorded is not None and recorded != catalog.ir_hash:
-        raise SchemaFilesError(
-            f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({recorded}): it was edited by "
-            "hand, or a schema change was interrupted. Put back the text that belongs to it"
-        )
-    return Contract(catalog, files.source, catalog.ir_hash)
+    """Twice where the files do not belong together: a change that is published may be giving them their names."""
+    recorded: str | None = None
+    for _ in range(2):
+        files = store.schema_files()
+        catalog = _compiled(files.source)
+        recorded = _recorded_hash(store, files)
+        if recorded in (None, catalog.ir_hash) or _staged_hash(store) == catalog.ir_hash:
+            return Contract(catalog, files.source, catalog.ir_hash)
+    raise SchemaFilesError(
+        f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({recorded}): it was edited by "
+        "hand, or a schema change was interrupted. Put back the text that belongs to it"
+    )
+
+
+def _staged_hash(store: GraphStore) -> str | None:
+    """Of the schema whose files are staged."""
+    state = store.objects.get(SCHEMA_STATE + STAGED)
+    return None if state is None else _state_hash(store, state)
 
 
 @lru_cache(maxsize=32)
 def _compiled(source: str) -> Catalog:
     """Catalogs are values, so that one text needs to be compiled once."""
     return compile_stored_schema(source)
+
+
+def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Contract:
+    """The schema of what a snapshot shows, by the one that was read before it: that, or a former one that an apply has
+    kept. `present` itself where nobody kept the former one; then properties that are not stored yet are null.
+    """
+    epoch = snapshot.epoch
+    if epoch is None:
+        return present
+    if snapshot.former is not None:
+        text = read_schema_text(store.manifest(snapshot.branch), epoch)
+        return present if text is None else _known(text, epoch.schema_hash) or present
+    if present.schema_hash != epoch.schema_hash or epoch.next_hash == epoch.schema_hash:
+        return present
+    # The change is published and its files have not got their names yet; unless another engine took it back since.
+    staged = store.objects.get(SCHEMA_SOURCE + STAGED)
+    found = None if staged is None else _known(staged.decode(errors="replace"), epoch.next_hash)
+    return found or read_contract(store)
+
+
+def _known(source: str, schema_hash: str) -> Contract | None:
+    """The contract of a text, None for one that has not this hash."""
+    try:
+        catalog = _compiled(source)
+    except OmnigraphError:
+        return None
+    return Contract(catalog, source, schema_hash) if catalog.ir_hash == schema_hash else None
+
+
+def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Snapshot]:
+    """A snapshot and its schema: the one that the graph has before and after the snapshot is read, so that neither a
+    change nor a new graph came in between, unless the graph had another one then.
+    """
+    for _ in range(_LOOKS):
+        before = current_hash(store)
+        snapshot = find()
+        present = read_contract(store)
+        if present.schema_hash == before:
+            break
+    return contract_at(store, snapshot, present), snapshot
 
 
 def read_catalog(store: GraphStore) -> Catalog:
@@ -100,12 +154,3 @@ def _state_hash(store: GraphStore, text: bytes) -> str:
 class _State(msgspec.Struct):
     format_version: Count
     schema_ir_hash: str
-
-
-def refuse_schema_change(store: GraphStore) -> None:
-    """ConflictError while a schema change runs, and after one that died: then nobody else changes the graph."""
-    if store.has_schema_lock():
-        raise ConflictError(
-            "a schema change is running, or died: nothing else is changed until it is over. One that died is seen to "
-            "by a read-write open some minutes later, or by recover"
-        )

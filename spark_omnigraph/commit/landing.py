@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from spark_omnigraph.commit.plan import BoundWrite, LandedTable
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.manifest.rows import TableUpdate
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.tables.commits import (
     at_version,
     commit_compaction,
@@ -29,6 +32,13 @@ def land(bound: BoundWrite) -> LandedTable:
             raise CommitFailed(Outcome.LOST, f"{failure} (read back: it did not land)") from failure
         dataset = at_version(bound.dataset, version)
     return LandedTable(bound, dataset)
+
+
+def landed_update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdate:
+    """What the manifest is told of a table that has landed."""
+    write = table.bound.write
+    folder = branch_path(write.entry.location, write.branch)
+    return store.table_update(write.table_key, folder, write.branch, table.version, row_count)
 
 
 def _land_compaction(bound: BoundWrite) -> LandedTable:

@@ -74,11 +74,12 @@ def refuse_owners(store: GraphStore, apart_from: str = "") -> None:
 
 def end_stages(store: GraphStore) -> None:
     """Ends all stages, and removes sidecars: of writers that came while the old graph was removed, and that step back
-    or have died before anything landed. What tells of publishes of the old graph goes, too.
+    or have died before anything landed. What tells of publishes and consumers of the old graph goes, too.
     """
     found = announced(store)
     stages, armed = map(lease_path, found.stages), map(sidecar_path, found.sidecars)
-    for path in (*armed, *stages, *(f"{RECOVERY}/{note}" for note in found.notes)):
+    told = (*found.notes, *found.consumers, *found.removals)
+    for path in (*armed, *stages, *(f"{RECOVERY}/{each}" for each in told)):
         store.objects.remove(path)
 
 

@@ -132,6 +132,8 @@ def lost_leases(store: GraphStore) -> list[str]:
     """
     found, now = announced(store), time.time()
     dead = [path for path, facts in _leases(store, found).items() if not facts.is_live(now)]
+    if found.schemas and store.has_schema_lock():  # they say whose the lock is
+        dead = [path for path in dead if path not in {lease_path(name) for name in found.schemas}]
     armed = {lease_path(sidecar.operation_id) for sidecar in pending(store)} if dead else set()
     return [path for path in dead if path not in armed]
 

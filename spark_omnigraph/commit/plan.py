@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts
@@ -19,7 +20,7 @@ from spark_omnigraph.words import TextEnum, is_text
 
 
 class WriterKind(TextEnum):
-    """Kinds of writes, by the names that sidecars record (storage format 6.1). Schema changes are only recovered."""
+    """Kinds of writes, by the names that sidecars record (storage format 6.1)."""
 
     LOAD = "Load"
     MUTATION = "Mutation"
@@ -64,6 +65,8 @@ class TableWrite:
     entry: TableEntry
     branch: Branch
     change: TableChange
+    is_new: bool = False
+    """A table that the snapshot does not show: a schema change adds it. `entry` is then HEAD of its dataset."""
 
     @property
     def table_key(self) -> TableKey:
@@ -75,10 +78,30 @@ class TableWrite:
         return self.entry.version + self.change.versions
 
     @property
+    def shown(self) -> int:
+        """Version that is visible before it lands, 0 for none."""
+        return 0 if self.is_new else self.entry.version
+
+    @property
     def row_count(self) -> int:
         """Rows of the table once it has landed."""
         stored = 0 if self.change.replace_all else self.entry.row_count
         return stored + self.change.added - self.change.masked
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaWrite:
+    """What a schema change does besides what it writes to tables: schema files, and tables that are shown no more, by
+    the version that is shown. `lock` is the name of its lock, `planned_on` the version of the manifest that it was
+    planned on: it is published on that alone.
+    """
+
+    accepted: str
+    desired: Catalog
+    source: str
+    lock: str
+    planned_on: int
+    dropped: Mapping[TableKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +115,8 @@ class PreparedCommit:
     reads: Mapping[str, int] = field(default_factory=dict)
     transaction: Transaction | None = None
     """The name of the write, published with it; refused when it was published before."""
+    rewound: Mapping[str, int | None] = field(default_factory=dict)
+    """Applications that a restore sets back, and to which number, None for none."""
     stages: tuple[str, ...] = ()
     """Under which its files were staged; see `stage.staging`."""
     keeps_files: bool = False
@@ -104,11 +129,17 @@ class PreparedCommit:
     """What the history will say of it."""
     branch_id: str | None = None
     """Of the branch that it was planned on: refused on one that was made anew under the name."""
+    schema: SchemaWrite | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to publish: no table advances, nothing is merged, no name is to be remembered."""
-        return not self.writes and self.transaction is None and self.merged is None
+        """Whether there is nothing to publish: no table advances, and there is no commit without one."""
+        return not (self.writes or self.rewound) and self.transaction is None and not self.stands_alone
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it makes a commit also where no table changes: as a merge, or a change of the schema."""
+        return self.merged is not None or self.schema is not None
 
     @property
     def staged(self) -> tuple[StagedFile, ...]:
@@ -118,11 +149,16 @@ class PreparedCommit:
     @property
     def tables(self) -> frozenset[str]:
         """Keys of all tables written or read."""
-        return frozenset(self.reads) | {w.table_key for w in self.writes}
+        return frozenset(self.reads) | {w.table_key for w in self.writes} | frozenset(self.dropped)
+
+    @property
+    def dropped(self) -> Mapping[TableKey, int]:
+        """Tables that are shown no more, by the version that is shown."""
+        return self.schema.dropped if self.schema is not None else {}
 
     def expectations(self) -> dict[str, int]:
         """Table → version that must still be visible when the write is published."""
-        return {**self.reads, **{w.table_key: w.entry.version for w in self.writes}}
+        return {**self.reads, **dict(self.dropped.items()), **{w.table_key: w.shown for w in self.writes}}
 
 
 @dataclass(frozen=True, slots=True)

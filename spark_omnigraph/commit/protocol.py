@@ -28,17 +28,18 @@ from enum import Enum
 
 from spark_omnigraph.commit import sidecar
 from spark_omnigraph.commit.claim import branch_claim, is_claimed, is_held, recovery_claim
-from spark_omnigraph.commit.contract import current_hash, refuse_schema_change
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
-from spark_omnigraph.commit.ending import undoing
-from spark_omnigraph.commit.landing import land
+from spark_omnigraph.commit.landing import land, landed_update
 from spark_omnigraph.commit.lease import Lease
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.realign import realign
+from spark_omnigraph.commit.schema.files import discard_files, name_files, schema_rows, schema_turn, stage_files
+from spark_omnigraph.commit.schema.lock import refuse_other_schema, refuse_schema_change
 from spark_omnigraph.commit.stage import has_ended
+from spark_omnigraph.commit.undo import undo, unknown_outcome
 from spark_omnigraph.errors import (
     ConflictError,
     DriftError,
@@ -49,21 +50,17 @@ from spark_omnigraph.errors import (
     StorageError,
     WriterBusyError,
 )
-from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import TableUpdate
+from spark_omnigraph.manifest.rows import TableUpdate, rewound_rows
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit, complete_commit
 from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from spark_omnigraph.storage.tables.commits import (
-    CONTENT_KEY,
-    FENCE_KEY,
     OPERATION_KEY,
     newest_version,
     prepare_change,
-    restore,
 )
 from spark_omnigraph.storage.tables.staged import discard
 
@@ -163,10 +160,12 @@ class _Attempt:
             if action is Action.UNDO and self.landed:
                 undo(self.whole, self.prepared, tuple(self.landed))
             if action in (Action.ABORT, Action.UNDO):
+                if self.prepared.schema is not None:
+                    discard_files(self.store)
                 sidecar.disarm(self.store, self.prepared.identity.operation_id)
                 self.lease.release()
             if action is Action.RECOVER and not isinstance(failure, RecoveryRequiredError):
-                raise _unknown(self.prepared, failure) from failure
+                raise unknown_outcome(self.prepared, failure) from failure
             if action is not Action.STAND:
                 raise
             self.warnings.append(f"published, but {phase.value} failed: {failure}; recovery completes it")
@@ -184,7 +183,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
     attempt = _Attempt(store, prepared, Lease(store, prepared.identity.operation_id))
     with attempt.lease:
         try:
-            if not prepared.writes and prepared.merged is None:
+            if not prepared.writes and not prepared.stands_alone:
                 return _done(attempt, _publish_name(attempt))
             armed = _take_turn(attempt)
         except OmnigraphError as refused:
@@ -194,6 +193,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
             raise
         version = _publish(attempt, _land_all(attempt, armed))
         reach(CrashPoint.PUBLISHED)
+        _name_schema(attempt)
         _record(attempt, version)
         _clean(attempt)
     return _done(attempt, version)
@@ -202,7 +202,7 @@ def commit(store: GraphStore, prepared: PreparedCommit) -> Published:
 def _done(attempt: _Attempt, version: PublishedVersion) -> Published:
     attempt.store.tidy(attempt.prepared.branch)
     return Published(
-        attempt.prepared.identity.commit_id if attempt.landed or attempt.prepared.merged is not None else None,
+        attempt.prepared.identity.commit_id if attempt.landed or attempt.prepared.stands_alone else None,
         version.parent,
         version.manifest_version,
         {table.bound.write.table_key: table.version for table in attempt.landed},
@@ -237,7 +237,9 @@ def _publication(prepared: PreparedCommit, updates: tuple[TableUpdate, ...], com
         commit_id,
         identity.actor,
         prepared.transaction,
-        facts=prepared.facts,
+        (*schema_rows(prepared), *rewound_rows(prepared.rewound, identity.operation_id, commit_id)),
+        prepared.facts,
+        schema_turn(prepared),
     )
 
 
@@ -275,6 +277,8 @@ def arm(attempt: _Attempt, bound: tuple[BoundWrite, ...]) -> ArmedCommit:
         if prepared.branch is not None and is_held(store, branch_claim(prepared.branch)):
             # Whoever deletes a branch takes its claim first and looks for sidecars second.
             raise _SteppedBackError(f"branch '{prepared.branch}' is being deleted")
+        # Whoever changes the schema takes its lock first and looks for sidecars second, too.
+        refuse_other_schema(store, prepared)
         _refuse_another_branch(store, prepared)
         _refuse_moved(store, prepared, bound)
         _refuse_late(attempt)
@@ -328,8 +332,14 @@ def _refuse_taken(attempt: _Attempt) -> None:
         return
     late = ConflictError("this write stood still for so long that it may have been taken for dead; run it again")
     if is_claimed(attempt.store, recovery_claim(attempt.prepared.identity.operation_id)):
-        raise _unknown(attempt.prepared, late)
+        raise unknown_outcome(attempt.prepared, late)
     raise late
+
+
+def _refuse_unlocked(attempt: _Attempt) -> None:
+    """Refuses to touch schema files once the lock may be somebody else's."""
+    _refuse_taken(attempt)
+    refuse_other_schema(attempt.store, attempt.prepared)
 
 
 def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
@@ -339,9 +349,7 @@ def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite
     a HEAD that is ahead of its pin.
     """
     store = whole.store
-    refuse_schema_change(store)
-    if current_hash(store) != prepared.schema_hash:
-        raise ConflictError("the schema changed after this write was planned; nothing has changed, run it again")
+    refuse_other_schema(store, prepared)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))
@@ -398,14 +406,29 @@ def _land_all(attempt: _Attempt, armed: ArmedCommit) -> tuple[LandedTable, ...]:
             versions: dict[str, int] = {table.bound.write.table_key: table.version for table in attempt.landed}
             sidecar.confirm(attempt.store, armed.prepared.identity.operation_id, versions)
         reach(CrashPoint.CONFIRMED)
+    if armed.prepared.schema is not None:
+        with attempt.step(Phase.LAND):
+            stage_files(attempt.store, armed.prepared.schema, lambda: _refuse_unlocked(attempt))
+        reach(CrashPoint.SCHEMA_STAGED)
     return tuple(attempt.landed)
 
 
 def _publish(attempt: _Attempt, landed: tuple[LandedTable, ...]) -> PublishedVersion:
     """Phase C: the write becomes visible."""
-    updates = tuple(_update(attempt.store, table, table.bound.write.row_count) for table in landed)
+    updates = tuple(landed_update(attempt.store, table, table.bound.write.row_count) for table in landed)
     with attempt.step(Phase.PUBLISH):
+        if attempt.prepared.schema is not None:
+            _refuse_taken(attempt)  # it may have no table behind a fence of those who took it over
         return publish(attempt.whole, _publication(attempt.prepared, updates, attempt.prepared.identity.commit_id))
+
+
+def _name_schema(attempt: _Attempt) -> None:
+    """The files of a new schema get their names. When that fails, the sidecar is left for recovery to do it."""
+    if attempt.prepared.schema is not None:
+        with attempt.step(Phase.RECORD):
+            _refuse_unlocked(attempt)  # the next change may have staged its own
+            name_files(attempt.store)
+            reach(CrashPoint.SCHEMA_NAMED)
 
 
 def _record(attempt: _Attempt, version: PublishedVersion) -> None:
@@ -443,51 +466,9 @@ def _clean(attempt: _Attempt) -> None:
         attempt.lease.release()
 
 
-def undo(whole: WholeBranch, prepared: PreparedCommit, landed: tuple[LandedTable, ...]) -> None:
-    """Gives every landed table its published content back and publishes those versions, so that HEAD = pin again."""
-    reach(CrashPoint.UNDO_STARTED)
-    identity = prepared.identity
-    try:
-        updates = []
-        for table in landed:
-            # Our change may have landed over somebody's commit: then the version below ours is theirs to keep.
-            below = table.version - table.bound.write.change.versions
-            properties = {FENCE_KEY: identity.operation_id, CONTENT_KEY: str(below)}
-            restored = restore(table.dataset, below, properties)
-            if int(restored.version) != table.version + 1:
-                raise StorageError(f"storage: another commit on '{table.bound.write.table_key}' came between")
-            if below == table.bound.write.entry.version:
-                entry = table.bound.write.entry
-                updates.append(_update(whole.store, LandedTable(table.bound, restored), entry.row_count))
-        reach(CrashPoint.UNDO_RESTORED)
-        if updates:
-            pins = {table.bound.write.table_key: table.bound.write.entry.version for table in landed}
-            expected: dict[str, int] = {update.table_key: pins[update.table_key] for update in updates}
-            operation = undoing(identity.operation_id)
-            publish(whole, Publication(tuple(updates), expected, operation, None, identity.actor))
-    except RecoveryRequiredError:
-        raise
-    except (CommitFailed, OmnigraphError) as failure:
-        raise _unknown(prepared, failure) from failure
-    reach(CrashPoint.UNDO_PUBLISHED)
-
-
-def _update(store: GraphStore, table: LandedTable, row_count: int) -> TableUpdate:
-    write = table.bound.write
-    folder = branch_path(write.entry.location, write.branch)
-    return store.table_update(write.table_key, folder, write.branch, table.version, row_count)
-
-
 def _loss(store: GraphStore, prepared: PreparedCommit, bound: BoundWrite) -> ExpectedVersionMismatch:
     expected = bound.write.entry.version
     actual = store.snapshot(prepared.branch).pin(bound.write.table_key)
     if actual == expected:
         actual = store.head_version(bound.write.entry.location, bound.write.branch)
     return ExpectedVersionMismatch(bound.write.table_key, expected, actual)
-
-
-def _unknown(prepared: PreparedCommit, failure: BaseException) -> RecoveryRequiredError:
-    return RecoveryRequiredError(
-        f"write {prepared.identity.operation_id} on branch '{display(prepared.branch)}' was interrupted and its "
-        f"outcome is not known ({failure}). Its sidecar was kept: run recover, which decides and says how it ended"
-    )

@@ -26,10 +26,12 @@ from spark_omnigraph.manifest.lineage import head
 from spark_omnigraph.manifest.rows import (
     ManifestRow,
     PublishFacts,
+    SchemaEpoch,
     TableUpdate,
     Transaction,
     facts_row,
     last_transaction,
+    schema_row,
     sentinel_facts,
     sentinel_row,
     transaction_row,
@@ -38,6 +40,7 @@ from spark_omnigraph.manifest.rows import (
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import MANIFEST
 from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from spark_omnigraph.storage.manifest.table import publish_rows, read_rows
@@ -60,6 +63,24 @@ class Publication:
     """Tables that a schema change adds and drops."""
     facts: CommitFacts | None = None
     """Of the commit that it makes; without one they are not kept."""
+    schema: SchemaTurn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTurn:
+    """A schema that a publish ends: its text is kept with it. `only_on`: the version of the manifest that it must be
+    built on, where whoever changes the schema did not find it interrupted.
+    """
+
+    source: str
+    schema_hash: str
+    next_hash: str
+    only_on: int | None = None
+
+    def check(self, base: int) -> None:
+        """ExpectedVersionMismatch when somebody has published since it was planned."""
+        if self.only_on is not None and self.only_on != base:
+            raise ExpectedVersionMismatch(MANIFEST, self.only_on, base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +115,8 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
         base = seen = int(dataset.version)
         rows = store.manifest_rows(dataset)
         check_expectations(read_format(dataset).reduce(branch, base, rows), publication.expectations)
+        if publication.schema is not None:
+            publication.schema.check(base)
         parent = current_head(store, branch, base, rows)
         commit = publication.commit_id if publication.commit_id is not None else parent
         facts = PublishFacts(publication.operation_id, commit, parent, publication.actor, base)
@@ -104,6 +127,9 @@ def _swap(whole: WholeBranch, publication: Publication) -> PublishedVersion:
             new_rows.append(transaction_row(publication.transaction, publication.operation_id, commit))
         if publication.facts is not None and publication.commit_id is not None:
             new_rows.append(facts_row(publication.commit_id, encode_facts(publication.facts)))
+        if publication.schema is not None:
+            turn = publication.schema
+            new_rows.append(schema_row(SchemaEpoch(base, turn.schema_hash, turn.next_hash), turn.source))
         try:
             landed = publish_rows(dataset, new_rows)
         except CommitFailed:

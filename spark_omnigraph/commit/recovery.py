@@ -5,8 +5,7 @@
 A writer that only seems gone cannot land, publish or undo anything afterwards: its datasets are behind a fence before
 anything is decided, and the manifest no longer shows the versions that it expects. A recovery that dies is recovered in
 the same way, from the same sidecar; one that only seems dead finds the sidecar gone, or its publish refused, and
-realigns what it moved. Sidecars of other engines are treated alike; where they carry no expectations of
-ours, the versions alone decide, as the storage format says (section 6).
+realigns what it moved. Sidecars of other engines are treated alike; without expectations of ours the versions decide.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from enum import Enum
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import sidecar as sidecars
 from spark_omnigraph.commit.claim import REALIGNING, RECOVERING, abandoned, claimed, recovery_claim
-from spark_omnigraph.commit.classify import Decision, PinClass, PinState, classify, decide, mode_of
+from spark_omnigraph.commit.classify import Decision, Mode, PinClass, PinState, classify, decide, mode_of
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.ending import (
@@ -41,7 +40,9 @@ from spark_omnigraph.commit.owners import LOST_WAIT, is_live, remove_orphans
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign, realign_all
-from spark_omnigraph.commit.schema_change import SchemaChange, SchemaRows, reconcile, release_lost_lock
+from spark_omnigraph.commit.schema.change import SchemaChange, SchemaRows, reconcile
+from spark_omnigraph.commit.schema.lock import release_lost_lock
+from spark_omnigraph.commit.schema.removal import end_removals
 from spark_omnigraph.commit.sidecar import Sidecar, SidecarPin
 from spark_omnigraph.errors import (
     ConflictError,
@@ -54,7 +55,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction
+from spark_omnigraph.manifest.rows import RowKind, TableUpdate, last_transaction, rewound_rows
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.redaction import excerpt
@@ -102,17 +103,17 @@ class Recovered:
     outcomes: tuple[TableOutcome, ...]
 
 
-def recover(store: GraphStore, scope: Scope = Scope.FULL) -> list[Recovered]:
-    """Recovers every pending write without a live lease, in name order. Live writers are left alone.
+def recover(store: GraphStore, scope: Scope = Scope.FULL, break_lock: bool = False) -> list[Recovered]:
+    """Recovers every pending write without a live lease, in name order. Live writers are left alone. With `break_lock`
+    the lock of another engine's schema change goes, too, where no sidecar stands beside it.
 
     Whatever stops one does not stop the others: once all are done, RecoveryRequiredError names every sidecar that
     cannot be read or brought to an end. What stopped a single one for the moment is raised as it is.
     """
-    done, unreadable, problems = _recover_all(store, scope)
+    done, unreadable, problems = _recover_all(store, scope, break_lock)
     _raise_all([*unreadable, *problems])
     if scope is Scope.FULL:
-        _sweep_claims(store)
-        remove_orphans(store)
+        _sweep(store)
     return done
 
 
@@ -124,12 +125,13 @@ def recover_for_writing(store: GraphStore, scope: Scope) -> list[Recovered]:
     kept = [each for each in problems if isinstance(each, _KeptError)]
     _raise_all([*unreadable, *(each for each in problems if each not in kept)])
     if scope is Scope.FULL and not kept:
-        _sweep_claims(store)
-        remove_orphans(store)
+        _sweep(store)
     return done
 
 
-def _recover_all(store: GraphStore, scope: Scope) -> tuple[list[Recovered], list[OmnigraphError], list[OmnigraphError]]:
+def _recover_all(
+    store: GraphStore, scope: Scope, break_lock: bool = False
+) -> tuple[list[Recovered], list[OmnigraphError], list[OmnigraphError]]:
     """What was recovered, which sidecars cannot be read, and what stopped others."""
     done: list[Recovered] = []
     found = sidecars.look(store)
@@ -137,7 +139,7 @@ def _recover_all(store: GraphStore, scope: Scope) -> tuple[list[Recovered], list
     if scope is Scope.FULL and not found.problems and not any(each.is_schema_change for each in found.sidecars):
         try:
             reconcile(store)
-            release_lost_lock(store)
+            release_lost_lock(store, break_lock)
         except OmnigraphError as error:
             problems.append(error)
     for sidecar in found.sidecars:
@@ -169,6 +171,12 @@ def _raise_all(errors: Sequence[OmnigraphError]) -> None:
         raise errors[0]
     if errors:
         raise RecoveryRequiredError("; ".join(each.message for each in errors))
+
+
+def _sweep(store: GraphStore) -> None:
+    _sweep_claims(store)
+    end_removals(store)
+    remove_orphans(store)
 
 
 def _sweep_claims(store: GraphStore) -> None:
@@ -316,7 +324,8 @@ class _Recovery:
         if not forward:
             fenced = self._put_back(snapshot, fenced)
         kind = RecoveryKind.ROLLED_FORWARD if forward else RecoveryKind.ROLLED_BACK
-        if forward or fenced:
+        # Nothing but a publish stops a late owner that no table stands in the way of.
+        if forward or fenced or (self._change is not None and self._sidecar.is_ours):
             ending = self._publish(whole, snapshot, fenced, kind)
         else:
             ending = without_publish(self._store, self._sidecar, kind, self._sidecar.branch)
@@ -341,10 +350,14 @@ class _Recovery:
 
     def _decide(self, snapshot: Snapshot, contents: Mapping[str, int]) -> Decision:
         if not self._sidecar.pins and self._sidecar.planned_on is not None:
-            # A merge that changes no table: it is published or nothing of it is anywhere.
-            is_published = find_ending(self._store, self._sidecar).kind is RecoveryKind.ROLLED_FORWARD
-            return Decision.STALE if is_published else Decision.ROLL_BACK
+            # It changes no table that there was: it is published, or nothing of it is anywhere but staged schema files.
+            if find_ending(self._store, self._sidecar).kind is RecoveryKind.ROLLED_FORWARD:
+                return Decision.STALE
+            is_ready = self._change is not None and self._change.is_staged(snapshot)
+            return Decision.ROLL_FORWARD if is_ready and self._expectations_hold(snapshot) else Decision.ROLL_BACK
         mode = mode_of(self._sidecar.writer_kind, self._sidecar.version)
+        if self._change is not None and self._sidecar.is_ours:
+            mode = Mode.STRICT  # each table moves by one commit
         states = [self._state(pin, snapshot, contents[pin.table_key]) for pin in self._pins]
         decision = decide(states, mode)
         if self._change is not None and decision is not Decision.ABORT:
@@ -415,8 +428,10 @@ class _Recovery:
         operation, commit = recovering(sidecar.operation_id, kind, self._token), commit_id(sidecar, kind)
         forward = kind is RecoveryKind.ROLLED_FORWARD
         transaction, facts = (sidecar.transaction, sidecar.facts) if forward else (None, None)
-        publication = Publication(updates, expectations, operation, commit, ACTOR, transaction, schema.rows, facts)
-        found = publish(whole, publication)
+        turn = self._change.turn() if forward and self._change is not None else None
+        rows = (*schema.rows, *rewound_rows(sidecar.rewound if forward else {}, operation, commit))
+        what = (transaction, rows, facts, turn)
+        found = publish(whole, Publication(updates, expectations, operation, commit, ACTOR, *what))
         return Ending(kind, found.manifest_version, commit, found.parent, ACTOR)
 
     def _update(self, pin: SidecarPin, table: FencedTable) -> TableUpdate:

@@ -10,14 +10,14 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.announced import announced
-from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
+from spark_omnigraph.commit.plan import PreparedCommit, SchemaWrite, WriterKind
 from spark_omnigraph.errors import ConflictError, DamagedError, InternalError, RecoveryRequiredError
 from spark_omnigraph.manifest.branches import Branch, stored_branch
 from spark_omnigraph.manifest.facts import CommitFacts, decode_facts, encode_facts
@@ -92,7 +92,11 @@ class Sidecar:
     transaction: Transaction | None = None
     facts: CommitFacts | None = None
     planned_on: int | None = None
-    """Version of the manifest on which a merge was planned."""
+    """Version of the manifest on which a merge, or a schema change of ours, was planned."""
+    next_hash: str | None = None
+    """Of the schema that a schema change of ours leads to."""
+    rewound: Mapping[str, int | None] = field(default_factory=dict)
+    """Applications that a restore sets back."""
 
     @property
     def tables(self) -> frozenset[TableKey]:
@@ -265,6 +269,8 @@ class _SidecarBody(msgspec.Struct):
     x_facts: Any = None
     """Damaged ones do not stand in the way of a recovery."""
     x_planned_on: Count | None = None
+    x_rewound: dict[str, Count | None] = {}
+    x_next_schema_ir_hash: str | None = None
 
 
 def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
@@ -292,6 +298,8 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
         facts=decode_facts(body.x_facts) if isinstance(body.x_facts, str) else None,
         planned_on=body.x_planned_on,
+        rewound=body.x_rewound,
+        next_hash=body.x_next_schema_ir_hash,
     )
 
 
@@ -335,7 +343,7 @@ def _registration(body: _RegistrationBody) -> Registration:
 
 def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
     pins: list[dict[str, object]] = []
-    for write in prepared.writes:
+    for write in (each for each in prepared.writes if not each.is_new):
         pin: dict[str, object] = {
             "table_key": write.table_key,
             "table_path": store.location.join(write.entry.location),
@@ -345,7 +353,7 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
         if write.branch is not None:
             pin["table_branch"] = write.branch
         pins.append(pin)
-    body = {
+    body: dict[str, object] = {
         "schema_version": SIDECAR_VERSION,
         "operation_id": prepared.identity.operation_id,
         "started_at": str(time.time_ns() // 1000),
@@ -360,8 +368,22 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
     if prepared.merged is not None:
         body["merge_source_commit_id"] = prepared.merged
         body["x_planned_on"] = prepared.planned_on
+    if prepared.schema is not None:
+        body |= _of_schema(prepared, prepared.schema)
     if prepared.transaction is not None:
         body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
+    if prepared.rewound:
+        body["x_rewound"] = dict(prepared.rewound)
     if prepared.facts is not None:
         body["x_facts"] = encode_facts(prepared.facts)
     return json.dumps(body, indent=2, ensure_ascii=False)
+
+
+def _of_schema(prepared: PreparedCommit, schema: SchemaWrite) -> dict[str, object]:
+    added = [
+        {"table_key": write.table_key, "table_path": write.entry.location} for write in prepared.writes if write.is_new
+    ]
+    hidden = [{"table_key": key, "tombstone_version": version + 1} for key, version in schema.dropped.items()]
+    given = {"additional_registrations": added, "tombstones": hidden}
+    own: dict[str, object] = {"x_planned_on": schema.planned_on, "x_next_schema_ir_hash": schema.desired.ir_hash}
+    return {**{name: value for name, value in given.items() if value}, **own}

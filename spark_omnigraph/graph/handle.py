@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.branch.control import check_new_branch, create_branch, list_branches, parse_branch
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_contract
-from spark_omnigraph.commit.lost import LostPublishes
-from spark_omnigraph.commit.recovery import Recovered, Scope, recover, recover_for_writing
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.commit.contract import Contract, read_contract, view
+from spark_omnigraph.commit.recovery import Recovered, recover
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
-from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
+from spark_omnigraph.graph.read.history import ReadTarget, State, Where, resolve
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
-from spark_omnigraph.manifest.branches import MAIN, Branch, display
+from spark_omnigraph.graph.states import StateVerbs
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import ATTEMPTS
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
 
 @checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
 @dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(StateVerbs):
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
 
     Handles are cheap, immutable and may be used from several threads.
@@ -58,18 +55,6 @@ class Graph:
         >>> g.entity("node:Person", "Ada")
         {'id': 'Ada', 'age': 36, 'name': 'Ada'}
     """
-
-    store: GraphStore
-    writable: bool = True
-    target: ReadTarget = field(default_factory=ReadTarget)
-    recovered: tuple[Recovered, ...] = ()
-    """Writes that opening this handle finished or undid."""
-    lost: LostPublishes | None = None
-    """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
-    shown, and the graph cannot be opened for writing.
-    """
-    origin: CommitOrigin = field(default_factory=CommitOrigin)
-    """What commits of this handle say of who makes them."""
 
     @classmethod
     def init(
@@ -101,26 +86,12 @@ class Graph:
         opened = open_graph(uri, mode, branch, storage_options)
         return cls(opened.store, mode == "rw", ReadTarget(display(opened.branch)), opened.recovered, opened.lost)
 
-    @property
-    def uri(self) -> str:
-        return self.store.root
-
-    @property
-    def branch(self) -> str:
-        return self.target.branch or MAIN
-
-    def at(
-        self,
-        *,
-        branch: str | None = None,
-        version: int | None = None,
-        snapshot: str | None = None,
-        as_of: datetime | str | None = None,
-    ) -> Graph:
-        """A read-only handle pinned to what these name now, by default the newest state. It shows that and nothing
-        else: NotFoundError once the graph or the branch was made anew.
+    def at(self, **where: Unpack[Where]) -> Graph:
+        """A read-only handle pinned to what these name now, by default the newest state of its branch: `branch`,
+        `version`, `snapshot` (the id of a commit), `as_of` (a time), `tag`. It shows that and nothing else:
+        NotFoundError once the graph or the branch was made anew.
         """
-        found = resolve(self.store, ReadTarget(self.branch if branch is None else branch, version, snapshot, as_of))
+        found = self._state(where)
         target = ReadTarget(display(found.branch), version=found.version, mark=found.mark)
         return replace(self, writable=False, target=target)
 
@@ -129,12 +100,23 @@ class Graph:
         return replace(self, origin=origin)
 
     def catalog(self) -> Catalog:
-        """The accepted schema."""
-        return read_contract(self.store).catalog
+        """The accepted schema; of a pinned handle that of its state."""
+        return self._contract().catalog
 
     def schema(self) -> str:
-        """The accepted schema as `.pg` text."""
-        return read_contract(self.store).source
+        """The accepted schema as `.pg` text; of a pinned handle that of its state."""
+        return self._contract().source
+
+    def apply_schema(self, schema: str | os.PathLike[str], **choices: Unpack[verbs.ApplyChoices]) -> verbs.SchemaReport:
+        """Gives main this schema, with all its rows, in one commit; choices as in `plan_schema`, and `actor` and
+        `metadata`. Raises what that raises, BadRequestError for a step that no change can do, BadRowsError for rows
+        that break a rule, ConflictError while there are other branches or somebody else won; then nothing has changed.
+        """
+        self._require_writable()
+        request = verbs.apply_request(schema, choices, self.origin)
+        self.refresh()
+        report = verbs.apply_schema(self.store, request, choices.get("executor"))
+        return after(self.store, None, report, "schema change")
 
     def plan_schema(
         self, schema: str | os.PathLike[str], **choices: Unpack[verbs.SchemaChoices]
@@ -147,23 +129,6 @@ class Graph:
         part of the plan.
         """
         return verbs.preview(self.store, verbs.change_request(schema, choices), choices.get("executor"))
-
-    def snapshot(self, **where: Unpack[Where]) -> Snapshot:
-        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of` as in `at`.
-
-        Whoever opens a table by other means opens it at its version here: what is newer may not be published yet.
-
-        A pinned handle shows its own state alone: BadRequestError for any other.
-        """
-        asked = [name for name, value in where.items() if value is not None]
-        if self.target.version is None:
-            return self._state(where)
-        if asked:
-            raise BadRequestError(
-                f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
-                " chosen: ask the handle that it was made from"
-            )
-        return resolve(self.store, self.target)
 
     def load(  # noqa: PLR0913 - what the commit says of itself, and what the input is, come besides
         self,
@@ -333,9 +298,8 @@ class Graph:
         `g.diff("main", "draft")`, `g.diff({"branch": "draft", "version": 3})`.
         The cost follows the number of changes, not the size of the graph.
         """
-        later = self.snapshot() if after is None else self._named(after)
-        earlier = self._named(before)
-        return verbs.diff(self.store, self.catalog(), earlier, later, only)
+        contract, later = view(self.store, lambda: self.snapshot() if after is None else self._named(after))
+        return verbs.diff(self.store, contract.catalog, self._named(before), later, only)
 
     def branches(self) -> list[str]:
         """`main`, then the other branches by name."""
@@ -352,15 +316,16 @@ class Graph:
         *,
         version: int | None = None,
         snapshot: str | None = None,
+        tag: str | None = None,
         dry_run: bool = False,
     ) -> str:
-        """Creates a branch that shows what `base` shows, now, at a manifest version, or after the commit `snapshot`
-        (of whatever branch); a dry run only checks that it can. No table is copied.
+        """Creates a branch that shows what `base` shows, now, at a manifest version, or what the commit `snapshot` or a
+        `tag` shows (of whatever branch); a dry run only checks that it can. No table is copied.
 
         Raises BranchExistsError, NotFoundError for a missing base or state, BadRequestError, ConflictError.
         """
-        if version is not None or snapshot is not None:
-            found = resolve(self.store, ReadTarget(base, version, snapshot))
+        if (version, snapshot, tag) != (None, None, None):
+            found = resolve(self.store, ReadTarget(base, version, snapshot, tag=tag))
             base, version = display(found.branch), found.version
         if dry_run:
             return check_new_branch(self.store, name, base, version)
@@ -421,10 +386,10 @@ class Graph:
         """The indexes that the schema asks for, and how many rows each covers."""
         return index_status(self.store, *self._shown(where))
 
-    def recover(self) -> list[Recovered]:
-        """Finishes or undoes every write whose writer is gone; those that are alive are left alone."""
+    def recover(self, *, break_lock: bool = False) -> list[Recovered]:
+        """Finishes or undoes writes whose writer is gone; `break_lock` is for another engine's lock of the schema."""
         self._require_writable()
-        return recover(self.store)
+        return recover(self.store, break_lock=break_lock)
 
     def repair(self, *, branch: str | None = None, confirm: bool = False, force: bool = False) -> verbs.RepairReport:
         """Finds tables of a branch that another program committed to past the manifest, and says how to go on.
@@ -435,20 +400,6 @@ class Graph:
         if confirm:
             self._require_writable()
         return verbs.repair(self.store, parse_branch(branch or self.branch), confirm, force, self.origin)
-
-    def cleanup(self, older_than: timedelta = timedelta(days=7), *, confirm: bool = False) -> verbs.CleanupReport:
-        """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
-        `confirm` removes them. What is younger than `older_than`, or than any writer that is alive or awaits recovery,
-        stays.
-        """
-        if confirm:
-            self._require_writable()
-        return verbs.cleanup(self.store, older_than, confirm)
-
-    def refresh(self) -> list[Recovered]:
-        """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
-        self._require_writable()
-        return recover_for_writing(self.store, Scope.FORWARD_ONLY)
 
     def interrupted(self) -> list[PendingWrite]:
         """Writes whose writer is gone and that await recovery."""
@@ -464,31 +415,8 @@ class Graph:
         return read_recoveries(self.store.location)
 
     def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
-        """The schema and a state. The schema comes second: a table that is opened shows whether the state still stands,
-        and then so did the schema.
-        """
-        snapshot = self.snapshot(**where)
-        return self.catalog(), snapshot
+        contract, snapshot = view(self.store, lambda: self.snapshot(**where))
+        return contract.catalog, snapshot
 
-    def _named(self, state: State) -> Snapshot:
-        """A state as `diff` takes it."""
-        if isinstance(state, Mapping):
-            return self._state(state)
-        target = target_of(state)
-        return resolve(self.store, replace(target, branch=target.branch or self.branch))
-
-    def _state(self, where: Where) -> Snapshot:
-        """A state of the graph, on this handle's branch unless another is named."""
-        check_where(where)
-        branch = where.get("branch")
-        line = self.branch if branch is None else branch
-        return resolve(self.store, ReadTarget(line, where.get("version"), where.get("snapshot"), where.get("as_of")))
-
-    def _existing_branch(self, branch: str | None) -> Branch:
-        name = parse_branch(branch if branch is not None else self.branch)
-        self.store.require_branch(name, "; create it first")
-        return name
-
-    def _require_writable(self) -> None:
-        if not self.writable:
-            raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
+    def _contract(self) -> Contract:
+        return read_contract(self.store) if self.target.version is None else view(self.store, self.snapshot)[0]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.load.source import load_source as load_source
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
+    from spark_omnigraph.graph.maintain.expire import Policy as Policy
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
     from spark_omnigraph.graph.maintain.optimize import optimize as optimize
     from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.graph.restore.restore import restore as restore
+    from spark_omnigraph.graph.restore.restore import restore_request as restore_request
+    from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
+    from spark_omnigraph.graph.schema.apply import SchemaReport as SchemaReport
+    from spark_omnigraph.graph.schema.apply import apply_request as apply_request
+    from spark_omnigraph.graph.schema.apply import apply_schema as apply_schema
     from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.graph.schema.preview import change_request as change_request
@@ -58,12 +65,15 @@ _HOMES = {
     "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.source": ("LoadCall", "load_source"),
     "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
+    "graph.maintain.expire": ("Policy",),
     "graph.maintain.optimize": ("OptimizeReport", "optimize"),
     "graph.maintain.repair": ("RepairReport", "repair"),
     "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "graph.restore.restore": ("restore", "restore_request"),
+    "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

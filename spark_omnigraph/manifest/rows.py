@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.stored import Count, decode, refuse_branch, refuse_path
@@ -19,6 +21,7 @@ SENTINEL_ID = "x:publish"
 
 TRANSACTION_PREFIX = "x:txn:"
 FACTS_PREFIX = "x:facts:"
+SCHEMA_PREFIX = "x:schema:"
 _NONE = TableKey()
 """What stands in rows that are of no table."""
 _MOST = 2**63 - 1
@@ -33,6 +36,9 @@ class RowKind:
     SENTINEL = "x_publish"
     TRANSACTION = "x_txn"
     FACTS = "x_facts"
+    TAG = "x_tag"
+    EXPIRED = "x_expired"
+    SCHEMA = "x_schema"
 
 
 _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
@@ -40,8 +46,8 @@ _SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """One row; `kind` is the column `object_type`. `facts` of a commit stand alone in `base_objects`, a column that no
-    engine uses and that is not read with the others: rows of facts are written as such, and never come back here.
+    """One row; `kind` is the column `object_type`. `facts` of a commit, and the text of a former schema, stand alone in
+    `base_objects`, a column that no engine uses and that is not read with the others: they never come back here.
 
     `fault` says why a stored row is not acted on: then its location and branch are not here.
     """
@@ -82,6 +88,15 @@ class PublishFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaEpoch:
+    """That a schema was accepted up to a version of the manifest, and which one followed; both by their hashes."""
+
+    until: int
+    schema_hash: str
+    next_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class Transaction:
     """The name that a writer gives a write, so that the same write is recognised when it comes again.
 
@@ -113,8 +128,27 @@ def transaction_row(transaction: Transaction, operation: str, commit: str | None
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
     return ManifestRow(
-        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=_compact(metadata)
+        f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=compact(metadata)
     )
+
+
+def rewound_rows(rewound: Mapping[str, int | None], operation: str, commit: str | None) -> tuple[ManifestRow, ...]:
+    """Rows that set applications back to the number of an earlier transaction, or to none."""
+    return tuple(
+        ManifestRow(f"{TRANSACTION_PREFIX}{app_id}", RowKind.TRANSACTION, _NONE)
+        if version is None
+        else transaction_row(Transaction(app_id, version), operation, commit)
+        for app_id, version in sorted(rewound.items())
+    )
+
+
+def last_transactions(rows: Iterable[ManifestRow]) -> dict[str, int]:
+    """Application → number of its last committed transaction."""
+    return {
+        row.object_id.removeprefix(TRANSACTION_PREFIX): decoded(row.metadata, _NamedBody, row).version
+        for row in rows
+        if row.kind == RowKind.TRANSACTION and row.metadata is not None
+    }
 
 
 def facts_row(commit: str, facts: str) -> ManifestRow:
@@ -122,10 +156,35 @@ def facts_row(commit: str, facts: str) -> ManifestRow:
     return ManifestRow(f"{FACTS_PREFIX}{commit}", RowKind.FACTS, _NONE, facts=facts)
 
 
+def schema_row(epoch: SchemaEpoch, source: str) -> ManifestRow:
+    """The row that keeps the text of a schema, in the publish that ends it."""
+    metadata = {"hash": epoch.schema_hash, "until": epoch.until, "next": epoch.next_hash}
+    name = f"{SCHEMA_PREFIX}{epoch.until:020d}"
+    return ManifestRow(name, RowKind.SCHEMA, _NONE, metadata=compact(metadata), facts=source)
+
+
+def schema_epochs(rows: Iterable[ManifestRow]) -> list[SchemaEpoch]:
+    """Schemas that were accepted before the present one, oldest first, as far as rows tell: a damaged one tells nothing
+    and does not stand in the way of the others.
+    """
+    found = []
+    for row in rows:
+        if row.kind == RowKind.SCHEMA and row.metadata is not None:
+            with suppress(DamagedError):
+                body = decoded(row.metadata, _SchemaBody, row)
+                found.append(SchemaEpoch(body.until, body.hash, body.next))
+    return sorted(found, key=lambda epoch: epoch.until)
+
+
+def epoch_of(epochs: Sequence[SchemaEpoch], version: int) -> SchemaEpoch | None:
+    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one."""
+    return next((epoch for epoch in epochs if epoch.until >= version), epochs[-1] if epochs else None)
+
+
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:
     """Number of the last committed transaction of an application, or None when it never committed here."""
     row = next((r for r in rows if r.object_id == f"{TRANSACTION_PREFIX}{app_id}"), None)
-    return None if row is None or row.metadata is None else _decoded(row.metadata, _NamedBody, row).version
+    return None if row is None or row.metadata is None else decoded(row.metadata, _NamedBody, row).version
 
 
 def table_row(table_key: TableKey, location: str) -> ManifestRow:
@@ -145,7 +204,7 @@ def version_row(update: TableUpdate) -> ManifestRow:
         f"{update.table_key}${update.version:020d}",
         RowKind.VERSION,
         update.table_key,
-        metadata=_compact(metadata),
+        metadata=compact(metadata),
         table_version=update.version,
         table_branch=update.branch,
         row_count=update.row_count,
@@ -166,7 +225,7 @@ def sentinel_row(facts: PublishFacts) -> ManifestRow:
         "actor": facts.actor,
         "base": facts.base,
     }
-    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, _NONE, metadata=_compact(metadata))
+    return ManifestRow(SENTINEL_ID, RowKind.SENTINEL, _NONE, metadata=compact(metadata))
 
 
 def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
@@ -174,12 +233,18 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
     row = next((r for r in rows if r.object_id == SENTINEL_ID), None)
     if row is None or row.metadata is None:
         return None
-    body = _decoded(row.metadata, _SentinelBody, row)
+    body = decoded(row.metadata, _SentinelBody, row)
     return PublishFacts(body.operation, body.commit, body.parent, body.actor, body.base)
 
 
 class _NamedBody(msgspec.Struct):
     version: Count
+
+
+class _SchemaBody(msgspec.Struct):
+    hash: str
+    until: Count
+    next: str
 
 
 class _SentinelBody(msgspec.Struct):
@@ -193,9 +258,11 @@ class _SentinelBody(msgspec.Struct):
 _T = TypeVar("_T")
 
 
-def _decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
+def decoded(metadata: str, kind: type[_T], row: ManifestRow) -> _T:
+    """The metadata of a row as a declared shape; DamagedError names the row."""
     return decode(metadata.encode(), kind, f"metadata of manifest row '{excerpt(row.object_id)}'")
 
 
-def _compact(value: Mapping[str, object]) -> str:
+def compact(value: Mapping[str, object]) -> str:
+    """Metadata of a row as it is stored."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import DamagedError, NotFoundError
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.manifest.rows import ManifestRow, RowKind, SchemaEpoch
 from spark_omnigraph.redaction import excerpt
 
 
@@ -47,6 +47,8 @@ class Snapshot:
     entries: Mapping[str, TableEntry]
     mark: str = field(default="", compare=False, repr=False)
     """Which content the manifest has at that version, where it was read from a store."""
+    epoch: SchemaEpoch | None = field(default=None, compare=False, repr=False)
+    """Of the schema that was accepted then, where another one is now; else of the last one before the present one."""
 
     def read_from(self, mark: str, origin: GraphMark | None) -> Snapshot:
         """The same snapshot with what tells it from another one in its place."""
@@ -63,6 +65,11 @@ class Snapshot:
         """Visible version of a table, 0 when it has none."""
         entry = self.entries.get(table_key)
         return entry.version if entry is not None else 0
+
+    @property
+    def former(self) -> SchemaEpoch | None:
+        """Of the schema that was accepted then, where the graph has another one now."""
+        return self.epoch if self.epoch is not None and self.epoch.until >= self.version else None
 
     def place(self, table_key: str) -> tuple[str, Branch, int] | None:
         """Dataset, line and version of a table, None when it has none: what is at one place has the same rows."""

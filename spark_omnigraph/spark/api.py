@@ -20,7 +20,7 @@ from spark_omnigraph.spark.source import OmnigraphDataSource
 Conditions = str | Iterable[Sequence[object]]
 
 TABLES_DDL = "table string, branch string, manifest_version bigint"
-_FIXED = {"versionAsOf", "snapshot", "timestampAsOf"}
+_FIXED = {"versionAsOf", "snapshot", "timestampAsOf", "tag"}
 CONDITIONS: Kind = (
     lambda value: isinstance(value, Iterable) and not isinstance(value, Mapping),
     "a predicate, or a list of (column, operator, value)",
@@ -28,7 +28,7 @@ CONDITIONS: Kind = (
 MOMENT: Kind = (lambda value: isinstance(value, (datetime, str)), "a time, as a datetime or as a text")
 FRAME: Kind = (lambda value: isinstance(value, DataFrame), "a DataFrame of Spark")
 check_arguments = checked_call(
-    **dict.fromkeys(("uri", "type", "snapshot", "prefix", "app_id"), TEXT),
+    **dict.fromkeys(("uri", "type", "snapshot", "tag", "prefix", "app_id"), TEXT),
     **dict.fromkeys(("columns", "types"), NAMES),
     **dict.fromkeys(("options", "storage_options"), TEXTS),
     df=FRAME,
@@ -61,6 +61,7 @@ def read_nodes(  # noqa: PLR0913 - the options of the data source, by name
     version: int | None = None,
     snapshot: str | None = None,
     as_of: datetime | str | None = None,
+    tag: str | None = None,
     limit: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
@@ -71,7 +72,7 @@ def read_nodes(  # noqa: PLR0913 - the options of the data source, by name
 
     Example: `read_nodes(spark, uri, "Person", columns=["id", "age"], where=[("age", ">", 30)])`
     """
-    given = _options(columns, where, limit, _at(branch, version, snapshot, as_of))
+    given = _options(columns, where, limit, _at(branch, version, snapshot, as_of, tag))
     return _load_pinned(spark, uri, {"node": type, **given}, storage_options)
 
 
@@ -87,11 +88,12 @@ def read_edges(  # noqa: PLR0913 - the options of the data source, by name
     version: int | None = None,
     snapshot: str | None = None,
     as_of: datetime | str | None = None,
+    tag: str | None = None,
     limit: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Edges of a type: `id`, `src`, `dst` and the properties, or the columns asked for; else as `read_nodes`."""
-    given = _options(columns, where, limit, _at(branch, version, snapshot, as_of))
+    given = _options(columns, where, limit, _at(branch, version, snapshot, as_of, tag))
     return _load_pinned(spark, uri, {"edge": type, **given}, storage_options)
 
 
@@ -106,6 +108,7 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
     version: int | None = None,
     snapshot: str | None = None,
     as_of: datetime | str | None = None,
+    tag: str | None = None,
     replace: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
@@ -115,7 +118,7 @@ def create_views(  # noqa: PLR0913 - the options of the data source, by name
     `edge_` before theirs. BadRequestError when two names would differ in case alone, or when a view or table of such a
     name is there already, unless `replace` says that temporary views may go and tables be hidden; then none is made.
     """
-    rows = _tables(spark, uri, _at(branch, version, snapshot, as_of), storage_options)
+    rows = _tables(spark, uri, _at(branch, version, snapshot, as_of, tag), storage_options)
     wanted = None if types is None else set(types)
     views = view_names([row["table"] for row in rows], prefix, wanted)
     if not replace:
@@ -238,12 +241,15 @@ def _options(
     return options
 
 
-def _at(branch: str | None, version: int | None, snapshot: str | None, as_of: datetime | str | None) -> dict[str, str]:
+def _at(
+    branch: str | None, version: int | None, snapshot: str | None, as_of: datetime | str | None, tag: str | None
+) -> dict[str, str]:
     moment = as_of.isoformat() if isinstance(as_of, datetime) else as_of
     given = {
         "branch": branch,
         "versionAsOf": None if version is None else str(version),
         "snapshot": snapshot,
         "timestampAsOf": moment,
+        "tag": tag,
     }
     return {name: value for name, value in given.items() if value is not None}

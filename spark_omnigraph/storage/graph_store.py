@@ -6,17 +6,17 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lance
 from lance import LanceDataset
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError
+from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of, schema_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -41,7 +41,9 @@ from spark_omnigraph.storage.tables.commits import compact
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.tables.index import IndexFiles
 from spark_omnigraph.storage.tables.reader import ReadCache
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, locate, nearest_path
+from spark_omnigraph.storage.versions import stored_since
 from spark_omnigraph.words import nearest
 
 TIDY_ABOVE = 32
@@ -147,8 +149,8 @@ class GraphStore:
         """
         return self._manifest(branch, version)[0]
 
-    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, Format]:
-        """The manifest, and the format that the newest version of it says: the first ones precede the stamp."""
+    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, LanceDataset, Format]:
+        """The manifest, its newest version, and the format that this one says: the first ones precede the stamp."""
         ref = self.require_branch(branch)
         newest = self.open_dataset(branch_path(MANIFEST, branch))
         form = read_format(newest)
@@ -156,13 +158,29 @@ class GraphStore:
             self.reads.forget()
         self.saw(branch, int(newest.version))
         if version is None or version == newest.version:
-            return newest, form
+            return newest, newest, form
         if version > newest.version or version < 1:
             raise NotFoundError(
                 f"manifest version {version} not found on branch '{display(branch)}' of '{self.root}': "
                 f"there are 1 to {newest.version}"
             )
-        return self.open_dataset(branch_path(MANIFEST, branch), version), form
+        try:
+            return self.open_dataset(branch_path(MANIFEST, branch), version), newest, form
+        except StorageError as error:
+            raise self._expired(branch, version) or error from error
+
+    def _expired(self, branch: Branch, version: int) -> VersionExpiredError | None:
+        """The error for a manifest version that is not stored any more; None when it is."""
+        stored = set(stored_since(self.objects, branch_path(MANIFEST, branch)))
+        if version in stored or not stored:
+            return None
+        oldest = max(stored)
+        while oldest - 1 in stored:
+            oldest -= 1
+        return VersionExpiredError(
+            f"manifest version {version} of branch '{display(branch)}' of '{self.root}' is not stored: a clean-up let "
+            f"it expire, or the branch began later; the oldest that can be read is {oldest}, besides tags"
+        )
 
     def saw(self, branch: Branch, version: int) -> None:
         """Notes the newest version of a manifest. One that has gone back may lack publishes: that is looked at anew."""
@@ -175,10 +193,12 @@ class GraphStore:
         return self.snapshot_with_rows(branch, version)[0]
 
     def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
-        dataset, form = self._manifest(branch, version)
-        rows = self.manifest_rows(dataset) if version is None else read_rows(dataset)
+        dataset, newest, form = self._manifest(branch, version)
+        known = self.manifest_rows(newest)
+        rows = known if dataset is newest else read_rows(dataset)
         origin = origin_of(dataset, rows, self.root, branch)
         snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
+        snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version))
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows
@@ -254,8 +274,14 @@ class GraphStore:
         return self.location.join(branch_path(location, branch))
 
     def open_table(self, entry: TableEntry) -> LanceDataset:
-        """A table exactly as a snapshot shows it. ConflictError when the graph was made anew since that was read."""
-        dataset = self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+        """A table exactly as a snapshot shows it. NotFoundError where that version was removed, ConflictError when the
+        graph was made anew since that was read.
+        """
+        try:
+            dataset = self.open_dataset(branch_path(entry.location, entry.branch), entry.version)
+        except StorageError:
+            uri = self.table_uri(entry.location, entry.branch)
+            dataset = open_pinned(PinnedTable(uri, entry.version, self.storage_options))  # which says why
         require_origin(entry.origin, self.storage_options)
         return dataset
 
@@ -292,6 +318,12 @@ class GraphStore:
                 raise StorageError(
                     f"storage: the graph '{self.root}' lacks {path}: it was removed, or init did not end. "
                     "Put the folder back from a backup, or make the graph anew by init with force"
+                ) from error
+            stored = {} if version is None else stored_since(self.objects, path)
+            if stored and version is not None and version not in stored and version < max(stored):
+                raise VersionExpiredError(
+                    f"version {version} of {path} in '{self.root}' is not stored: a clean-up let the state that shows "
+                    f"it expire; the oldest that is left of it is {min(stored)}"
                 ) from error
             raise
 

@@ -9,6 +9,8 @@ from spark_omnigraph.manifest.branches import Branch
 SCHEMA_SOURCE = "_schema.pg"
 SCHEMA_IR = "_schema.ir.json"
 SCHEMA_STATE = "__schema_state.json"
+STAGED = ".staging"
+"""Ending of the names of schema files before a change gives them their own."""
 
 MANIFEST = "__manifest"
 COMMITS = "_graph_commits.lance"
@@ -25,8 +27,17 @@ MAKING = "x_making~"
 STAGE = "x_stage~"
 """How the names of leases in `__recovery/` begin that stand for a stage and not for an armed write."""
 
+SCHEMA = "x_schema~"
+"""How the name of the lease in `__recovery/` begins of who holds the lock of a schema change."""
+
+REMOVAL = "x_remove~"
+"""How the name of the object in `__recovery/` begins that tells which versions of tables are to go."""
+
 PUBLISHED = "x_published~"
 """How the name of the object in `__recovery/` begins that tells of a branch's newest publish without a commit."""
+
+CONSUMER = "x_consumer~"
+"""How the name of the object in `__recovery/` begins that says where a reader of the change feed stands."""
 
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""

@@ -18,8 +18,9 @@ from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS, branch_path
+from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.objects.small import StoredObject
+from spark_omnigraph.storage.versions import version_of
 from spark_omnigraph.words import TextEnum
 
 _OWN = "manifest"
@@ -79,11 +80,12 @@ Pins: TypeAlias = Mapping[Branch, AbstractSet[int]]
 """Lance branch (None is the main line) → versions of a dataset that something shows."""
 
 
-def require_versions(files: DatasetFiles, pins: Pins) -> None:
+def require_versions(files: DatasetFiles, pins: Pins, hidden: int = 0) -> None:
     """StorageError when a dataset lacks a version that something shows: what only that names would look unnamed.
 
     Versions from the first on may have been taken away, together with their files, as another engine's clean-up does;
-    the newest one that is shown may not, nor any in the middle.
+    the newest one that is shown may not, nor any in the middle. Of a table that is `hidden` up to a version, and that
+    begins above it, a schema change has removed all for good.
     """
     for branch, versions in pins.items():
         folder = branch_path(files.location, branch)
@@ -91,6 +93,8 @@ def require_versions(files: DatasetFiles, pins: Pins) -> None:
             continue  # Lance says what they name, and what they name is not looked at
         present = _versions(files, f"{folder}/_versions/")
         first = min(present, default=0)
+        if branch is None and 0 < hidden < first:
+            continue
         lost = sorted(v for v in versions - present if v > first or v == max(versions))
         if lost:
             listed = ", ".join(str(version) for version in lost[:3])
@@ -101,10 +105,9 @@ def require_versions(files: DatasetFiles, pins: Pins) -> None:
 
 
 def _versions(files: DatasetFiles, folder: str) -> set[int]:
-    """Versions whose files are there, by either way in which Lance names them."""
-    names = (each.path.removeprefix(folder) for each in files.objects if each.path.startswith(folder))
-    numbers = (name.removesuffix(".manifest") for name in names if name.endswith(".manifest"))
-    return {MAX_VERSION - int(n) if len(n) == V2_DIGITS else int(n) for n in numbers if n.isascii() and n.isdigit()}
+    """Versions whose files are there."""
+    found = {version_of(o.path.removeprefix(folder)) for o in files.objects if o.path.startswith(folder)}
+    return {version for version in found if version is not None}
 
 
 def lance_branches(store: GraphStore, location: str) -> frozenset[BranchName]:

@@ -12,17 +12,21 @@ from spark_omnigraph.storage.uri import is_inside, plain
 
 
 def why_not(path: str, graph: str, read: Iterable[str]) -> str | None:
-    """Why a file may not be written, as the end of a sentence; None when it may. Links are followed."""
+    """Why a file may not or cannot be written, as the end of a sentence; None when it may. Links are followed."""
+    return why_kept(path, graph, read) or _why_unwritable(plain(path))
+
+
+def why_kept(path: str, graph: str, read: Iterable[str]) -> str | None:
+    """Why what stands at a path must stay, whatever else became of the disk, as the end of a sentence."""
     if "\0" in path:
         return "has a zero byte, which no path has"
     if graph and is_inside(path, graph):
         return f"lies inside the graph {graph}, whose files are its own: name a file elsewhere"
     if path.endswith("/") or os.path.isdir(plain(path)):
         return "is a folder: name a file in it"
-    found = next(
+    return next(
         (f"is read ({name}) and would be replaced: name another file" for name in read if _is_read(path, name)), None
     )
-    return found or _why_unwritable(plain(path))
 
 
 def _why_unwritable(path: str) -> str | None:

@@ -183,6 +183,46 @@ def test_old_lance_reads_our_manifest_and_history(graph: Path, old_python: Path)
     assert len(commits["rows"]) == 5
 
 
+def test_tables_of_a_schema_change_work_there(tmp_path: Path, old_python: Path) -> None:
+    """Columns renamed, dropped, moved, added with and without values, widened, required: read, appended to, merged
+    into, deleted from and compacted by the older Lance, in the order of names.
+    """
+    root = tmp_path / "g"
+    g = Graph.init(
+        str(root), "node Person { name: String @key  age: I32?  seen: DateTime?  v: Vector(2)?  z: String? }"
+    )
+    g.load([node("Person", name=f"p{i}", age=i, seen=i * 1000, v=[i, 1]) for i in range(4)])
+    g.load([node("Person", name="p1", age=100, z="x")], mode="merge")
+    changed = """node Person {
+        name: String @key  age: I64  bits: [I32]?  kind: String  last: DateTime? @rename_from("seen")
+        v: Vector(2)?  w: Vector(3)?
+    }"""
+    g.apply_schema(changed, values={"Person.kind": "k", "Person.age": 0})
+    pin = pins(root)["node:Person"]
+    path = str(pin.folder(root))
+    columns = ["id", "age", "bits", "kind", "last", "name", "v", "w"]
+    row = {"id": "n", "age": 2**40, "bits": [1], "kind": "k", "last": None, "name": "n", "v": None, "w": None}
+    scanned, filtered, _, merged, deleted, compacted, again = under_old_lance(
+        old_python,
+        {"do": "scan", "path": path, "columns": columns},
+        {"do": "scan", "path": path, "columns": ["id", "age"], "where": "age = 100"},
+        {"do": "append", "path": path, "rows": [row]},
+        {"do": "merge", "path": path, "rows": [row | {"age": 7}, row | {"id": "m", "name": "m"}]},
+        {"do": "delete", "path": path, "where": "id = 'p0'"},
+        {"do": "compact", "path": path},
+        {"do": "scan", "path": path, "columns": ["id", "age", "kind"]},
+    )
+    mine = lance.dataset(path, version=pin.version)
+    assert mine.schema.names == columns
+    assert [r["age"] for r in scanned["rows"]] == [0, 100, 2, 3]
+    assert [(r["kind"], r["bits"], r["w"]) for r in scanned["rows"]] == [("k", None, None)] * 4
+    assert [r["v"] for r in scanned["rows"]] == [[0.0, 1.0], None, [2.0, 1.0], [3.0, 1.0]]
+    assert filtered["rows"] == [{"id": "p1", "age": 100}]
+    assert (merged["count"], deleted["count"]) == (6, 5)
+    assert compacted["version"] > pin.version + 3
+    assert [(r["id"], r["age"]) for r in again["rows"]] == [("m", 2**40), ("n", 7), ("p1", 100), ("p2", 2), ("p3", 3)]
+
+
 def test_old_lance_reads_searches_and_merges_columns_written_anew(tmp_path: Path, old_python: Path) -> None:
     root = tmp_path / "graph"
     g = Graph.init(str(root), 'node Note { text: String @key  v: Vector(2)? @embed("text") @index }')

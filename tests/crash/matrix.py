@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from spark_omnigraph import Graph
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.ending import ACTOR as RECOVERY
 from spark_omnigraph.commit.lease import SKEW
 from spark_omnigraph.commit.process import this_process
+from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST
 from spark_omnigraph.storage.manifest.table import read_facts
+from spark_omnigraph.storage.versions import lance_tags
 from tests.crash.worlds import BEFORE, UNTIDY, WRITERS, Writer, assert_whole, person, run, state
 
 PAGE = Path(__file__).parents[2] / "docs" / "recovery-matrix.md"
@@ -73,6 +77,25 @@ INDEX_ROWS = (
     Row(CrashPoint.PUBLISHED, True, True, True, "published; sidecar and lease are still there"),
     Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lease is not"),
 )
+SCHEMA_ROWS = (
+    Row(CrashPoint.SCHEMA_LOCKED, False, False, False, "the lock is taken"),
+    Row(CrashPoint.CHECKED, False, False, False, "stored rows keep the new rules"),
+    Row(CrashPoint.STAGED, False, False, False, "columns and rows are staged, new tables made; nothing refers to them"),
+    Row(CrashPoint.BOUND, False, False, False, "everything that was captured still stands"),
+    Row(CrashPoint.LEASED, False, False, False, "the lease is there, the sidecar is not"),
+    Row(CrashPoint.ARMED, False, False, True, "the sidecar is there, nothing has landed"),
+    Row(CrashPoint.LANDED_FIRST, False, False, True, "one table has landed"),
+    Row(CrashPoint.LANDED_ALL, False, False, True, "all tables have landed, no schema file is staged"),
+    Row(CrashPoint.SCHEMA_FILE_STAGED, False, False, True, "one schema file is staged"),
+    Row(CrashPoint.SCHEMA_STAGED, False, True, True, "all schema files are staged, nothing is published"),
+    Row(CrashPoint.PUBLISHED, True, True, True, "published; no schema file has its name"),
+    Row(CrashPoint.SCHEMA_FILE_NAMED, True, True, True, "one schema file has its name"),
+    Row(CrashPoint.SCHEMA_NAMED, True, True, True, "all schema files have their names; no commit row yet"),
+    Row(CrashPoint.RECORDED, True, True, True, "the commit row is there; sidecar and lease are, too"),
+    Row(CrashPoint.DISARMED, True, True, False, "the sidecar is gone, the lock and what was dropped are not"),
+    Row(CrashPoint.REMOVED_FIRST, True, True, False, "what was dropped is gone of one table"),
+    Row(CrashPoint.SCHEMA_UNLOCKED, True, True, False, "the lock is gone"),
+)
 OPTIMIZE_ROWS = (
     Row(CrashPoint.BOUND, False, False, False, "everything that was captured still stands"),
     Row(CrashPoint.LEASED, False, False, False, "the lease is there, the sidecar is not"),
@@ -89,6 +112,24 @@ LINE_ROWS = {
     ),
 }
 """Of the two writers that make and delete a branch."""
+KEPT_ROWS = {
+    "tag": (
+        Row(CrashPoint.TAG_FIRST, False, False, False, "one dataset is tagged"),
+        Row(CrashPoint.TAG_ALL, False, False, False, "all datasets are tagged; the manifest does not say so"),
+        Row(CrashPoint.TAG_SHOWN, True, True, False, "the manifest says so"),
+    ),
+    "untag": (
+        Row(CrashPoint.TAG_HIDDEN, True, True, False, "the manifest has it no more; all datasets are tagged still"),
+        Row(CrashPoint.TAG_UNTAGGED_FIRST, True, True, False, "one dataset is not tagged any more"),
+    ),
+    "expire": (
+        Row(CrashPoint.EXPIRY_PLANNED, False, False, False, "what goes is known"),
+        Row(CrashPoint.EXPIRY_ANNOUNCED, False, False, False, "the manifest says how far each dataset expires"),
+        Row(CrashPoint.EXPIRY_FIRST_GONE, True, True, False, "old versions of one dataset are gone"),
+        Row(CrashPoint.EXPIRY_MANIFESTS_GONE, True, True, False, "old states are gone; the tables are all there"),
+    ),
+}
+"""Of making and deleting a tag, and of the expiry of old states."""
 RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
 DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
 KILLED_WRITERS = ("append", "merge", "overwrite")
@@ -297,6 +338,73 @@ def check_after_line_crash(root: Path | str, name: str, row: Row, options: Mappi
     assert [each.path for store in stores for each in graph.store.objects.walk(store) if "side" in each.path] == []
 
 
+def kept_cases() -> list[tuple[str, Row]]:
+    """Tags and expiry, at every point."""
+    return [(name, row) for name, rows in KEPT_ROWS.items() for row in rows]
+
+
+def begin_kept(graph: Graph, name: str) -> None:
+    """A tag, where one is to be deleted; states that expire, and one that a tag keeps."""
+    if name == "untag":
+        graph.tag("t")
+    if name == "expire":
+        graph.tag("first")
+        for age in (5, 6, 7):
+            graph.load([person("s", age)], "merge")
+
+
+def change_kept(graph: Graph, name: str) -> None:
+    if name == "tag":
+        graph.tag("t")
+    elif name == "untag":
+        graph.delete_tag("t")
+    else:
+        graph.cleanup(keep=1, confirm=True, force=True)
+
+
+def check_after_kept_crash(root: Path | str, name: str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """A tag is there whole or not at all, what is promised can be read, and the next run leaves nothing over."""
+    reader = Graph.open(root, mode="r", storage_options=options)
+    if name == "expire":
+        check_after_expiry_crash(root, row, options)
+        return
+    there = (name == "untag") is not row.visible
+    assert [tag.name for tag in reader.tags()] == (["t"] if there else [])
+    graph = Graph.open(root, storage_options=options)
+    expire_claims(graph)
+    if not there:
+        graph.tag("t")
+    assert graph.at(tag="t").count("node:Person") == 2
+    graph.load([person("later", 1)], "merge")
+    assert (graph.count("node:Person", tag="t"), graph.count("node:Person")) == (2, 3)
+    graph.delete_tag("t")
+    graph.cleanup(timedelta(0), confirm=True)
+    stores = [entry.location for entry in graph.snapshot().entries.values()] + [MANIFEST]
+    assert [lance_tags(graph.store.open_dataset(store)) for store in stores] == [{}] * len(stores)
+    assert_whole(graph)
+
+
+def check_after_expiry_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+    """Newest states, tags and where merges start can be read; what goes is gone after the next run."""
+    graph = Graph.open(root, storage_options=options)
+    expire_claims(graph)
+    newest, old = BEFORE | {"Person:s=7"}, graph.commits()[1].id
+    if not row.visible:
+        assert graph.at(snapshot=old).count("node:Person") == 3
+    for _ in range(2):
+        assert (state(graph), state(graph, "draft")) == (newest, BEFORE)
+        assert graph.at(tag="first").count("node:Person") == 2
+        change_kept(graph, "expire")
+    with pytest.raises(VersionExpiredError, match="the oldest that can be read"):
+        graph.at(snapshot=old)
+    left = graph.cleanup(keep=1, force=True).expiry
+    assert left is not None
+    assert left.lines == ()
+    graph.merge_branch("review")
+    assert state(graph) == WRITERS["branch merge"].after | {"Person:s=7"}
+    assert_whole(graph)
+
+
 def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint) -> None:
     """A write dies, its recovery dies too, and the next one ends as the first would have."""
     writer, finished = WRITERS["merge"], died_at is CrashPoint.LANDED_ALL
@@ -347,7 +455,15 @@ _LINE = """
     Neither is a write: a branch is there as soon and as long as the manifest has it, and what is left of one that is
     not there goes by the next creation or clean-up. *old* is the graph before, *new* the graph after.
 """
-_SCHEMA = "This project makes none yet. Tables, schema and schema files are old or new together."
+_SCHEMA = """
+    Tables, schema and schema files are old or new together. What is dropped for good goes after the publish; whoever
+    finds that it was not ended goes on with it.
+"""
+_KEPT = """
+    None of them is a write. A tag is there as soon and as long as the manifest has it. Of an expiry *new* are states
+    that nothing keeps and that can be read no more; the next run does what is left.
+"""
+_FOREIGN_SCHEMA = "Its sidecar says less: while not all schema files are staged it is undone."
 _RECOVERY = """
     A recovery of a write that died at {died} is stopped at {points}; the next one ends as the first would have.
     So is one of a write that the reference engine left: {fixtures}.
@@ -383,12 +499,18 @@ def render() -> str:
         ["## A compaction"],
         _filled(_OPTIMIZE),
         [*_HEAD, *(_row(row) for row in OPTIMIZE_ROWS)],
-        ["## A schema change of the reference engine"],
+        ["## A schema change"],
         _filled(_SCHEMA),
+        [*_HEAD, *(_row(row) for row in SCHEMA_ROWS)],
+        ["## A schema change of the reference engine"],
+        _filled(_FOREIGN_SCHEMA),
         ["| stopped after | after recovery |", "|---|---|", *(f"| {s} | {_age(done)} |" for s, done in SCHEMA_STEPS)],
         ["## A branch that is made or deleted"],
         _filled(_LINE),
         [*_HEAD, *(_row(row) for _, row in line_cases())],
+        ["## A tag, and the expiry of old states"],
+        _filled(_KEPT),
+        [*_HEAD, *(_row(row) for _, row in kept_cases())],
         ["## A recovery"],
         _filled(recovery),
         ["## Counts"],
@@ -419,14 +541,15 @@ def _row(row: Row) -> str:
 def _counts() -> list[tuple[str, str, str, int]]:
     writers, killed, s3 = ", ".join(WRITERS), ", ".join(KILLED_WRITERS), ", ".join(S3_WRITERS)
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
-    every = len(cases()) + len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(line_cases())
-    maintenance = "index, compaction, branch made, branch deleted"
+    others = len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(SCHEMA_ROWS) + len(line_cases()) + len(kept_cases())
+    every = len(cases()) + others
+    maintenance = "index, compaction, schema change, branch made, branch deleted, tag, expiry"
     fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
     schema = len(SCHEMA_RECOVERED_AT) * len(RECOVERY_POINTS)
     return [
         ("exception", writers, "local, every point", len(cases())),
         ("SIGKILL", killed, f"local, {_listed(KILLED_AT)}", len(KILLED_WRITERS) * len(KILLED_AT)),
-        ("exception", maintenance, "local, every point", len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(line_cases())),
+        ("exception", maintenance, "local, every point", others),
         ("SIGKILL (`-m long`)", f"{writers}, {maintenance}", "local, every point", every),
         ("exception in an undo", "merge", "local, every point", len(UNDO_ROWS)),
         ("exception in a recovery", "merge", "local, every point", recoveries),

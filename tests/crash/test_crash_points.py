@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,13 +15,14 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 
-from spark_omnigraph import Graph, RecoveryRequiredError, WriterBusyError
+from spark_omnigraph import ConflictError, Graph, RecoveryRequiredError, WriterBusyError
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.layout import COMMIT_ACTORS
 from spark_omnigraph.storage.manifest import commit_log
 from spark_omnigraph.storage.tables.commits import append_log_rows
+from tests.crash.evolving import check_after_schema_crash, evolve, make_evolving, seen
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -29,18 +31,23 @@ from tests.crash.matrix import (
     OPTIMIZE_ROWS,
     PAGE,
     RECOVERY_POINTS,
+    SCHEMA_ROWS,
     UNDO_ROWS,
     WRITE_ROWS,
     Row,
+    begin_kept,
     begin_line,
     cases,
+    change_kept,
     change_line,
     check_after_crash,
     check_after_index_crash,
+    check_after_kept_crash,
     check_after_line_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
+    kept_cases,
     line_cases,
     render,
     seen_dead,
@@ -48,6 +55,7 @@ from tests.crash.matrix import (
 from tests.crash.victim import CONTAINER, kill_at, may_unshare
 from tests.crash.worlds import (
     BEFORE,
+    PLAIN,
     WRITERS,
     assert_whole,
     make_graph,
@@ -57,6 +65,9 @@ from tests.crash.worlds import (
     run,
     state,
 )
+from tests.format.second_reader import check_format
+
+LATE_BY_DEFAULT = (CrashPoint.ARMED, CrashPoint.LANDED_ALL, CrashPoint.SCHEMA_STAGED, CrashPoint.PUBLISHED)
 
 
 @pytest.mark.parametrize(("name", "row"), cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
@@ -91,6 +102,39 @@ def test_a_compaction_that_stops(tmp_path: Path, row: Row) -> None:
     check_after_optimize_crash(tmp_path / "g", row)
 
 
+@pytest.mark.parametrize("row", SCHEMA_ROWS, ids=lambda row: row.point.value)
+def test_a_schema_change_that_stops(tmp_path: Path, row: Row) -> None:
+    graph = make_evolving(tmp_path / "g")
+    with stop_at(row.point), pytest.raises(Crashed):
+        evolve(graph)
+    check_after_schema_crash(tmp_path / "g", row)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row if row.point in LATE_BY_DEFAULT else pytest.param(row, marks=pytest.mark.long) for row in SCHEMA_ROWS],
+    ids=lambda row: row.point.value,
+)
+def test_a_schema_change_that_was_taken_for_dead_and_goes_on(tmp_path: Path, row: Row) -> None:
+    """Others have brought it to an end and have written since; what it still does changes nothing."""
+    graph = make_evolving(tmp_path / "g")
+
+    def bring_to_an_end() -> None:
+        expire_leases(graph)
+        other = Graph.open(tmp_path / "g")
+        record = {"type": "Person", "data": {"name": "z"}} if row.finished else {"type": "Site", "data": {"k": "z"}}
+        other.load([json.dumps(record)], options=PLAIN)
+        states.append(seen(other))
+
+    states: list[object] = []
+    with stop_at(row.point, bring_to_an_end), suppress(ConflictError, RecoveryRequiredError):
+        evolve(graph)
+    again = Graph.open(tmp_path / "g")
+    assert [seen(again)] == states
+    assert_whole(again)
+    check_format(tmp_path / "g")
+
+
 @pytest.mark.parametrize(("name", "row"), line_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
 def test_a_change_of_branches_that_stops(tmp_path: Path, name: str, row: Row) -> None:
     graph = make_graph(tmp_path / "g")
@@ -98,6 +142,15 @@ def test_a_change_of_branches_that_stops(tmp_path: Path, name: str, row: Row) ->
     with stop_at(row.point), pytest.raises(Crashed):
         change_line(graph, name)
     check_after_line_crash(tmp_path / "g", name, row)
+
+
+@pytest.mark.parametrize(("name", "row"), kept_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_tag_or_an_expiry_that_stops(tmp_path: Path, name: str, row: Row) -> None:
+    graph = make_graph(tmp_path / "g")
+    begin_kept(graph, name)
+    with stop_at(row.point), pytest.raises(Crashed):
+        change_kept(graph, name)
+    check_after_kept_crash(tmp_path / "g", name, row)
 
 
 def kill(root: Path, name: str, row: Row) -> None:
@@ -140,6 +193,14 @@ def test_a_process_that_is_killed_while_it_builds_indexes(tmp_path: Path, row: R
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("row", SCHEMA_ROWS, ids=lambda row: row.point.value)
+def test_a_process_that_is_killed_while_it_changes_the_schema(tmp_path: Path, row: Row) -> None:
+    make_evolving(tmp_path / "g")
+    kill_at(tmp_path / "g", "schema", row.point)
+    check_after_schema_crash(tmp_path / "g", row, end=seen_dead)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("row", OPTIMIZE_ROWS, ids=lambda row: row.point.value)
 def test_a_process_that_is_killed_while_it_compacts(tmp_path: Path, row: Row) -> None:
     make_untidy(tmp_path / "g")
@@ -153,6 +214,14 @@ def test_a_process_that_is_killed_while_it_changes_branches(tmp_path: Path, name
     begin_line(make_graph(tmp_path / "g"), name)
     kill_at(tmp_path / "g", name, row.point)
     check_after_line_crash(tmp_path / "g", name, row)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "row"), kept_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_process_that_is_killed_while_it_tags_or_expires(tmp_path: Path, name: str, row: Row) -> None:
+    begin_kept(make_graph(tmp_path / "g"), name)
+    kill_at(tmp_path / "g", name, row.point)
+    check_after_kept_crash(tmp_path / "g", name, row)
 
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS, ids=lambda p: p.value)

@@ -1,7 +1,7 @@
 """A process that writes and is killed at a named point: `python -m tests.crash.victim ROOT WRITER POINT [OPTIONS]`.
 
-Storage options are JSON; the writer `index` builds the indexes, `optimize` compacts, `create` and `drop`
-make and delete a branch.
+Storage options are JSON; the writer `index` builds the indexes, `optimize` compacts, `schema` changes the schema,
+`create` and `drop` make and delete a branch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import CrashPoint, kill_process, stop_at
-from tests.crash.matrix import LINE_ROWS, change_line
+from tests.crash.evolving import evolve
+from tests.crash.matrix import KEPT_ROWS, LINE_ROWS, change_kept, change_line
 from tests.crash.worlds import WRITERS, run
 
 CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh")
@@ -62,6 +63,10 @@ if __name__ == "__main__":
             graph.ensure_indices()
         elif writer == "optimize":
             graph.optimize()
+        elif writer in KEPT_ROWS:
+            change_kept(graph, writer)
+        elif writer == "schema":
+            evolve(graph)
         elif writer in LINE_ROWS:
             change_line(graph, writer)
         else:

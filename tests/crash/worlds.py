@@ -25,6 +25,7 @@ from spark_omnigraph.graph.delete.by_id import DeleteReport
 from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate.mutate import MutationResult
+from spark_omnigraph.graph.restore.restore import RestoreReport
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
@@ -116,6 +117,12 @@ WRITERS = {
             ("review",),
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:k2"}),
         ),
+        Writer(
+            "restore",
+            "restore",
+            ("review",),
+            frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:k2"}),
+        ),
     )
 }
 
@@ -158,9 +165,13 @@ def make_untidy(root: Path | str, storage_options: Mapping[str, str] | None = No
     return graph
 
 
-def run(graph: Graph, writer: Writer) -> LoadReport | MutationResult | DeleteReport | MergeReport | EmbedReport:
+def run(
+    graph: Graph, writer: Writer
+) -> LoadReport | MutationResult | DeleteReport | MergeReport | EmbedReport | RestoreReport:
     if writer.mode == "embed":
         return graph.embed(embedder=MockEmbedder("m"), branch=writer.branch)
+    if writer.mode == "restore":
+        return graph.restore(branch=writer.branch, snapshot=graph.commits(branch=writer.lines[0])[0].id)
     if writer.mode == "merge_branch":
         return graph.merge_branch(writer.lines[0], writer.branch or "main")
     if writer.mode == "mutate":

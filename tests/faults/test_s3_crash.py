@@ -6,6 +6,7 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from tests.crash.evolving import check_after_schema_crash, evolve, make_evolving
 from tests.crash.matrix import (
     DIED_AT,
     INDEX_ROWS,
@@ -14,17 +15,22 @@ from tests.crash.matrix import (
     S3_KILLED_AT,
     S3_POINTS,
     S3_WRITERS,
+    SCHEMA_ROWS,
     WRITE_ROWS,
     Row,
+    begin_kept,
     begin_line,
     cases,
+    change_kept,
     change_line,
     check_after_crash,
     check_after_index_crash,
+    check_after_kept_crash,
     check_after_line_crash,
     check_after_optimize_crash,
     check_stopped_recovery,
     expire_leases,
+    kept_cases,
     line_cases,
     seen_dead,
 )
@@ -86,6 +92,19 @@ def test_a_build_of_indexes_that_stops(s3: S3Server, uri: str, row: Row, killed:
 
 @pytest.mark.long
 @pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize("row", SCHEMA_ROWS, ids=lambda row: row.point.value)
+def test_a_schema_change_that_stops(s3: S3Server, uri: str, row: Row, killed: bool) -> None:
+    graph = make_evolving(uri, s3.storage_options)
+    if killed:
+        kill_at(uri, "schema", row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            evolve(graph)
+    check_after_schema_crash(uri, row, s3.storage_options, seen_dead if killed else expire_leases)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
 @pytest.mark.parametrize("row", OPTIMIZE_ROWS, ids=lambda row: row.point.value)
 def test_a_compaction_that_stops(s3: S3Server, uri: str, row: Row, killed: bool) -> None:
     graph = make_untidy(uri, s3.storage_options)
@@ -109,6 +128,20 @@ def test_a_change_of_branches_that_stops(s3: S3Server, uri: str, name: str, row:
         with stop_at(row.point), pytest.raises(Crashed):
             change_line(graph, name)
     check_after_line_crash(uri, name, row, s3.storage_options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True], ids=["exception", "SIGKILL"])
+@pytest.mark.parametrize(("name", "row"), kept_cases(), ids=lambda v: v if isinstance(v, str) else v.point.value)
+def test_a_tag_or_an_expiry_that_stops(s3: S3Server, uri: str, name: str, row: Row, killed: bool) -> None:
+    graph = make_graph(uri, s3.storage_options)
+    begin_kept(graph, name)
+    if killed:
+        kill_at(uri, name, row.point, s3.storage_options)
+    else:
+        with stop_at(row.point), pytest.raises(Crashed):
+            change_kept(graph, name)
+    check_after_kept_crash(uri, name, row, s3.storage_options)
 
 
 @pytest.mark.long

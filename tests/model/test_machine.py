@@ -33,6 +33,7 @@ from spark_omnigraph import (
 )
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.embed.mock import MockEmbedder
+from spark_omnigraph.graph.read.history import Where
 from tests.crash.matrix import BRANCH_ROW, RECOVERY_POINTS, UNDO_ROWS, WRITE_ROWS, Row, crashed, expire_leases
 from tests.crash.worlds import SCHEMA, assert_whole, city, knows, person, refused_first_publish
 from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
@@ -104,10 +105,11 @@ def template() -> Path:
     return folder
 
 
-def rows(graph: Graph, branch: str, snapshot: str | None = None) -> State:
+def rows(graph: Graph, branch: str, snapshot: str | None = None, pinned: bool = False) -> State:
     """All rows of a state; an id that occurs twice fails."""
     found: dict[str, int | tuple[str, str]] = {}
-    for line in graph.export(branch=branch) if snapshot is None else graph.export(snapshot=snapshot):
+    where: Where = {} if pinned else {"branch": branch} if snapshot is None else {"snapshot": snapshot}
+    for line in graph.export(**where):
         record = json.loads(line)
         key = record["data"]["id"]
         assert key not in found
@@ -433,7 +435,7 @@ NO_SHRINKING = [phase for phase in Phase if phase is not Phase.shrink]
 """To shrink what fails takes minutes; the printed blob replays it, and then Hypothesis may shrink it."""
 
 
-def play(examples: int, steps: int, derandomize: bool = False) -> None:
+def play(examples: int, steps: int, derandomize: bool = False, machine: type[GraphMachine] = GraphMachine) -> None:
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -442,7 +444,7 @@ def play(examples: int, steps: int, derandomize: bool = False) -> None:
         print_blob=True,
         phases=NO_SHRINKING,
     )
-    run_state_machine_as_test(GraphMachine, settings=chosen)
+    run_state_machine_as_test(machine, settings=chosen)
 
 
 @pytest.mark.timeout(900)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from tests.races.framing import Frame, write_frame, write_stream
-from tests.races.pins import Pins
+from tests.races.pins import Pins, digest
 from tests.races.states import KEYS, SCHEMA, edges, parts, rows
 from tests.support.cases import Json
 
@@ -38,6 +38,9 @@ VERBS = {
     "index": 1,
     "optimize": 1,
     "cleanup": 1,
+    "expire": 1,
+    "tag": 2,
+    "restore": 1,
     "frame": 4,
     "stream": 1,
     "pin": 4,
@@ -66,6 +69,8 @@ class Worker:
         self._root, self._seed, self._number = root, seed, 0
         self._dice = random.Random(seed)
         self._pins = Pins()
+        self._tags: dict[str, str] = {}
+        """What the state showed of each tag that stands."""
 
     def step(self) -> None:
         self._number += 1
@@ -123,6 +128,35 @@ class Worker:
     def _cleanup(self, tag: str, about: str) -> Json:
         report = Graph.open(self._place(about)).cleanup(timedelta(0), confirm=True)
         return {"outcome": "returned", "removed": len(report.items)}
+
+    def _expire(self, tag: str, _about: str) -> Json:
+        """No state goes, since the history is looked at in the end; versions that no state shows do."""
+        expiry = Graph.open(self._root).cleanup(timedelta(0), keep=10**6, confirm=True, force=True).expiry
+        return {"outcome": "returned", "removed": expiry.versions if expiry is not None else 0}
+
+    def _tag(self, tag: str, _about: str) -> Json:
+        """A tag is made, looked at, or deleted."""
+        graph = Graph.open(self._root)
+        if len(self._tags) < 3:
+            graph.tag(tag, branch=self._dice.choice(BRANCHES) or "main")
+            self._tags[tag] = digest(graph.export(tag=tag))
+            return {"outcome": "returned"}
+        name = self._dice.choice(sorted(self._tags))
+        same = digest(graph.export(tag=name)) == self._tags[name]
+        if self._dice.random() < 0.5:
+            graph.delete_tag(name)
+            del self._tags[name]
+        return {"outcome": "same" if same else "bent", "commit_seen": name}
+
+    def _restore(self, tag: str, _about: str) -> Json:
+        """A branch becomes what a commit of it showed, if nobody writes meanwhile."""
+        branch = self._dice.choice(BRANCHES)
+        graph = Graph.open(self._root)
+        state = self._dice.choice(graph.commits(branch=branch or "main", limit=5)).id
+        told = {"mode": "restore", "branch": branch, "state": state, "graph": "main"}
+        say({"verb": "restore", "tag": tag, "outcome": "tries", **told})
+        report = graph.restore(branch=branch, snapshot=state, actor=tag, confirm=True)
+        return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
 
     def _branch(self, tag: str, _about: str) -> Json:
         """A branch that only this load writes; whoever is killed on the way may leave it half-made."""

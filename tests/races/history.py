@@ -62,7 +62,7 @@ class _Loads:
     """Those of recoveries that undid one, or finished an index: no row changes."""
 
 
-WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge")
+WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore")
 _UNKNOWN = ("begins", "recovery_required", "raw")
 """Outcomes that do not say what became of a write."""
 
@@ -150,6 +150,9 @@ def _check_commit(line: Commits, commit: Commit, loads: _Loads, first: str, befo
         line.check_merge(commit, told, loads.ended.get(tag), before, now)
         return
     assert commit.merged_parent is None, f"{tag} merged nothing, and has two parents"
+    if told["mode"] == "restore":
+        assert now == line.state(told["state"]), f"commit {commit.id} is not what {tag} restored"
+        return
     assert now == play(before, told), f"commit {commit.id} is not what {tag} makes of its parent"
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, NotFoundError, VersionExpiredError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.api import is_remote, register
 from spark_omnigraph.spark.errors import translate, typed_errors
@@ -233,3 +233,31 @@ def test_the_frames_about_the_graph(spark: SparkSession, graph: Graph) -> None:
     recoveries = spark.read.format("omnigraph").option("table", "recoveries").load(graph.uri)
     assert recoveries.columns == ["commit", "kind", "for_actor", "operation", "writer", "outcomes", "created_at"]
     assert recoveries.count() == 0
+
+
+def test_expiry_waits_for_a_stream_with_a_name_and_tags_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    g = Graph.init(tmp_path / "g", SCHEMA)
+    for number in range(3):
+        g.load([lamp(f"l{number}", number)])
+    g.tag("three")
+    stream(spark, g.uri, tmp_path, "first", consumer="search")
+    read = g.snapshot(snapshot=g.commits()[0].id).version
+    assert [(each.name, each.version) for each in g.consumers()] == [("search", read)]
+    for number in range(3, 6):
+        g.load([lamp(f"l{number}", number)])
+    g.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+    (rows,) = stream(spark, g.uri, tmp_path, "later", consumer="search")
+    assert sorted(row["id"] for row in rows) == ["l3", "l4", "l5"]
+    register(spark)
+    source = spark.read.format("omnigraph")
+    (told,) = source.option("table", "consumers").load(g.uri).collect()
+    assert (told["consumer"], told["branch"]) == ("search", "main")
+    assert told["manifest_version"] == g.commits()[0].manifest_version
+    (tag,) = spark.read.format("omnigraph").option("table", "tags").load(g.uri).collect()
+    assert (tag["tag"], tag["manifest_version"]) == ("three", g.tags()[0].manifest_version)
+    assert spark.read.format("omnigraph").option("node", "Lamp").option("tag", "three").load(g.uri).count() == 3
+    g.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+    with pytest.raises(VersionExpiredError, match="the change feed can start at version"), typed_errors():
+        feed(spark, g, node="Lamp", consumer="late").collect()
+    assert feed(spark, g, node="Lamp", consumer="nightly", startingVersion=told["manifest_version"] + 1).count() == 0
+    assert [each.name for each in g.consumers()] == ["nightly", "search"]

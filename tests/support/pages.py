@@ -56,7 +56,7 @@ def options_table(options: Mapping[str, str]) -> str:
 def errors_table() -> str:
     """Every kind of error that can be raised, in the order of the tree."""
     lines = ["| kind | class | group | exit code | meaning | what to do |", "|---|---|---|---:|---|---|"]
-    for error in _tree(OmnigraphError):
+    for error in dict.fromkeys(_tree(OmnigraphError)):  # one may have two places
         if error in (OmnigraphError, SourceError):  # never raised themselves
             continue
         meaning = (inspect.getdoc(error) or "").split("\n\n")[0].replace("\n", " ").rstrip(".")

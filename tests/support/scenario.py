@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -234,6 +235,17 @@ class Scenario:
     def _branch_create(self, step: Step) -> None:
         self._open.create_branch(step.fields["name"], step.fields.get("from", "main"))
 
+    def _cleanup(self, step: Step) -> None:
+        """The reference engine knows no retention and asks for nothing."""
+        seconds = step.fields.get("older_than_seconds")
+        age = None if seconds is None else timedelta(seconds=seconds)
+        self._open.cleanup(age, keep=step.fields.get("keep"), confirm=True, force=True)
+
+    def _optimize(self, step: Step) -> None:
+        if step.expect.keys() - {"ok"}:
+            raise NotBuiltError(self.not_built["operations"]["optimize"])
+        self._open.optimize()
+
     def _branch_delete(self, step: Step) -> None:
         self._open.delete_branch(step.fields["name"])
 
@@ -275,10 +287,14 @@ class Scenario:
         choices = {"allow_data_loss": step.fields["allow_data_loss"]} if "allow_data_loss" in step.fields else {}
         found: Json = self._open.plan_schema(step.fields["schema"], executor=self.executor, **choices).to_dict()
         _equal(step, found["supported"], step.expect["supported"])
-        if "steps" in step.expect:
-            _equal(step, _given(found["steps"], step.expect["steps"]), step.expect["steps"])
-        if "codes" in step.expect:
-            _equal(step, [each["code"] for each in found["steps"] if "code" in each], step.expect["codes"])
+        _check_steps(step, found["steps"])
+
+    def _schema_apply(self, step: Step) -> None:
+        choices = {"allow_data_loss": step.fields["allow_data_loss"]} if "allow_data_loss" in step.fields else {}
+        report = self._open.apply_schema(step.fields["schema"], executor=self.executor, **choices)
+        if not step.fails:
+            _equal(step, report.applied, step.expect["applied"])
+            _check_steps(step, report.to_dict()["steps"])
 
     def _where(self, step: Step) -> Json:
         """Which state a step reads: a checkpoint, or the newest of a branch."""
@@ -292,6 +308,14 @@ class Scenario:
         found = body_problems(error_of(step.fields["error"]), step.expect, sorted(members))
         if found:
             raise MismatchError(f"http_error: {'; '.join(found)}")
+
+
+def _check_steps(step: Step, steps: Json) -> None:
+    """Steps by the given members, in their order, and the codes of those that have one."""
+    if "steps" in step.expect:
+        _equal(step, _given(steps, step.expect["steps"]), step.expect["steps"])
+    if "codes" in step.expect:
+        _equal(step, [each["code"] for each in steps if "code" in each], step.expect["codes"])
 
 
 def _conflict_problems(error: OmnigraphError, expect: dict[str, Json]) -> list[str]:

@@ -7,6 +7,7 @@ from spark_omnigraph.catalog.migration.steps import (
     AddEnum,
     AddProperty,
     ChangeCardinality,
+    DropMode,
     DropProperty,
     NarrowEnum,
     RenameProperty,
@@ -29,13 +30,13 @@ class Work(TextEnum):
     VALUES = "values"
     """One column of all its rows."""
     ROWS = "rows"
-    """All its rows, at another place."""
+    """All its rows."""
 
 
 def work_of(step: SchemaStep) -> Work:
     """What the step writes."""
     match step:
-        case RenameType():
+        case RenameType() | DropProperty(mode=DropMode.HARD):
             return Work.ROWS
         case AddProperty(value=value) | RequireProperty(value=value) if value is not None:
             return Work.VALUES
@@ -48,8 +49,10 @@ def work_of(step: SchemaStep) -> Work:
 
 
 def shows_updates(step: SchemaStep) -> bool:
-    """Whether the change feed shows the rows that the step writes as updated: their values are others afterwards."""
-    return isinstance(step, AddProperty | RequireProperty) and step.value is not None
+    """Whether the change feed shows every row of the table as updated, for a file is written of each. A renamed type is
+    another table, whose rows all come with it.
+    """
+    return work_of(step) in (Work.VALUES, Work.ROWS) and not isinstance(step, RenameType)
 
 
 def is_rule(step: SchemaStep) -> bool:

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TextIO
 
-from spark_omnigraph.cli.config import JobConfig, replaced_files
+from spark_omnigraph.cli.config import JobConfig, refused_files
 from spark_omnigraph.cli.output.log import is_terminal, log_bad_rows, logging_to, standard_error, told
 from spark_omnigraph.cli.output.metrics import add_metrics
 from spark_omnigraph.cli.output.streams import silence, write_to
@@ -17,6 +17,7 @@ from spark_omnigraph.cli.output.summary import JobEnding, as_line, as_sentence, 
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import BadRowsError, IoError, OmnigraphError
 from spark_omnigraph.redaction import SECRET_NAME
+from spark_omnigraph.storage.targets import why_kept
 
 
 class JobReport:
@@ -67,7 +68,7 @@ class JobReport:
         log.error("%s", body["error"], exc_info=None if expected else error, extra=facts)
 
     def _write_summary(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
-        if self.config.summary is None or "summary" in replaced_files(self.config):
+        if self.config.summary is None or "summary" in refused_files(self.config, why_kept):
             return ending
         try:
             line = as_line(summary_of(self.config, self.run_id, seconds, ending), self.secrets)
@@ -78,7 +79,7 @@ class JobReport:
         return ending
 
     def _add_metrics(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
-        if self.config.metrics is None or "metrics" in replaced_files(self.config):
+        if self.config.metrics is None or "metrics" in refused_files(self.config, why_kept):
             return ending
         try:
             summary = summary_of(self.config, self.run_id, seconds, ending)

@@ -19,12 +19,17 @@ def create_branch(job: Job) -> VerbOutcome:
     config = job.config
     graph = _open(job, "rw")
     graph.create_branch(
-        config.name, base=config.base, version=config.version, snapshot=config.snapshot, dry_run=config.dry_run
+        config.name,
+        base=config.base,
+        version=config.version,
+        snapshot=config.snapshot,
+        tag=config.tag,
+        dry_run=config.dry_run,
     )
     if config.dry_run:
         job.log.info("dry run: nothing was written")
     else:
-        at = config.snapshot if config.version is None else f"version {config.version}"
+        at = config.snapshot or config.tag if config.version is None else f"version {config.version}"
         state = "" if at is None else f" as of {at}"
         job.log.info("created branch %s from %s%s", config.name, config.base, state)
     return VerbOutcome(branch=config.name, result={"base_branch": config.base})

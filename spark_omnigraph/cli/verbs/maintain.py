@@ -10,8 +10,10 @@ from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
+from spark_omnigraph.commit.schema.lock import lock_holder
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+from spark_omnigraph.graph.maintain.expire import ExpiryReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.write.indexes import BuiltIndexes
@@ -33,7 +35,8 @@ def recover(job: Job) -> VerbOutcome:
         job.log.info("dry run: nothing was recovered")
         return VerbOutcome(result=pending)
     graph = Graph.open(config.graph, storage_options=storage)
-    found = [_figures(recovered) for recovered in graph.recovered]
+    more = graph.recover(break_lock=True) if config.break_lock else []
+    found = [_figures(recovered) for recovered in (*graph.recovered, *more)]
     headers = ("operation", "writer", "kind", "branch", "manifest_version")
     if found:
         say_table(job.log, headers, [list(row.values())[:5] for row in found])
@@ -41,7 +44,8 @@ def recover(job: Job) -> VerbOutcome:
         job.log.info("nothing to recover")
     for write in graph.running():
         job.log.info("%s %s counts as running until %s", write.writer, write.operation, write["alive_until"])
-    return VerbOutcome(result=found)
+    locked = lock_holder(graph.store)
+    return VerbOutcome(result=found, warnings=() if locked is None else (f"the schema is locked. {locked}",))
 
 
 def _words(value: object) -> object:
@@ -106,12 +110,12 @@ def _drift(drift: Drift, repaired: bool) -> dict[str, object]:
 
 
 def cleanup(job: Job) -> VerbOutcome:
-    """Says what interrupted work left behind, and removes it."""
+    """Says which states may expire and what interrupted work left behind, and removes both."""
     config = job.config
     confirm = config.confirm and not config.dry_run
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode="rw" if confirm else "r", storage_options=storage)
-    report = graph.cleanup(config.older_than, confirm=confirm)
+    report = graph.cleanup(config.older_than, keep=config.keep, confirm=confirm, force=config.force)
     if config.report is not None:
         with whole_file(config.report) as file:
             for item in report.items:
@@ -125,11 +129,30 @@ def cleanup(job: Job) -> VerbOutcome:
         "younger": report.younger,
         "kept": [{"what": kept.what, "why": kept.why} for kept in report.kept],
         "report": config.report,
+        "expiry": None if report.expiry is None else report.expiry.to_dict(),
+        "consumers": [each.name for each in graph.consumers()],
     }
     return VerbOutcome(warnings=report.warnings, result=result, dry_run=not confirm)
 
 
+def _say_expiry(job: Job, expiry: ExpiryReport) -> None:
+    if expiry.lines:
+        rows = [(line.dataset, line.branch, len(line.versions), line.bytes, line.left) for line in expiry.lines]
+        say_table(job.log, ("dataset", "branch", "versions", "bytes", "left"), rows)
+    else:
+        job.log.info("no state expires")
+    for branch in expiry.branches:
+        if branch.states:
+            since = (branch.oldest_version, moment_text(branch.oldest_at))
+            lost = counted(len(branch.commits), "commit")
+            job.log.info("%s: %s can no longer be read; the oldest is version %s of %s", branch.branch, lost, *since)
+    for what, why in expiry.kept:
+        job.log.info("left: %s: %s", what, why)
+
+
 def _say_cleanup(job: Job, report: CleanupReport, confirm: bool) -> None:
+    if report.expiry is not None:
+        _say_expiry(job, report.expiry)
     rows = [(reason, count, size) for reason, (count, size) in report.by_reason().items()]
     if rows:
         say_table(job.log, ("reason", "objects", "bytes"), rows)

@@ -11,7 +11,6 @@ from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.provider import embedding_config
-from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.tables.reader import ReadCache
@@ -24,8 +23,7 @@ def query(job: Job) -> VerbOutcome:
         raise UsageError("--format parquet writes a file: give its path with --output")
     if config.format == "parquet" and is_packed(config.output or ""):
         raise UsageError("a Parquet file is packed by itself: give --output a name without .gz")
-    past = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
-    named = next((f"--{name.replace('_', '-')}" for name, value in past.items() if value is not None), None)
+    named = next((f"--{name.replace('_', '-')}" for name, value in config.past().items() if value is not None), None)
     if config.explain and named is not None:
         raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
     text = query_text(config)
@@ -33,10 +31,9 @@ def query(job: Job) -> VerbOutcome:
     graph.store.reads = ReadCache(Memory(config.cache_memory))
     if config.explain:
         return _explained(job, graph, text)
-    where: Where = {"version": config.version, "snapshot": config.snapshot, "as_of": config.as_of}
     key = job.host.embed_key
     embedder = None if key is None else embedding_config(api_key=key)
-    result = graph.query(text, config.name or None, config.params, embedder, **where)
+    result = graph.query(text, config.name or None, config.params, embedder, **config.past())
     _write(job, result)
     job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
     return VerbOutcome(

@@ -110,11 +110,8 @@ def _row(table_key: str, found: TypeDescription) -> tuple[object, ...]:
 
 def _at(job: Job) -> Graph:
     """The graph at the state of the past that the job names, or as it is now."""
-    config = job.config
-    graph = _open(job)
-    if (config.version, config.snapshot, config.as_of) == (None, None, None):
-        return graph
-    return graph.at(version=config.version, snapshot=config.snapshot, as_of=config.as_of)
+    graph, past = _open(job), job.config.past()
+    return graph if not any(past.values()) else graph.at(**past)
 
 
 def _open(job: Job) -> Graph:

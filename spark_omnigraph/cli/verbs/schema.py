@@ -1,6 +1,8 @@
-"""The verb that changes nothing yet: `schema plan`."""
+"""The verbs that change the schema of a graph, or say what that would do: `schema plan`, `schema apply`."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
 
 from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.cli.files import read_text
@@ -10,6 +12,8 @@ from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.schema.count import StepCount
 from spark_omnigraph.graph.schema.preview import SchemaPreview
+
+_NOTHING = "nothing to do: the graph has this schema"
 
 
 def plan_schema(job: Job) -> VerbOutcome:
@@ -34,6 +38,35 @@ def plan_schema(job: Job) -> VerbOutcome:
     )
 
 
+def apply_schema(job: Job) -> VerbOutcome:
+    """Another schema for a graph with all its rows; a dry run is a plan."""
+    config = job.config
+    if config.dry_run:
+        return plan_schema(job)
+    text = read_text("--file", config.file)
+    graph = _open(job, "rw").with_origin(job.origin)
+    report = graph.apply_schema(
+        text,
+        values=config.set,
+        allow_data_loss=config.allow_data_loss,
+        bad_rows=config.bad_rows,
+        actor=config.actor,
+        executor=job.host.executor(config, 0),
+    )
+    for step in report.steps:
+        job.log.info("%s", sentence(step))
+    job.log.info("%s", f"commit {report.commit}" if report.applied else _NOTHING)
+    return VerbOutcome(
+        branch="main",
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: asdict(rows) for key, rows in report.tables.items()},
+        phases=report.phases,
+        warnings=report.warnings,
+        result=report.to_dict(),
+    )
+
+
 def _say(job: Job, found: SchemaPreview) -> None:
     columns = ("step", "rows", "touched", "written", "would break")
     if found.steps:
@@ -52,7 +85,7 @@ def _say(job: Job, found: SchemaPreview) -> None:
 
 def _verdict(found: SchemaPreview) -> str:
     if not found.steps:
-        return "nothing to do: the graph has this schema"
+        return _NOTHING
     would = "would be made" if found.applicable else "would be refused"
     return f"a change of {counted(len(found.steps), 'step')} {would}; nothing was written"
 
@@ -61,5 +94,5 @@ def _row(count: StepCount) -> tuple[object, ...]:
     return sentence(count.step), count.rows, count.touched, count.rewritten, count.broken
 
 
-def _open(job: Job) -> Graph:
-    return Graph.open(job.config.graph, mode="r", storage_options=job.host.storage_options(job.config))
+def _open(job: Job, mode: str = "r") -> Graph:
+    return Graph.open(job.config.graph, mode=mode, storage_options=job.host.storage_options(job.config))

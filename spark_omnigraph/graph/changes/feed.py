@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
-from spark_omnigraph.errors import NotFoundError, StorageError
+from spark_omnigraph.errors import NotFoundError, StorageError, VersionExpiredError
 from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
 from spark_omnigraph.graph.read.export import plain_values
 from spark_omnigraph.graph.read.history import list_commits
@@ -72,8 +72,8 @@ def feed_tasks(
 ) -> list[FeedTask]:
     """What the commits of manifest versions `first` to `last` changed, of one table or of all.
 
-    `commits` are those of `first_parents`. NotFoundError when a version that must be compared is not stored any more;
-    it says where the feed can start.
+    `commits` are those of `first_parents`. VersionExpiredError when a version that must be compared is not stored
+    any more; it says where the feed can start.
     """
     found: list[FeedTask] = []
     before: Snapshot | None = None
@@ -87,7 +87,7 @@ def feed_tasks(
             oldest = _oldest_start(store, commits)
             if oldest is None or oldest <= commit.manifest_version:
                 raise
-            raise NotFoundError(
+            raise VersionExpiredError(
                 f"what version {commit.manifest_version} changed is not stored any more: a clean-up removed older "
                 f"versions of tables; the change feed can start at version {oldest}"
             ) from error
@@ -133,7 +133,7 @@ def read_typed(task: FeedTask) -> Iterator[pa.RecordBatch]:
     stored = task.change.columns
     for image, batch in task.change.images(stored):
         arrays = [
-            batch.column(name) if name in stored else pa.nulls(batch.num_rows, _stored_type(task.entity, name))
+            _as_declared(task.entity, name, batch.column(name) if name in stored else pa.nulls(batch.num_rows))
             for name in wanted
         ]
         yield _with_commit(task, image, arrays, wanted, batch.num_rows)
@@ -158,10 +158,13 @@ def _with_commit(
     return pa.RecordBatch.from_arrays([*arrays, *repeated], names=[*names, *(f.name for f in COMMIT_COLUMNS)])
 
 
-def _stored_type(entity: EntityType, name: str) -> pa.DataType:
+def _as_declared(entity: EntityType, name: str, column: pa.Array) -> pa.Array:
+    """A column in the type that it has now; a former version may have stored a narrower one, or none."""
     found = entity.property(name)
-    assert found is not None
-    return pa.large_binary() if found.type.scalar is Scalar.BLOB else property_type(found.type)
+    if found is None:
+        return column
+    kind = pa.large_binary() if found.type.scalar is Scalar.BLOB else property_type(found.type)
+    return column if column.type == kind else column.cast(kind)
 
 
 def _json_rows(entity: EntityType, batch: pa.RecordBatch) -> pa.Array:

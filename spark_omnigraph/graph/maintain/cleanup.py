@@ -1,6 +1,6 @@
-"""Clean-up: removes what interrupted work left behind and nothing names. Versions are history and stay.
+"""Clean-up: removes what interrupted work left behind and nothing names, and old versions where a policy lets them go.
 
-    owners ──▶ forks that nothing shows ──▶ files of each dataset that no version names ──▶ leases, claims
+    owners ──▶ expiry ──▶ half tags, forks that nothing shows ──▶ files that no version names ──▶ leases, claims
 
 Nothing is removed that is younger than the age limit or than the earliest writer that is alive or awaits recovery; and
 nothing at all of a dataset whose own list of files does not fit what is stored. The order matters: the time is taken
@@ -16,13 +16,14 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
-from spark_omnigraph.branch.pins import internal_pins
+from spark_omnigraph.branch.pins import internal_pins, table_pins
+from spark_omnigraph.branch.tags import drop_half_tags, half_tags
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.announced import claim_path
-from spark_omnigraph.commit.claim import abandoned, claimed
+from spark_omnigraph.commit.claim import STATES_CLAIM, abandoned, claimed, is_held
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
-from spark_omnigraph.errors import BadRequestError, StorageError
-from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.errors import ConflictError, StorageError
+from spark_omnigraph.graph.maintain.expire import ExpiryReport, Policy, before, expire
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, RECOVERY
 from spark_omnigraph.storage.objects.small import StoredObject
@@ -34,9 +35,9 @@ SETTLED = timedelta(hours=1)
 """Age below which files of the manifest and the commit log always stay: publishes hold no lease of their own."""
 INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
 ORPHAN, LEASE, CLAIM, PROBE, PIECE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe", "unfinished_object"
+HALF_TAG = "half_tag"
 """Reasons besides the kinds of residue."""
-_EPOCH = datetime.fromtimestamp(0, timezone.utc)
-_BRANCHING_CLAIMS = ("fork~", "branch~")
+_BRANCHING_CLAIMS = ("fork~", "branch~", "source~", STATES_CLAIM)
 """Claims that mean nothing once their owner died; those of recovery are for recovery."""
 _PROBES = (f"{RECOVERY}/x_probe_", f"{RECOVERY}/x_clock_")
 
@@ -78,6 +79,8 @@ class CleanupReport:
     kept: tuple[KeptObject, ...]
     younger: int
     warnings: tuple[str, ...] = ()
+    expiry: ExpiryReport | None = None
+    """Of old versions; None where no policy was given."""
 
     @property
     def size(self) -> int:
@@ -93,23 +96,23 @@ class CleanupReport:
         return dict(sorted(found.items()))
 
 
-def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool = False) -> CleanupReport:
-    """Finds residue that is older than `older_than`; removes it with `confirm`.
+def cleanup(store: GraphStore, policy: Policy, confirm: bool = False) -> CleanupReport:
+    """Finds residue that is older than the policy says, by default OLDER_THAN, and versions that it lets go, where it
+    says which; removes both with `confirm`.
 
-    RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs.
+    RecoveryRequiredError when a sidecar cannot be read: nobody knows what its writer needs. StorageError and
+    ConflictError of an expiry: then nothing was removed. By age alone, which is that of residue too, they are warnings.
     """
-    if not isinstance(older_than, timedelta):
-        raise BadRequestError(f"older_than is a timedelta, such as timedelta(days=7), not {as_shown(older_than)}")
-    if older_than < timedelta(0):
-        raise BadRequestError(f"older_than must not be negative, got {older_than}")
+    older_than = OLDER_THAN if policy.older_than is None else policy.older_than
     now = store.objects.clock(RECOVERY) if confirm else datetime.now(timezone.utc)
     ended = _end_lost_stages(store, confirm)
     owners = find_owners(store)
-    limit = now - older_than if older_than < now - _EPOCH else _EPOCH
-    work = _Cleanup(store, owners, now, owners.spare(limit), confirm)
+    work = _Cleanup(store, owners, now, owners.spare(before(now, older_than)), confirm)
+    expiry = work.expire(policy)
     shown = what_is_shown(store)
     work.kept += [KeptObject(MANIFEST, why) for _, why in sorted(shown.damaged.items())]
     known = [location for location in sorted(shown.tables) if shown.why_unknown(location) is None]
+    work.half_tags((MANIFEST, *known))
     for location in (*known, COMMITS):
         work.forks(location, shown)
     for location in known:
@@ -117,12 +120,12 @@ def cleanup(store: GraphStore, older_than: timedelta = OLDER_THAN, confirm: bool
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(KeptObject(location, "a pending write covers it"))
         else:
-            work.sweep(location, partial(dict, pins))
+            work.sweep(location, partial(table_pins, store, location, pins), hidden=shown.hidden.get(location, 0))
     for location in INTERNAL:
         work.sweep(location, partial(internal_pins, store, location), SETTLED)
     work.links()
     work.traces(ended)
-    return CleanupReport(work.before, tuple(work.items), tuple(work.kept), work.younger, tuple(work.warnings))
+    return CleanupReport(work.before, tuple(work.items), tuple(work.kept), work.younger, tuple(work.warnings), expiry)
 
 
 def _end_lost_stages(store: GraphStore, confirm: bool) -> list[StoredObject]:
@@ -149,6 +152,25 @@ class _Cleanup:
     younger: int = 0
     orphans: list[Orphan] = field(default_factory=list)
 
+    def expire(self, policy: Policy) -> ExpiryReport | None:
+        """Lets old versions go, where the policy says which."""
+        try:
+            return expire(self.store, policy, self.now, self.owners, self.confirm) if policy.lets_go else None
+        except (StorageError, ConflictError) as refusal:
+            if policy.keep is not None:
+                raise
+            self.warnings.append(f"no state expires: {refusal.message}")
+        return None
+
+    def half_tags(self, locations: Sequence[str]) -> None:
+        """Lance tags of tags whose creation or deletion died; one under way holds the claim."""
+        if self.confirm:
+            found = drop_half_tags(self.store, locations)
+        else:
+            found = [] if is_held(self.store, STATES_CLAIM) else half_tags(self.store, locations)
+        objects = (StoredObject(half.path, 0, self.now) for half in found)
+        self._add(objects, HALF_TAG, self.confirm)
+
     def forks(self, location: str, shown: Shown) -> None:
         """Lance branches of a dataset that no graph branch shows."""
         try:
@@ -172,15 +194,19 @@ class _Cleanup:
             return remove_orphan(self.store, orphan, self.before)
         return "a write is running, which may use it" if self.owners.alive else None
 
-    def sweep(self, location: str, pins: Callable[[], Pins], at_least: timedelta = timedelta(0)) -> None:
-        """Files of a dataset that no version of it names, if it has all versions that it must show."""
+    def sweep(
+        self, location: str, pins: Callable[[], Pins], at_least: timedelta = timedelta(0), hidden: int = 0
+    ) -> None:
+        """Files of a dataset that no version of it names, if it has all versions that it must show; see
+        `require_versions` for `hidden`.
+        """
         before = min(self.before, self.now - at_least)
         try:
             pinned = pins()  # before the files are listed: what is published later is there, too
             if not pinned and not self.store.objects.has_prefix(f"{location}/_versions"):
                 return
             files = DatasetFiles.read(self.store, location)
-            require_versions(files, pinned)
+            require_versions(files, pinned, hidden)
             residue = find_residue(self.store, files)
         except StorageError as error:
             self.kept.append(KeptObject(location, error.message))

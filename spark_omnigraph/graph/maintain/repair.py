@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.claim import refuse_remade
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.fence import is_ours_above
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import interrupted, is_live, until
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.realign import realign
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import ConflictError, DamagedError, StorageError, WriterBusyError
@@ -31,8 +31,8 @@ from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.manifest.commit_log import append_commit
+from spark_omnigraph.storage.messages.transactions import operations
 from spark_omnigraph.storage.tables.handles import Dataset
-from spark_omnigraph.storage.tables.transactions import operations
 from spark_omnigraph.words import TextEnum
 from spark_omnigraph.write.clock import Clock
 

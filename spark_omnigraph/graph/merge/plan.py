@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_omnigraph.branch.conflicts import OnConflict
-from spark_omnigraph.commit.contract import refuse_schema_change
 from spark_omnigraph.commit.owners import await_turn
+from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError
 from spark_omnigraph.graph.merge.decisions import TableDecisions
 from spark_omnigraph.graph.merge.rows import TableSides

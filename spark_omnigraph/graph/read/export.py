@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -36,7 +36,8 @@ def export_records(
         entry = snapshot.entries.get(entity.table_key)
         if entry is None:
             continue
-        for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity)):
+        dataset = store.open_table(entry)
+        for batch in rows_in_id_order(dataset, _blob_columns(entity, dataset.schema.names)):
             for row in _rows(entity, batch):
                 yield json.dumps(_record(entity, row), ensure_ascii=False, allow_nan=False)
 
@@ -50,7 +51,9 @@ def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_k
         raise BadRequestError(f"the id of a '{table_key}' is a text, not {as_shown(entity_id)}")
     if entity is None or entry is None or not is_text(entity_id):
         return None
-    for batch in rows_in_id_order(store.open_table(entry), _blob_columns(entity), is_text_of("id", [entity_id])):
+    dataset = store.open_table(entry)
+    blobs = _blob_columns(entity, dataset.schema.names)
+    for batch in rows_in_id_order(dataset, blobs, is_text_of("id", [entity_id])):
         for row in _rows(entity, batch):
             return row
     return None
@@ -69,8 +72,8 @@ def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> li
     return sorted(chosen, key=lambda e: e.table_key)
 
 
-def _blob_columns(entity: EntityType) -> list[str]:
-    return [p.name for p in entity.properties if p.type.scalar is Scalar.BLOB]
+def _blob_columns(entity: EntityType, stored: Collection[str]) -> list[str]:
+    return [p.name for p in entity.properties if p.type.scalar is Scalar.BLOB and p.name in stored]
 
 
 def _record(entity: EntityType, row: Row) -> Row:
@@ -81,8 +84,10 @@ def _record(entity: EntityType, row: Row) -> Row:
 
 
 def _rows(entity: EntityType, batch: pa.RecordBatch) -> Iterator[Row]:
-    pairs = zip(batch.schema.names, batch.columns, strict=True)
-    columns = {name: _finite(entity, name, plain_values(entity, name, column)) for name, column in pairs}
+    stored = dict(zip(batch.schema.names, batch.columns, strict=True))
+    absent = pa.nulls(batch.num_rows)  # a property that came after this version, in a graph that kept no former schema
+    found = {name: stored.get(name, absent) for name in entity.columns}
+    columns = {name: _finite(entity, name, plain_values(entity, name, column)) for name, column in found.items()}
     for i in range(batch.num_rows):
         yield {name: values[i] for name, values in columns.items()}
 

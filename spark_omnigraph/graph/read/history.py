@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.branch.tags import find_tag
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.catalog.numbers import count_of
 from spark_omnigraph.errors import BadRequestError, NotFoundError
@@ -40,6 +41,7 @@ class Where(TypedDict, total=False):
     version: int | None
     snapshot: str | None
     as_of: datetime | str | None
+    tag: str | None
 
 
 State = Where | str | int | datetime
@@ -47,16 +49,17 @@ State = Where | str | int | datetime
 
 
 _WHERE = tuple(Where.__annotations__)
-_STATE_FORMS = {
+STATE_FORMS: Mapping[str, str] = {
     "version": "a number, as `commits` shows it",
     "snapshot": "the id of a commit",
     "as_of": "a datetime or a text in ISO 8601",
+    "tag": "the name of a tag",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
-    """What to read: the newest state of a branch, or one of a manifest version, a commit id, or a time.
+    """What to read: the newest state of a branch, or one of a manifest version, a commit id, a time, or a tag.
 
     `as_of` is an aware or UTC datetime, or ISO 8601 text; it names the newest commit not after it.
     """
@@ -65,19 +68,21 @@ class ReadTarget:
     version: int | None = None
     snapshot: str | None = None
     as_of: datetime | str | None = None
+    tag: str | None = None
     mark: str = field(default="", repr=False)
     """Of a version that was seen: when it has another content now, the graph was made anew, and it is gone."""
 
     def __post_init__(self) -> None:
-        kinds: dict[str, type | tuple[type, ...]] = {"version": int, "snapshot": str, "as_of": (datetime, str)}
+        kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(STATE_FORMS, str)
+        kinds |= {"version": int, "as_of": (datetime, str)}
         for name, kind in kinds.items():
             value = getattr(self, name)
             huge = isinstance(value, int) and value.bit_length() > _VERSION_BITS
             if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or huge):
-                raise BadRequestError(f"{name} is {_STATE_FORMS[name]}, not {as_shown(value)}")
-        given = [n for n in ("version", "snapshot", "as_of") if getattr(self, n) is not None]
+                raise BadRequestError(f"{name} is {STATE_FORMS[name]}, not {as_shown(value)}")
+        given = [n for n in STATE_FORMS if getattr(self, n) is not None]
         if len(given) > 1:
-            raise BadRequestError(f"give one of version, snapshot and as_of, not {' and '.join(given)}")
+            raise BadRequestError(f"give one of {', '.join(STATE_FORMS)}, not {' and '.join(given)}")
 
 
 def check_where(names: Iterable[str]) -> None:
@@ -109,6 +114,9 @@ def target_of(state: str | int | datetime) -> ReadTarget:
 def resolve(store: GraphStore, target: ReadTarget) -> Snapshot:
     """The snapshot that a target names. NotFoundError when there is none."""
     branch = parse_branch(target.branch)
+    if target.tag is not None:
+        tag = find_tag(store, target.tag)
+        return store.snapshot(tag.branch, tag.manifest_version)
     if target.snapshot is not None:
         commit, _ = _find_commit(store, target.snapshot, branch)
         return store.snapshot(commit.branch, commit.manifest_version)

@@ -7,9 +7,11 @@ from dataclasses import astuple, dataclass, replace
 
 import pyarrow as pa
 
+from spark_omnigraph.branch.consumers import list_consumers
 from spark_omnigraph.branch.info import branch_infos
+from spark_omnigraph.branch.tags import list_tags
 from spark_omnigraph.catalog.types import Catalog, EntityType
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import contract_at, read_catalog, read_contract
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.read.history import commit_history
 from spark_omnigraph.manifest.branches import display
@@ -79,6 +81,23 @@ TABLES = pa.schema(
 )
 STORED = frozenset({"fragments", "bytes", "indexes", "indexes_complete"})
 """Columns of the list of tables that only the tables themselves know."""
+TAGS = pa.schema(
+    [
+        pa.field("tag", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("commit", pa.string()),
+        pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
+CONSUMERS = pa.schema(
+    [
+        pa.field("consumer", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("manifest_version", pa.int64(), nullable=False),
+        pa.field("updated_at", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
 RECOVERIES = pa.schema(
     [
         pa.field("commit", pa.string(), nullable=False),
@@ -172,6 +191,19 @@ def branches_table(store: GraphStore) -> pa.Table:
     return _table((astuple(info) for info in branch_infos(store)), BRANCHES)
 
 
+def tags_table(store: GraphStore) -> pa.Table:
+    """All tags, by name."""
+    tags = list_tags(store).values()
+    return _table(((t.name, display(t.branch), t.manifest_version, t.commit, t.created_micros) for t in tags), TAGS)
+
+
+def consumers_table(store: GraphStore) -> pa.Table:
+    """All consumers by name, and up to which version they have read their branch."""
+    store.manifest(None)
+    rows = ((c.name, display(c.branch), c.version, c.updated_micros) for c in list_consumers(store))
+    return _table(rows, CONSUMERS)
+
+
 def recoveries_table(store: GraphStore) -> pa.Table:
     """Interrupted writes that were finished or undone, oldest first; `outcomes` is JSON."""
     store.manifest(None)
@@ -186,7 +218,7 @@ def tables_table(store: GraphStore, snapshot: Snapshot, columns: Collection[str]
     """
     entries = sorted(snapshot.entries.values(), key=lambda e: (e.table_key.kind != "node", e.table_key))
     is_opened = columns is None or not STORED.isdisjoint(columns)
-    catalog = read_catalog(store) if is_opened else None
+    catalog = contract_at(store, snapshot, read_contract(store)).catalog if is_opened else None
     rows: list[tuple[object, ...]] = []
     for entry in entries:
         key, line = entry.table_key, display(snapshot.branch)

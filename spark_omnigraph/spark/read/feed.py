@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from spark_omnigraph.branch.consumers import take_consumer
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.errors import BadRequestError
@@ -127,7 +128,12 @@ class FeedReader(Portable, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self.plan.versions is not None
+        options, first = self.plan.options, self.plan.versions[0]
         with coded():
+            if options.consumer is not None:  # whoever asks for a range has done with what is before it
+                store = self.plan.store()
+                commits = self.plan.commits(store)
+                take_consumer(store, options.consumer, parse_branch(options.branch), commits, max(first - 1, 0))
             return self.plan.partitions(*self.plan.versions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
+from spark_omnigraph.branch.consumers import Consumer, move_consumer, take_consumer
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.changes.feed import check_start
@@ -26,6 +27,7 @@ class FeedStream(Portable, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, plan: FeedPlan) -> None:
         self.plan = plan
         self.target: int | None = None
+        self.consumer: Consumer | None = None
         if plan.options.ending is not None:
             raise BadRequestError("option 'endingVersion' does not go with a stream; use the trigger availableNow")
 
@@ -40,14 +42,15 @@ class FeedStream(Portable, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         commits, options = self._commits(), self.plan.options
         if options.from_now:
-            return {VERSION: commits[-1].manifest_version}
+            return {VERSION: self._stand(commits[-1].manifest_version)}
         start = options.starting or 0
         with coded():
             check_start(self.plan.store(), parse_branch(options.branch), start)
         # The oldest commit made the graph: there is nothing before it to compare with.
-        return {VERSION: max(start - 1, commits[0].manifest_version)}
+        return {VERSION: self._stand(max(start - 1, commits[0].manifest_version))}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+        self._stand(start[VERSION])
         later = [c.manifest_version for c in self._commits() if c.manifest_version > start[VERSION]]
         if self.target is not None:
             later = [version for version in later if version <= self.target]
@@ -56,6 +59,7 @@ class FeedStream(Portable, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {VERSION: later[-1] if later else start[VERSION]}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self._stand(start[VERSION])
         with coded():
             return self.plan.partitions(start[VERSION] + 1, end[VERSION])
 
@@ -63,7 +67,22 @@ class FeedStream(Portable, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.plan.read(partition)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing to release: versions belong to the graph."""
+        """What was read is the consumer's to forget; versions belong to the graph."""
+        self._stand(end[VERSION])
+
+    def _stand(self, version: int) -> int:
+        """Says where the stream stands, where it has a name: the first time it takes the name over."""
+        name, known = self.plan.options.consumer, self.consumer
+        if name is None or (known is not None and version <= known.version):
+            return version
+        with coded():
+            store = self.plan.store()
+            if known is None:
+                branch = parse_branch(self.plan.options.branch)
+                self.consumer = take_consumer(store, name, branch, self.plan.commits(store), version)
+            else:
+                self.consumer = move_consumer(store, known, version)
+        return version
 
     def _commits(self) -> list[Commit]:
         with coded():

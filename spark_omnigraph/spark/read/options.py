@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from spark_omnigraph.branch.tags import parse_tag
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.numbers import COUNT_DIGITS, count_of
 from spark_omnigraph.errors import BadRequestError
@@ -22,7 +23,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "path": "root of the graph, a path, `file://…`, `s3://…` or `s3a://…`; what `load(uri)` sets",
     "node": "name of a node type",
     "edge": "name of an edge type",
-    "table": "`commits`, `branches`, `tables`, `recoveries`, `conflicts`: facts about the graph; `changes`: the feed",
+    "table": "`commits`, `branches`, `tables`, `tags`, `consumers`, `recoveries`, `conflicts`; `changes`: the feed",
     "query": "text with a read query (`.gq`); its rows are found by one task",
     "queryName": "which query of the text; without it its only one",
     "params": "parameters of the query, as a JSON object",
@@ -30,6 +31,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "versionAsOf": "manifest version to read",
     "snapshot": "id of the commit to read",
     "timestampAsOf": "ISO 8601 time whose state is read; without a zone it is UTC",
+    "tag": "name of the tag whose state is read",
     "columns": "names separated by commas, in the order wanted",
     "filter": "predicate in Lance SQL",
     "where": 'conditions as JSON, `[["age", ">", 3], ["name", "starts with", "A"]]`; all must hold',
@@ -39,6 +41,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "endingVersion": "of the change feed: last manifest version, included",
     "source": "of `conflicts`: the branch that would be merged",
     "into": "of `conflicts`: the branch that would take it, default `main`",
+    "consumer": "of the change feed: a name under which clean-up waits for what was not read yet",
     "maxCommitsPerTrigger": "of the change feed as a stream: at most so many commits in a batch",
 }
 """Every option of a read and what it takes; docs/spark-read.md shows them."""
@@ -50,6 +53,9 @@ _CATALOG = (
 _FEED = ": the change feed is option('table', 'changes') with 'startingVersion'"
 INSTEAD = {"location": _CATALOG, "owner": _CATALOG, "readchangefeed": _FEED, "readchangedata": _FEED}
 """What to do instead of options that other sources have."""
+_PAST = ("versionAsOf", "snapshot", "timestampAsOf", "tag")
+_WHOLE = ("tags", "consumers")
+_FEED_ONLY = ("startingVersion", "endingVersion", "maxCommitsPerTrigger", "consumer")
 _TABLE_ONLY = ("columns", "filter", "where", "limit")
 
 
@@ -59,6 +65,8 @@ class MetaTable(TextEnum):
     COMMITS = "commits"
     BRANCHES = "branches"
     TABLES = "tables"
+    TAGS = "tags"
+    CONSUMERS = "consumers"
     RECOVERIES = "recoveries"
     CHANGES = "changes"
     CONFLICTS = "conflicts"
@@ -76,6 +84,7 @@ class ReadOptions:
     version: int | None = None
     snapshot: str | None = None
     as_of: str | None = None
+    tag: str | None = None
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     where: tuple[Term, ...] = ()
@@ -87,6 +96,7 @@ class ReadOptions:
     ending: int | None = None
     from_now: bool = False
     commits_per_trigger: int | None = None
+    consumer: str | None = None
     source: str = ""
     into: str = "main"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -108,6 +118,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         version=whole_number("versionAsOf", text.get("versionAsOf"), 1),
         snapshot=text.get("snapshot"),
         as_of=text.get("timestampAsOf"),
+        tag=text.get("tag"),
         columns=_columns(text.get("columns")),
         filter=text.get("filter"),
         where=parse_where(text["where"]) if "where" in text else (),
@@ -119,6 +130,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         ending=whole_number("endingVersion", text.get("endingVersion"), 0),
         from_now=from_now,
         commits_per_trigger=whole_number("maxCommitsPerTrigger", text.get("maxCommitsPerTrigger"), 1),
+        consumer=None if "consumer" not in text else parse_tag(text["consumer"], "consumer"),
         source=text.get("source", ""),
         into=text.get("into", "main"),
         storage=storage,
@@ -150,7 +162,7 @@ def _check_combination(text: Mapping[str, str]) -> None:
     if "query" in text:
         others = ("node", "edge", "table", "aggregate", *_TABLE_ONLY)
         _refuse_with(text, "query", others, "a query says itself what is read")
-        return _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
+        return _at_most_one(text, _PAST)
     _refuse_alone(text, ("queryName", "params"), "'query'")
     return _check_table(text)
 
@@ -159,15 +171,15 @@ def _check_table(text: Mapping[str, str]) -> None:
     is_feed = text.get("table", "").strip().lower() == MetaTable.CHANGES.value
     _at_most_one(text, ("node", "edge") if is_feed else ("node", "edge", "table"))
     if not is_feed:
-        _refuse_alone(text, ("startingVersion", "endingVersion", "maxCommitsPerTrigger"), "'table' with 'changes'")
-    _at_most_one(text, ("versionAsOf", "snapshot", "timestampAsOf"))
+        _refuse_alone(text, _FEED_ONLY, "'table' with 'changes'")
+    _at_most_one(text, _PAST)
     if "table" in text:
         _refuse_with(text, "table", ("aggregate", *_TABLE_ONLY), "use Spark's own select, filter and limit")
     table = text.get("table", "").strip().lower()
     if table and table != MetaTable.TABLES.value:
-        _refuse_with(text, "table", ("versionAsOf", "snapshot", "timestampAsOf"), "the log has one state")
+        _refuse_with(text, "table", _PAST, "the log has one state")
     _check_conflicts(text, table)
-    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value):
+    if table in (MetaTable.BRANCHES.value, MetaTable.RECOVERIES.value, *_WHOLE):
         _refuse_with(text, "table", ("branch",), "all branches are listed")
     if "aggregate" in text:
         if text["aggregate"].lower() != "count":

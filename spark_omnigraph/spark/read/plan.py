@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import view
 from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.query import Prepared, QueryTask, bound_plan, prepare, query_task
@@ -22,8 +22,10 @@ from spark_omnigraph.graph.read.scan import (
     TypeAt,
     branches_table,
     commits_table,
+    consumers_table,
     recoveries_table,
     tables_table,
+    tags_table,
     type_at,
 )
 from spark_omnigraph.lang.gq.plan import Plan
@@ -95,21 +97,25 @@ def plan_read(given: Mapping[str, str], now: datetime | None = None) -> ReadPlan
         return _known(branches_table(store), "table 'branches'")
     if options.meta is MetaTable.RECOVERIES:
         return _known(recoveries_table(store), "table 'recoveries'")
+    if options.meta is MetaTable.TAGS:
+        return _known(tags_table(store), "table 'tags'")
+    if options.meta is MetaTable.CONSUMERS:
+        return _known(consumers_table(store), "table 'consumers'")
     if options.meta is MetaTable.CONFLICTS:
         from spark_omnigraph.spark.read.conflicts import conflicts_task  # noqa: PLC0415 - other reads merge nothing
 
         frame, conflicts = conflicts_task(store, options)
         return ReadPlan(frame, "table 'conflicts'", conflicts)
-    target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of)
-    snapshot = resolve(store, target)
+    target = ReadTarget(options.branch, options.version, options.snapshot, options.as_of, options.tag)
+    contract, snapshot = view(store, lambda: resolve(store, target))
     if options.meta is MetaTable.TABLES:
         task = TablesTask(options.uri, snapshot, options.storage)
         return ReadPlan(from_arrow_schema(TABLES), "table 'tables'", task)
     if options.query is not None:
-        return _plan_query(store, snapshot, options, now)
+        return _plan_query(store, contract.catalog, snapshot, options, now)
     if options.table_key is None:
         return _known_counts({key: entry.row_count for key, entry in snapshot.entries.items()})
-    return _plan_type(store, read_catalog(store), snapshot, options, now or datetime.now(timezone.utc))
+    return _plan_type(store, contract.catalog, snapshot, options, now or datetime.now(timezone.utc))
 
 
 def _plan_type(
@@ -129,8 +135,9 @@ def _plan_type(
     return ReadPlan(frame, owner, TableScan(found.table, tuple(frame.names), where, options.limit))
 
 
-def _plan_query(store: GraphStore, snapshot: Snapshot, options: ReadOptions, now: datetime | None) -> ReadPlan:
-    catalog = read_catalog(store)
+def _plan_query(
+    store: GraphStore, catalog: Catalog, snapshot: Snapshot, options: ReadOptions, now: datetime | None
+) -> ReadPlan:
     prepared = prepare(catalog, options.query or "", options.query_name)
     task = query_task(store, catalog, snapshot, _bound(prepared, options.params, now))
     names = [column.name for column in task.plan.columns]

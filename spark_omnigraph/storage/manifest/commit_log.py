@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from spark_omnigraph.catalog.dates import moment
-from spark_omnigraph.errors import DamagedError, StorageError
-from spark_omnigraph.manifest.branches import Branch, BranchName, stored_branch
+from spark_omnigraph.errors import DamagedError, StorageError, VersionExpiredError
+from spark_omnigraph.manifest.branches import Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.redaction import excerpt
@@ -21,6 +21,7 @@ from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, RECOVERIES, b
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_log_rows, append_strict, create_dataset
 from spark_omnigraph.storage.uri import Location
+from spark_omnigraph.storage.versions import stored_since
 
 COMMIT_SCHEMA = pa.schema(
     [
@@ -118,7 +119,7 @@ def log_up_to(location: Location, branch: Branch, manifest_version: int) -> tupl
     """
     log = open_log(location, COMMITS, branch)
     with reading("read the commit log"):
-        versions = sorted(int(each["version"]) for each in log.versions())
+        versions = list(stored_since(Objects(location), branch_path(COMMITS, branch)))
         low, high = 0, len(versions) - 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -126,9 +127,21 @@ def log_up_to(location: Location, branch: Branch, manifest_version: int) -> tupl
                 low = middle
             else:
                 high = middle - 1
+        if low == 0 and _newest_version(log.checkout_version(versions[0])) > manifest_version:
+            _refuse_expired(log, branch, versions[0], manifest_version)
         known = set(log.checkout_version(versions[low]).to_table(columns=["graph_commit_id"])[0].to_pylist())
     rows = (commit for commit in read_commits(location, branch) if commit.manifest_version <= manifest_version)
     return versions[low], [commit for commit in rows if commit.id not in known]
+
+
+def _refuse_expired(log: LanceDataset, branch: Branch, oldest: int, manifest_version: int) -> None:
+    """VersionExpiredError where the versions of a log do not go back to where its line begins."""
+    facts: Mapping[str, object] = {} if branch is None else log.branches.list().get(branch, {})
+    if oldest > int(str(facts.get("parent_version", 1))):
+        raise VersionExpiredError(
+            f"the commit log of branch '{display(branch)}' as of manifest version {manifest_version} is not stored any "
+            "more: a clean-up let it expire; begin at a newer state, or at a tag"
+        )
 
 
 def _newest_version(log: LanceDataset) -> int:

@@ -13,7 +13,7 @@ from lance.fragment import LanceFragment
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.manifest.branches import stored_branch
-from spark_omnigraph.manifest.rows import FACTS_PREFIX, ManifestRow, RowKind, checked
+from spark_omnigraph.manifest.rows import FACTS_PREFIX, SCHEMA_PREFIX, ManifestRow, RowKind, SchemaEpoch, checked
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -68,6 +68,14 @@ def read_facts(dataset: LanceDataset, commits: Iterable[str] | None = None) -> d
         table = dataset.scanner(columns=["object_id", _FACTS], filter=condition).to_table()
     rows = zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True)
     return {name.removeprefix(FACTS_PREFIX): texts[0] for name, texts in rows if texts and texts[0] is not None}
+
+
+def read_schema_text(dataset: LanceDataset, epoch: SchemaEpoch) -> str | None:
+    """The text of a former schema, from a manifest that is not older than its end; None where it is gone."""
+    condition = is_text_of("object_id", [f"{SCHEMA_PREFIX}{epoch.until:020d}"])
+    with reading(f"read {dataset.uri}"):
+        texts = dataset.scanner(columns=[_FACTS], filter=condition).to_table().column(0).to_pylist()
+    return next((text[0] for text in texts if text), None)
 
 
 def content_mark(dataset: LanceDataset) -> str:

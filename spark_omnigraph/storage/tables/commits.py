@@ -24,6 +24,7 @@ from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
+from spark_omnigraph.storage.tables.columns import Layout, relay
 from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile
 
 FENCE_KEY = "omnigraph:fence"
@@ -45,6 +46,8 @@ class TableChange:
     """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), fragments with columns
     written anew (others than those with masked rows), a replacement of all rows, staged index segments and those they
     replace (alone), or a staged compaction (alone).
+
+    With a `layout` its columns change: the files are then those of columns, or with a replacement those of all rows.
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -53,6 +56,7 @@ class TableChange:
     segments: tuple[lance.Index, ...] = ()
     replaced_segments: tuple[lance.Index, ...] = ()
     rewrites: tuple[RewriteResult, ...] = ()
+    layout: Layout | None = None
     columns: tuple[ColumnRewrite, ...] = ()
 
     @property
@@ -63,7 +67,7 @@ class TableChange:
     @property
     def added(self) -> int:
         """Rows in its staged files."""
-        return sum(file.rows for file in self.files)
+        return 0 if self.layout is not None and not self.replace_all else sum(file.rows for file in self.files)
 
     @property
     def masked(self) -> int:
@@ -78,7 +82,7 @@ class TableChange:
     @property
     def tolerates(self) -> bool:
         """Whether Lance may land it on a version newer than the one it was made for."""
-        return bool(self.rewrites or self.segments)
+        return bool(self.rewrites or self.segments) or (self.layout is not None and not self.replace_all)
 
 
 def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
@@ -99,16 +103,20 @@ def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: 
 def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mapping[str, str]) -> Transaction:
     """Transaction that lands only on the state of `dataset`.
 
-    A replacement and a first fill are Overwrites, strict by themselves. Anything else is an Update that lists an
+    A replacement and a first fill are Overwrites, strict by themselves. Other columns are a Project or a Merge, which
+    Lance may land on a newer version: the caller compares it. Anything else is an Update that lists an
     anchor, the lowest fragment, so that any two of them conflict (Lance rebases plain appends silently).
     """
     if change.segments:
         indexing = LanceOperation.CreateIndex(list(change.segments), list(change.replaced_segments))
         return Transaction(dataset.version, indexing, transaction_properties=dict(properties))
+    if change.layout is not None and not change.replace_all:
+        operation = relay(dataset, change.layout, change.files)
+        return Transaction(dataset.version, operation, transaction_properties=dict(properties))
     new = [FragmentMetadata.from_json(file.fragment) for file in change.files]
     present = dataset.get_fragments()
     if change.replace_all or not present:
-        operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(dataset.schema, new)
+        operation = LanceOperation.Overwrite(change.layout.schema if change.layout else dataset.lance_schema, new)
         return Transaction(dataset.version, operation, transaction_properties=dict(properties))
     updated, removed = _mask_rows(dataset, change.removed)
     updated += [FragmentMetadata.from_json(each.file.fragment) for each in change.columns]
@@ -284,6 +292,12 @@ def expire(dataset: LanceDataset, older_than: timedelta) -> None:
         dataset.cleanup_old_versions(older_than=older_than)
 
 
+def remove_versions(dataset: LanceDataset, versions: Sequence[int]) -> None:
+    """Removes these older versions, and the files that only they name."""
+    with committing(f"remove versions of {dataset.uri}"):
+        dataset.cleanup_old_versions(versions=list(versions), delete_unverified=False)
+
+
 def create_branch(dataset: LanceDataset, branch: BranchName, parent: Branch, version: int) -> LanceDataset:
     """New Lance branch at a version of its parent. Racing creations corrupt it: callers hold a claim."""
     with one_spelling(str(dataset.uri)), committing(f"branch {dataset.uri}"):
@@ -328,6 +342,7 @@ __all__ = [
     "newest_version",
     "prepare_change",
     "read_properties",
+    "remove_versions",
     "restore",
     "set_primary_key",
     "set_schema_metadata",

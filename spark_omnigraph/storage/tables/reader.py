@@ -20,9 +20,8 @@ import pyarrow as pa
 
 from spark_omnigraph.memory import LruCache, Memory, process_memory
 from spark_omnigraph.storage.faults import reading
-from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.tables.index import IndexCoverage, coverage
-from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 
 if TYPE_CHECKING:
     from lance.lance import _Session
@@ -46,11 +45,7 @@ class TableReader:
     def __init__(self, table: PinnedTable, memory: Memory | None = None, session: _Session | None = None) -> None:
         self.table = table
         self.memory = memory if memory is not None else process_memory()
-        with reading(f"open {table.uri} at version {table.version}"):
-            self.dataset = lance.dataset(
-                table.uri, version=table.version, storage_options=dict(table.options) or None, session=session
-            )
-        require_origin(table.origin, dict(table.options))
+        self.dataset = open_pinned(table, session)
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -45,7 +45,8 @@ def rows_to_write(
 def _with_blobs(batch: pa.RecordBatch, columns: Sequence[str], blobs: StoredBlobs) -> pa.RecordBatch:
     rows = batch.column("_rowid").to_pylist(), batch.column("_rowaddr").to_pylist()
     found = {name: pa.array(blobs.take(name, batch.column(name).to_pylist(), rows), BLOB) for name in columns}
-    return _with_columns(batch.drop_columns(["_rowid", "_rowaddr"]), found)
+    stored = [name for name in batch.schema.names if name not in ("_rowid", "_rowaddr")]
+    return _with_columns(batch.select(stored), found)
 
 
 def _with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from spark_omnigraph.errors import BadRequestError, NotFoundError, StorageError
+from spark_omnigraph.errors import BadRequestError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.records.mode import REMOTE_SCHEMES
 from spark_omnigraph.redaction import excerpt
 from spark_omnigraph.storage.faults import reading, reason
 from spark_omnigraph.storage.origin import require_origin
 from spark_omnigraph.storage.tables.blobs import EXTERNAL, Descriptor, StoredBlobs, is_blob
+
+if TYPE_CHECKING:
+    from lance.lance import _Session
 
 BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
@@ -153,13 +157,15 @@ def _next(batches: pa.RecordBatchReader, uri: str) -> pa.RecordBatch | None:
         return next(batches, None)
 
 
-def open_pinned(table: PinnedTable) -> LanceDataset:
-    """The dataset of a pinned table. NotFoundError says what is left when a clean-up removed the version, ConflictError
-    that the graph was made anew since the table was pinned.
+def open_pinned(table: PinnedTable, session: _Session | None = None) -> LanceDataset:
+    """The dataset of a pinned table. VersionExpiredError says what is left when a clean-up removed the version,
+    ConflictError that the graph was made anew since the table was pinned.
     """
     try:
         with reading(f"open {table.uri} at version {table.version}"):
-            dataset = lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)
+            dataset = lance.dataset(
+                table.uri, version=table.version, storage_options=dict(table.options) or None, session=session
+            )
         require_origin(table.origin, dict(table.options))
         return dataset
     except StorageError as error:
@@ -167,9 +173,9 @@ def open_pinned(table: PinnedTable) -> LanceDataset:
         stored = stored_versions(table)
         if table.version in stored or table.version > max(stored, default=0):
             raise
-        raise NotFoundError(
-            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it; "
-            f"the oldest that is left is {min(stored)}"
+        raise VersionExpiredError(
+            f"version {table.version} of {table.uri} is not stored any more: a clean-up removed it, or a change of the "
+            f"schema that drops data for good; the oldest that is left is {min(stored)}"
         ) from error
 
 

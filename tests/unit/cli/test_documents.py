@@ -50,7 +50,7 @@ def test_a_configuration_with_all_keys_on_is_accepted(
     (tmp_path / "changes.gq").write_text('query drop() { delete A where name = "a" }')
     (tmp_path / "films.gq").write_text("query q() { match { $a: A } return { $a } }")
     content = uncommented(name)
-    for key in [key for key in ("snapshot", "as_of") if key in content]:
+    for key in [key for key in ("snapshot", "as_of", "tag") if key in content]:
         del content[key]
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(content))
     verb = VERBS[name]

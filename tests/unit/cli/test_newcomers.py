@@ -148,7 +148,7 @@ def nobody(made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("ingest --graph g --input secret.jsonl", 1, "g cannot be written: Permission denied"),
         ("ingest --graph g --input secrets", 1, "cannot read input 'secrets': Permission denied"),
         ("ingest --graph g --input secrets/a.jsonl", 1, "cannot read input 'secrets/a.jsonl': Permission denied"),
-        ("init --graph g/new --schema films.pg", 1, "g/new: Permission denied"),
+        ("init --graph g/new --schema films.pg", 1, "g/new (Permission denied"),
         ("recover --graph g", 1, "opening with mode 'r' does not"),
         ("recover --graph g --dry-run", 0, ""),
         ("cleanup --graph g", 0, ""),

@@ -110,7 +110,7 @@ def test_arguments_may_stand_around_options() -> None:
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
         "unknown option --executor: describe does not take it, ingest, merge, overwrite, embed, branch merge, schema "
-        "plan do"
+        "plan, schema apply, restore do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
         "unknown option --dry-run: query does not take it, init, ingest,"
@@ -126,13 +126,14 @@ def test_common_options_stand_where_they_do_something() -> None:
     loads = {"ingest", "merge", "overwrite"}
     reads = {"query", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
-        "actor": loads | {"mutate", "embed", "branch merge"},
-        "executor": loads | {"embed", "branch merge", "schema plan"},
+        "actor": loads | {"mutate", "embed", "branch merge", "restore", "schema apply"},
+        "executor": loads | {"embed", "branch merge", "restore", "schema plan", "schema apply"},
         "dry_run": loads
         | {"embed"}
         | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}
-        | {"init", "mutate", "index", "optimize", "recover", "repair", "cleanup"},
-        "branch": loads | reads | {"mutate", "embed", "index", "optimize", "repair"},
+        | {"init", "mutate", "schema apply", "index", "optimize", "recover", "repair", "cleanup"}
+        | {"tag create", "tag delete", "restore"},
+        "branch": loads | reads | {"mutate", "embed", "index", "optimize", "repair", "tag create", "restore"},
     }
 
 

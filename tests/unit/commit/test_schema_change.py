@@ -19,9 +19,8 @@ import pytest
 from spark_omnigraph import ConflictError, Graph, SchemaFilesError
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
-from spark_omnigraph.commit.schema_change import LOCK_TERM
 from spark_omnigraph.manifest.rows import table_row, tombstone_row, version_row
-from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.layout import SCHEMA, SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.manifest.table import publish_rows
 from tests.crash.matrix import RECOVERY_POINTS, SCHEMA_RECOVERED_AT, SCHEMA_STEPS, crashed
 
@@ -251,19 +250,30 @@ def test_a_schema_with_the_same_tables_is_for_a_person_to_decide(change: Change,
     Graph.open(change.root)
 
 
-@pytest.mark.parametrize("lost", [False, True])
-def test_a_lock_without_a_sidecar_goes_once_it_is_old(change: Change, lost: bool) -> None:
+def test_a_lock_of_another_engine_goes_when_somebody_says_so(change: Change) -> None:
     change.lock()
-    reference = change.root / "__manifest" / "_refs" / "branches" / f"{SCHEMA_APPLY_LOCK}.json"
-    moment = time.time() - LOCK_TERM + (-5 if lost else 60)
-    os.utime(reference, (moment, moment))
-    if lost:
-        check(change, finished=False, audited=False)
-        return
     graph = Graph.open(change.root)
-    assert graph.store.has_schema_lock(), "it may be that of a change that has just begun"
-    with pytest.raises(ConflictError, match=r"schema change is running, or died.*recover"):
+    assert graph.store.has_schema_lock(), "nobody knows whether its owner is alive"
+    with pytest.raises(ConflictError, match=r"another engine's and stands for \d+ s.*recover --break-lock"):
         graph.load([record("A", "2")])
+    assert graph.recover() == []
+    assert graph.store.has_schema_lock()
+    assert graph.recover(break_lock=True) == []
+    check(change, finished=False, audited=False)
+
+
+def test_our_lock_goes_with_its_lease(change: Change) -> None:
+    change.lock()
+    lease = f"__recovery/{SCHEMA}01J0000000000000000000000B.lease"
+    live = {"owner": "somebody", "expires_at": time.time() + 60, "started_at": time.time()}
+    change.graph.store.objects.put(lease, json.dumps(live).encode())
+    graph = Graph.open(change.root)
+    with pytest.raises(ConflictError, match=r"schema change is running, or died.*It is running"):
+        graph.load([record("A", "2")])
+    change.graph.store.objects.put(lease, json.dumps(live | {"expires_at": 0}).encode())
+    with pytest.raises(ConflictError, match="It died: a read-write open, or recover, brings it to an end"):
+        graph.load([record("A", "2")])
+    check(change, finished=False, audited=False)
 
 
 def test_a_writer_leaves_a_change_to_a_read_write_open(change: Change) -> None:

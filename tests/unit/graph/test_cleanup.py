@@ -156,7 +156,7 @@ def test_a_healthy_graph_has_no_residue(graph: Graph) -> None:
     for _ in range(2):
         before = files(graph)
         with history_kept(graph):
-            report = graph.cleanup(NOW, confirm=True)
+            report = graph.cleanup(confirm=True)
         assert (report.items, report.kept, report.warnings, report.younger) == ((), (), (), 0)
         assert files(graph) == before
         age(root(graph))
@@ -484,7 +484,7 @@ def test_forks_that_are_shown_stay_even_by_another_branch_alone(graph: Graph) ->
     age(root(graph))
     assert graph.snapshot(branch="deep").entries[PERSON].branch == "team/draft"
     with history_kept(graph):
-        assert graph.cleanup(NOW, confirm=True).items == ()
+        assert graph.cleanup(confirm=True).items == ()
     assert (forks(graph, PERSON), forks(graph, CITY)) == ({"team/draft"}, {"team/draft", "deep"})
 
 

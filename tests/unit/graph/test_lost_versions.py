@@ -101,9 +101,9 @@ def test_data_of_a_version_whose_file_is_missing_stays(root: Path, line: str) ->
 def test_a_version_in_the_middle_counts_too_and_the_first_ones_do_not(root: Path) -> None:
     folder = pins(root)[PERSON].location
     (root / folder / manifest_file(1)).unlink()  # as another engine's clean-up does
-    assert Graph.open(root).cleanup(NOW, confirm=True).kept == ()
+    assert Graph.open(root).cleanup(confirm=True).kept == ()
     (root / folder / manifest_file(3)).unlink()
-    report = Graph.open(root).cleanup(NOW, confirm=True)
+    report = Graph.open(root).cleanup(confirm=True)
     assert (report.items, len(report.kept)) == ((), 1)
     assert "published versions (3)" in report.kept[0].why
 

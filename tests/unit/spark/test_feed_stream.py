@@ -12,7 +12,7 @@ import pytest
 from pyspark import cloudpickle
 
 from spark_omnigraph import Graph, LoadOptions
-from spark_omnigraph.errors import NotFoundError
+from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.graph.delete.by_id import DeleteRequest
 from spark_omnigraph.graph.delete.frame import FrameIds, delete_frame
 from spark_omnigraph.manifest.rows import Transaction
@@ -112,7 +112,7 @@ def test_a_checkpoint_whose_next_version_is_gone_says_where_to_start(graph: Grap
     with pytest.raises(CodedError) as caught:
         reader.partitions({"version": first}, end)
     found = translate(caught.value)
-    assert type(found) is NotFoundError
+    assert type(found) is VersionExpiredError
     assert found.message.endswith(f"the change feed can start at version {newest}")
     assert watts(stream(graph, startingVersion=str(newest)), newest - 1, newest) == [3]
 
@@ -125,5 +125,5 @@ def test_a_version_that_goes_while_a_task_reads_is_named(graph: Graph) -> None:
     lance.dataset(graph.store.table_uri(entry.location, None)).cleanup_old_versions(
         older_than=timedelta(0), retain_versions=1
     )
-    with pytest.raises(CodedError, match=r"OMNIGRAPH_NOT_FOUND: version \d of .* a clean-up removed it"):
+    with pytest.raises(CodedError, match=r"OMNIGRAPH_VERSION_EXPIRED: version \d of .* a clean-up removed it"):
         list(chain.from_iterable(reader.read(partition) for partition in partitions))

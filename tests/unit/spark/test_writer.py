@@ -221,7 +221,7 @@ def test_a_task_whose_fork_is_gone_forks_nothing(graph: Graph) -> None:
     given = {"path": graph.uri, "index": "false", "node": "Mail", "branch": "dev"}
     sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
     graph.cleanup(timedelta(0), confirm=True)  # no batch has begun, so nobody seems to need it
-    with pytest.raises(CodedError, match="OMNIGRAPH_CONFLICT: 'node:Mail' has no fork for branch 'dev'"):
+    with pytest.raises(CodedError, match="OMNIGRAPH_CONFLICT: 'node:Mail' has lost its fork for branch 'dev'"):
         attempt(sink, mails("c"))
     sink = plan_stream_write(given, from_arrow_schema(mails().schema), overwrite=False)
     sink.commit([attempt(sink, mails("c"))], 0)

@@ -181,5 +181,5 @@ def test_a_step_that_keeps_failing_is_given_up(tmp_path: Path, monkeypatch: pyte
         raise CommitFailed(Outcome.UNKNOWN, "disk full")
 
     monkeypatch.setattr(stamp, "set_schema_metadata", refused)
-    with pytest.raises(Exception, match=r"^storage: .*schema version 3: disk full"):
+    with pytest.raises(Exception, match=r"^storage: .*schema version 3 .disk full"):
         migrate(internal(root, "__manifest"))

@@ -8,8 +8,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from spark_omnigraph.storage.messages.transactions import operation, operations
 from spark_omnigraph.storage.objects.small import Objects
-from spark_omnigraph.storage.tables.transactions import operation, operations
 from spark_omnigraph.storage.uri import locate
 
 

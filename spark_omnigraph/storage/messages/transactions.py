@@ -6,11 +6,10 @@ each kind of operation, of which exactly one is present.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lance import LanceDataset
 
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.messages.members import members
 from spark_omnigraph.storage.objects.small import Objects
 
 _OPERATIONS = {
@@ -32,7 +31,6 @@ _OPERATIONS = {
 }
 """Field number in the message → kind."""
 _FIRST_OPERATION = 100
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def operations(objects: Objects, folder: str, dataset: LanceDataset, after: int) -> dict[int, str | None]:
@@ -53,37 +51,7 @@ def operations(objects: Objects, folder: str, dataset: LanceDataset, after: int)
 def operation(message: bytes) -> str | None:
     """Kind of change that a transaction file records; None when it is not readable as one."""
     try:
-        found = [number for number in _fields(message) if number >= _FIRST_OPERATION]
+        found = [each.number for each in members(message) if each.number >= _FIRST_OPERATION]
     except (IndexError, ValueError):
         return None
     return _OPERATIONS.get(found[0], f"Operation{found[0]}") if len(found) == 1 else None
-
-
-def _fields(message: bytes) -> Iterator[int]:
-    """Numbers of the top-level fields of a protobuf message. Raises IndexError or ValueError when it is not one."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if kind == _VARINT:
-            _, at = _varint(message, at)
-        elif kind == _BYTES:
-            length, at = _varint(message, at)
-            at += length
-        elif kind in (_FIXED64, _FIXED32):
-            at += 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {kind}")
-        if at > len(message):
-            raise ValueError("cut off")
-        yield key >> 3
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at

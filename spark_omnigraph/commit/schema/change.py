@@ -9,41 +9,22 @@ would name staged files first and decide then, and could so leave a new schema b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from urllib.parse import unquote
 
-import msgspec
-
-from spark_omnigraph.catalog.ir import catalog_from_ir
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.lease import SKEW, TERM
+from spark_omnigraph.commit.publisher import SchemaTurn
+from spark_omnigraph.commit.schema.files import FILES, discard_files, hash_of, name_files, staged_schema
+from spark_omnigraph.commit.schema.lock import unlock
 from spark_omnigraph.commit.sidecar import Registration, Sidecar
-from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
+from spark_omnigraph.errors import SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
-from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, table_row, tombstone_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import (
-    COMMITS,
-    MANIFEST,
-    SCHEMA_APPLY_LOCK,
-    SCHEMA_IR,
-    SCHEMA_SOURCE,
-    SCHEMA_STATE,
-    branch_path,
-)
-from spark_omnigraph.storage.tables.commits import drop_branch
-from spark_omnigraph.stored import decode
-
-STAGED = ".staging"
-LOCK_TERM = 600.0
-"""Seconds after which the lock of a schema change without a sidecar counts as lost."""
-_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
-"""In the order in which they are named."""
+from spark_omnigraph.storage.layout import SCHEMA_SOURCE, SCHEMA_STATE, STAGED, branch_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +49,11 @@ class SchemaChange:
 
     def is_staged(self, snapshot: Snapshot) -> bool:
         """Whether everything that is left to do is to publish it and to name its files."""
-        catalog = self._staged_catalog()
-        if catalog is None or not all(self._exists(each) for each in self._sidecar.registrations):
+        staged = staged_schema(self._store)
+        if staged is None or not all(self._exists(each) for each in self._sidecar.registrations):
+            return False
+        catalog = staged[1]
+        if self._sidecar.next_hash not in (None, catalog.ir_hash):
             return False
         keys = set(snapshot.entries) - {t.table_key for t in self._sidecar.tombstones}
         keys |= {r.table_key for r in self._sidecar.registrations}
@@ -89,17 +73,24 @@ class SchemaChange:
                 expected[tombstone.table_key] = tombstone.version - 1
         return SchemaRows(tuple(rows), tuple(expected.items()))
 
+    def turn(self) -> SchemaTurn | None:
+        """The schema that the finished change ends, None where it is over already."""
+        present, staged = read_contract(self._store), staged_schema(self._store)
+        if staged is None or staged[1].ir_hash == present.schema_hash:
+            return None
+        return SchemaTurn(present.source, present.schema_hash, staged[1].ir_hash)
+
     def promote(self) -> None:
         """Gives every staged file its name; those that have it already are fine."""
-        _promote(self._store)
+        name_files(self._store)
 
     def discard(self) -> None:
         """Removes what is staged."""
-        _discard(self._store)
+        discard_files(self._store)
 
     def unlock(self) -> None:
         """Removes the branch by which the change kept everybody else out; whoever made it is gone."""
-        _unlock(self._store)
+        unlock(self._store)
 
     def _exists(self, registration: Registration) -> bool:
         return self._store.objects.has_prefix(f"{branch_path(registration.path, registration.branch)}/_versions")
@@ -110,17 +101,6 @@ class SchemaChange:
         version, rows = int(dataset.version), int(dataset.count_rows())
         return self._store.table_update(registration.table_key, path, registration.branch, version, rows)
 
-    def _staged_catalog(self) -> Catalog | None:
-        source, ir, state = (self._store.objects.get(name + STAGED) for name in _FILES)
-        if source is None or ir is None or state is None:
-            return None
-        try:
-            catalog = compile_stored_schema(source.decode())
-            fits = catalog_from_ir(ir.decode()).ir_hash == catalog.ir_hash == _hash_of(state)
-        except (OmnigraphError, UnicodeDecodeError):
-            return None
-        return catalog if fits else None
-
 
 def reconcile(store: GraphStore) -> None:
     """Staged schema files that no sidecar speaks of (storage format, section 8.8): named, or removed.
@@ -129,47 +109,31 @@ def reconcile(store: GraphStore) -> None:
     tell which schema the graph has.
     """
     found = {each.path: each.modified for each in store.objects.files("") if each.path.endswith(STAGED)}
-    staged = [name for name in _FILES if name + STAGED in found]
+    staged = [name for name in FILES if name + STAGED in found]
     if not staged or datetime.now(timezone.utc) < max(found.values()) + timedelta(seconds=TERM + SKEW):
         return
     live = _catalog(store, SCHEMA_SOURCE)
     if SCHEMA_SOURCE not in staged:  # a change died while it named its files
         state = store.objects.get(SCHEMA_STATE + STAGED)
-        if state is not None and _hash_of(state) != live.ir_hash:
+        if state is not None and hash_of(state) != live.ir_hash:
+            if set(store.snapshot(None).entries) == _keys(live):  # naming begins with the text: this is no part of that
+                discard_files(store)
+                return
             raise _unclear(store, staged, f"{SCHEMA_STATE}{STAGED} is not that of {SCHEMA_SOURCE}")
-        _promote(store)
+        name_files(store)
         return
     new = _catalog(store, SCHEMA_SOURCE + STAGED)
     shown = set(store.snapshot(None).entries)
     if new.ir_hash == live.ir_hash:
-        _discard(store)
+        discard_files(store)
     elif _keys(new) == _keys(live):
         raise _unclear(store, staged, "it has the tables of both schemas")
     elif shown == _keys(live):
-        _discard(store)
+        discard_files(store)
     elif shown == _keys(new):
-        _promote(store)
+        name_files(store)
     else:
         raise _unclear(store, staged, "its tables are those of neither schema")
-
-
-def release_lost_lock(store: GraphStore) -> None:
-    """Removes the lock of a change that died without a sidecar. One that moves tables has its sidecar right after the
-    lock, and all others take seconds, so a lock of some age without a sidecar is nobody's.
-    """
-    for each in store.objects.files(f"{MANIFEST}/_refs/branches"):
-        name = unquote(each.path.rsplit("/", 1)[-1]).removesuffix(".json").lstrip("/")
-        if name == SCHEMA_APPLY_LOCK and datetime.now(timezone.utc) > each.modified + timedelta(seconds=LOCK_TERM):
-            _unlock(store)
-
-
-def _unlock(store: GraphStore) -> None:
-    for path in (MANIFEST, COMMITS):
-        dataset = store.open_dataset(path)
-        for name in dataset.branches.list():
-            if name.lstrip("/") == SCHEMA_APPLY_LOCK:
-                with suppress(CommitFailed):  # writers go on saying that it is there
-                    drop_branch(dataset, BranchName(name))
 
 
 def _catalog(store: GraphStore, name: str) -> Catalog:
@@ -185,30 +149,6 @@ def _catalog(store: GraphStore, name: str) -> Catalog:
 
 def _keys(catalog: Catalog) -> set[str]:
     return {entity.table_key for entity in catalog.tables()}
-
-
-def _promote(store: GraphStore) -> None:
-    for name in _FILES:
-        content = store.objects.get(name + STAGED)
-        if content is not None:
-            store.objects.put(name, content)
-            store.objects.delete(name + STAGED)
-
-
-def _discard(store: GraphStore) -> None:
-    for name in _FILES:
-        store.objects.delete(name + STAGED)
-
-
-def _hash_of(state: bytes) -> str | None:
-    try:
-        return decode(state, _StateHash, SCHEMA_STATE).schema_ir_hash
-    except DamagedError:
-        return None
-
-
-class _StateHash(msgspec.Struct):
-    schema_ir_hash: str
 
 
 def _unclear(store: GraphStore, staged: Iterable[str], why: str) -> SchemaFilesError:

@@ -1,0 +1,121 @@
+"""The verbs about states of the past: `tag …`, `restore`, `consumer …`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from spark_omnigraph.branch.consumers import Consumer
+from spark_omnigraph.catalog.dates import moment_text
+from spark_omnigraph.cli.output.log import say_table
+from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.kept import Tag
+
+
+def create_tag(job: Job) -> VerbOutcome:
+    """A name for a state."""
+    config = job.config
+    graph = _open(job, "rw", config.branch)
+    tag = graph.tag(config.name, dry_run=config.dry_run, **config.past())
+    if config.dry_run:
+        job.log.info("tag %s can be made; dry run: nothing was written", tag.name)
+    else:
+        job.log.info("tag %s names version %s of branch %s", tag.name, tag.manifest_version, display(tag.branch))
+    return VerbOutcome(branch=display(tag.branch), result=_tag(tag))
+
+
+def list_tags(job: Job) -> VerbOutcome:
+    """All tags."""
+    tags = [_tag(tag) for tag in _open(job, "r").tags()]
+    say_table(job.log, ("tag", "branch", "manifest_version", "commit", "created_at"), [[*tag.values()] for tag in tags])
+    return VerbOutcome(result=tags)
+
+
+def delete_tag(job: Job) -> VerbOutcome:
+    """The name goes; the state may expire."""
+    config = job.config
+    tag = _open(job, "rw").delete_tag(config.name, dry_run=config.dry_run)
+    if config.dry_run:
+        job.log.info("tag %s can be deleted; dry run: nothing was written", tag.name)
+    else:
+        job.log.info("deleted tag %s of version %s of branch %s", tag.name, tag.manifest_version, display(tag.branch))
+    return VerbOutcome(branch=display(tag.branch), result=_tag(tag))
+
+
+def restore(job: Job) -> VerbOutcome:
+    """An old state as a new commit."""
+    config = job.config
+    graph = _open(job, "rw", config.branch).with_origin(job.origin)
+    report = graph.restore(
+        actor=config.actor,
+        dry_run=config.dry_run,
+        confirm=config.confirm,
+        rewind_apps=config.rewind_apps,
+        executor=job.host.executor(config, 0),
+        **config.past(),
+    )
+    for key, counts in sorted(report.tables.items()):
+        figures = ", ".join(f"{name} {value:,}" for name, value in asdict(counts).items() if value)
+        job.log.info("%s: %s", key, figures)
+    done = "set back" if config.rewind_apps else "left" if config.confirm else "in the way"
+    for app in report.applications:
+        job.log.info("application %s committed %s since, %s by then: %s", app.app_id, app.now, app.then, done)
+    state = (report.restored_version, report.restored_branch)
+    if config.dry_run:
+        job.log.info("version %s of branch %s would be restored; dry run: nothing was written", *state)
+    elif report.commit is None:
+        job.log.info("nothing to do: the rows are those of version %s of branch %s", *state)
+    else:
+        job.log.info("restored version %s of branch %s: commit %s", *state, report.commit)
+    return VerbOutcome(
+        branch=report.branch,
+        commit=report.commit,
+        manifest_version=report.manifest_version,
+        tables={key: asdict(counts) for key, counts in report.tables.items()},
+        phases=report.phases,
+        warnings=report.warnings,
+        result={
+            "restored_branch": report.restored_branch,
+            "restored_version": report.restored_version,
+            "applications": [asdict(app) for app in report.applications],
+        },
+    )
+
+
+def list_consumers(job: Job) -> VerbOutcome:
+    """Readers that expiry waits for."""
+    found = [_consumer(each) for each in _open(job, "r").consumers()]
+    say_table(job.log, ("consumer", "branch", "manifest_version", "updated_at"), [[*each.values()] for each in found])
+    return VerbOutcome(result=found)
+
+
+def delete_consumer(job: Job) -> VerbOutcome:
+    """Nothing waits for the reader any more."""
+    gone = _open(job, "rw").delete_consumer(job.config.name)
+    job.log.info("consumer %s is forgotten; it had read branch %s to %s", gone.name, display(gone.branch), gone.version)
+    return VerbOutcome(branch=display(gone.branch), result=_consumer(gone))
+
+
+def _consumer(found: Consumer) -> dict[str, object]:
+    return {
+        "consumer": found.name,
+        "branch": display(found.branch),
+        "manifest_version": found.version,
+        "updated_at": moment_text(found.updated_at),
+    }
+
+
+def _tag(tag: Tag) -> dict[str, object]:
+    return {
+        "tag": tag.name,
+        "branch": display(tag.branch),
+        "manifest_version": tag.manifest_version,
+        "commit": tag.commit,
+        "created_at": moment_text(tag.created_at),
+    }
+
+
+def _open(job: Job, mode: str, branch: str = "main") -> Graph:
+    storage = job.host.storage_options(job.config)
+    return Graph.open(job.config.graph, mode=mode, branch=branch, storage_options=storage)

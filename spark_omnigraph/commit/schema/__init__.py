@@ -1,0 +1,1 @@
+"""What recovery, writers and whoever changes the schema know of a schema change."""

@@ -1,0 +1,120 @@
+"""The lock of a schema change: a Lance branch of the manifest, which other engines know, and a lease beside it.
+
+While it is there nobody else changes the graph. Whoever takes it looks for sidecars afterwards; writers arm first and
+look for it second, so at least one of two sees the other. The lease says who holds it. A lock whose lease has run out
+is removed by the next read-write open; one without a lease is another engine's, of whom nobody knows whether it is
+alive, and goes only when somebody says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from urllib.parse import unquote
+
+from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.contract import current_hash
+from spark_omnigraph.commit.lease import LeaseFacts, lease_path, read_lease
+from spark_omnigraph.commit.plan import PreparedCommit
+from spark_omnigraph.errors import ConflictError, StorageError
+from spark_omnigraph.manifest.branches import BranchName
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.tables.commits import drop_branch
+
+_REFS = f"{MANIFEST}/_refs/branches"
+
+
+def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
+    """ConflictError while a schema change runs that is not this write, after one that was made since it was planned,
+    and when this one has lost its lock or found branches that came meanwhile.
+    """
+    if prepared.schema is None:
+        refuse_schema_change(store)
+    if current_hash(store) != prepared.schema_hash:
+        raise ConflictError("the schema changed after this write was planned; nothing has changed, run it again")
+    if prepared.schema is None:
+        return
+    if not store.has_schema_lock() or prepared.schema.lock not in announced(store).schemas:
+        raise ConflictError("this schema change stood still for so long that its lock was removed; run it again")
+    refuse_branches(store)
+
+
+def refuse_schema_change(store: GraphStore) -> None:
+    """ConflictError while a schema change runs, and after one that died: then nobody else changes the graph."""
+    holder = lock_holder(store)
+    if holder is not None:
+        raise ConflictError(f"a schema change is running, or died: nothing else is changed until it is over. {holder}")
+
+
+def lock_holder(store: GraphStore) -> str | None:
+    """What is known of whoever holds the lock, and the way out; None when nobody does."""
+    return _who(store) if store.has_schema_lock() else None
+
+
+def refuse_branches(store: GraphStore) -> None:
+    """ConflictError, with their names, while there are branches besides main: all have one schema."""
+    names = sorted(name for name in store.branch_names() if name.lstrip("/") != SCHEMA_APPLY_LOCK)
+    if names:
+        raise ConflictError(
+            f"schema apply requires a graph with only main; found non-main branches: {', '.join(names)}. Merge what is "
+            "to stay, delete what is merged (branch delete --merged), and the rest by name"
+        )
+
+
+def release_lost_lock(store: GraphStore, break_lock: bool = False) -> str | None:
+    """Removes the lock of a change that is gone; why one stays, None when there is none. That of another engine says of
+    nobody who holds it, and goes only with `break_lock`.
+    """
+    if not store.has_schema_lock():
+        return None
+    holders = _holders(store)
+    if any(holder.is_live(time.time()) for holder in holders) or not (holders or break_lock):
+        return _who(store)
+    unlock(store)
+    return None
+
+
+def unlock(store: GraphStore) -> None:
+    """Removes the lock, and the leases of those who held it; whoever calls knows that they are gone."""
+    for path in (MANIFEST, COMMITS):
+        dataset = store.open_dataset(path)
+        for name in dataset.branches.list():
+            if name.lstrip("/") == SCHEMA_APPLY_LOCK:
+                with suppress(CommitFailed):  # writers go on saying that it is there
+                    drop_branch(dataset, BranchName(name))
+    if not store.has_schema_lock():
+        for name in announced(store).schemas:
+            with suppress(StorageError):  # without the lock it is a lost one, which is swept
+                store.objects.remove(lease_path(name))
+
+
+def _holders(store: GraphStore) -> Sequence[LeaseFacts]:
+    found = (read_lease(store, name) for name in announced(store).schemas)
+    return [lease for lease in found if lease is not None]
+
+
+def _who(store: GraphStore) -> str:
+    """What is known of whoever holds the lock, and the way out."""
+    holders = _holders(store)
+    if any(holder.is_live(time.time()) for holder in holders):
+        return "It is running; try again later"
+    if holders:
+        return "It died: a read-write open, or recover, brings it to an end"
+    since = _since(store)
+    age = "" if since is None else f" and stands for {max(0, round(time.time() - since.timestamp()))} s"
+    return (
+        f"Its lock is another engine's{age}, and says of nobody whether it is alive: once you know that no schema "
+        "change runs, recover --break-lock removes it"
+    )
+
+
+def _since(store: GraphStore) -> datetime | None:
+    for each in store.objects.files(_REFS):
+        name = unquote(each.path.rsplit("/", 1)[-1]).removesuffix(".json").lstrip("/")
+        if name == SCHEMA_APPLY_LOCK:
+            return each.modified.astimezone(timezone.utc)
+    return None

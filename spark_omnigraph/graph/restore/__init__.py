@@ -1,0 +1,1 @@
+"""An old state as a new commit."""

@@ -1,0 +1,240 @@
+"""A schema change, from a text to one commit.
+
+plan       accepted and desired schema → steps                                   refused: BadRequestError
+lock       nobody else changes the graph; writers under way are waited for       schema_lock
+check      the whole graph, for every step that stored rows may break            refused: BadRowsError
+stage      columns and rows; nothing refers to them                              executors
+commit     tables, staged schema files, publish, their names                     commit/protocol.py
+remove     what was dropped for good
+unlock, and indexes as after every write
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.migration.document import document
+from spark_omnigraph.catalog.migration.planner import SchemaPlan
+from spark_omnigraph.catalog.migration.steps import SchemaStep
+from spark_omnigraph.commit.contract import Contract, read_contract
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.owners import await_turn
+from spark_omnigraph.commit.plan import Identity, PreparedCommit, Published, SchemaWrite, WriterKind
+from spark_omnigraph.commit.schema.lock import refuse_branches
+from spark_omnigraph.commit.schema.removal import (
+    DroppedVersions,
+    forget_removals,
+    note_removals,
+    refuse_needed,
+    remove_through,
+)
+from spark_omnigraph.errors import BadRequestError, BadRowsError, ConflictError, OmnigraphError
+from spark_omnigraph.graph.load.bad_rows import check_report_path
+from spark_omnigraph.graph.schema.bad_rows import report_broken
+from spark_omnigraph.graph.schema.count import check_steps
+from spark_omnigraph.graph.schema.lock import schema_lock
+from spark_omnigraph.graph.schema.preview import ChangeRequest, SchemaChoices, change_request, plan_change
+from spark_omnigraph.graph.schema.tables import StagedChange, TableStager
+from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.candidates import Base, capture
+from spark_omnigraph.write.clock import Clock
+from spark_omnigraph.write.executor import Executor, LocalExecutor
+from spark_omnigraph.write.personal import without_personal
+from spark_omnigraph.write.staged_files import StagedFiles, staged_files
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """A schema that a graph is to have, who asks for it, and why."""
+
+    change: ChangeRequest
+    actor: str | None = None
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
+
+
+class ApplyChoices(SchemaChoices, total=False):
+    """How a schema change is done; see `Graph.apply_schema`."""
+
+    actor: str | None
+    metadata: Mapping[str, str] | None
+
+
+def apply_request(schema: str | os.PathLike[str], choices: ApplyChoices, origin: CommitOrigin) -> ApplyRequest:
+    """A request by `.pg` text or a file's path. BadRequestError for a choice that there is not."""
+    own = {name: value for name, value in choices.items() if name not in ("actor", "metadata")}
+    change = change_request(schema, cast(SchemaChoices, own))
+    return ApplyRequest(change, choices.get("actor"), origin.with_metadata(choices.get("metadata")))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReport:
+    """What a schema change did. `applied` is False when there was nothing to do; then the text was not stored either.
+    `tables` are those that the change names and that are there afterwards, `dropped` those that are not.
+    """
+
+    steps: tuple[SchemaStep, ...]
+    applied: bool
+    commit: str | None
+    manifest_version: int
+    tables: Mapping[str, RowFacts]
+    dropped: tuple[str, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """What the job prints."""
+        steps = [document(step) for step in self.steps]
+        done = {"supported": True, "step_count": len(steps), "steps": steps}
+        return {"applied": self.applied, **done, "dropped": list(self.dropped)}
+
+
+def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | None = None) -> SchemaReport:
+    """Gives a graph another schema, with all rows it has, or refuses that and changes nothing.
+
+    Raises SchemaParseError, CatalogError, NotFoundError or BadRequestError for the text, its steps and values,
+    BadRowsError for stored rows that break a rule, ConflictError while there are branches besides main, somebody else
+    changes the graph, or another change runs.
+    """
+    check_report_path(request.change.bad_rows, (), store.root)
+    clock = Clock()
+    with clock.phase("plan"):
+        plan = _plan(read_contract(store), request.change)
+    if not plan.steps:
+        return SchemaReport((), False, None, store.snapshot(None).version, {})
+    refuse_branches(store)
+    with schema_lock(store) as lock:
+        refuse_branches(store)
+
+        def attempt() -> SchemaReport:
+            with staged_files(store) as files:
+                return _Change(store, request, executor or LocalExecutor(1), clock, lock).run(files)
+
+        return in_attempts(store, None, attempt, lambda _: frozenset())
+
+
+def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
+    """The steps of a change, none where it is made already, whatever values it gave. BadRequestError for the first one
+    that cannot be done.
+    """
+    plan = plan_change(contract, replace(change, values={}))
+    if plan.steps and change.values:
+        plan = plan_change(contract, change)
+    if not plan.supported:
+        raise BadRequestError(plan.unsupported[0].message)
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One attempt, while its process holds the lock."""
+
+    store: GraphStore
+    request: ApplyRequest
+    executor: Executor
+    clock: Clock
+    lock: str
+
+    def run(self, files: StagedFiles) -> SchemaReport:
+        store, clock = self.store, self.clock
+        await_turn(store, None, frozenset(store.snapshot(None).entries))
+        base = capture(store, None)
+        plan = _plan(base.contract, self.request.change)
+        if not plan.steps:  # somebody else applied the same schema
+            return SchemaReport((), False, None, base.snapshot.version, {})
+        with clock.phase("check"):
+            self._check(base, plan)
+        reach(CrashPoint.CHECKED)
+        with clock.phase("stage"):
+            rows = store.manifest_rows(store.manifest(None))
+            change = TableStager(store, base.snapshot, rows, self.executor, files).stage(plan.tables)
+        reach(CrashPoint.STAGED)
+        prepared = self._prepared(base, plan, change)
+        with clock.phase("commit"):
+            published, warnings = self._commit(files, prepared, change)
+        counts = _counts(base, plan, change)
+        return SchemaReport(
+            plan.steps,
+            True,
+            published.commit_id,
+            published.manifest_version,
+            {key: rows for key, rows in counts.items() if key not in change.dropped},
+            tuple(sorted(change.dropped)),
+            clock.seconds(),
+            (*published.warnings, *warnings),
+        )
+
+    def _check(self, base: Base, plan: SchemaPlan) -> None:
+        counts = check_steps(self.store, base.snapshot, plan, self.executor, rules_only=True)
+        if counts.bad_rows:
+            summary = report_broken(counts, self.request.change.bad_rows, self.store.storage_options)
+            shown = without_personal(summary, base.contract.catalog)
+            raise BadRowsError(
+                f"{counts.bad_rows:,} stored rows break what the new schema asks; nothing has changed. Mend or delete "
+                "them, then apply again",
+                shown,
+            )
+
+    def _prepared(self, base: Base, plan: SchemaPlan, change: StagedChange) -> PreparedCommit:
+        contract, snapshot = base.contract, base.snapshot
+        written = {write.table_key for write in change.writes} | change.dropped.keys()
+        schema = SchemaWrite(
+            contract.source, plan.desired, self.request.change.source, self.lock, snapshot.version, change.dropped
+        )
+        facts = CommitFacts(
+            "schema_apply",
+            "allow_data_loss" if self.request.change.allow_data_loss else None,
+            _counts(base, plan, change),
+            seconds=self.clock.total(),
+            origin=self.request.origin,
+        )
+        return PreparedCommit(
+            Identity(new_ulid(), new_ulid(), self.request.actor, WriterKind.SCHEMA_APPLY),
+            None,
+            contract.schema_hash,
+            tuple(change.writes),
+            {key: snapshot.pin(key) for key in snapshot.entries if key not in written},
+            facts=facts,
+            schema=schema,
+        )
+
+    def _commit(
+        self, files: StagedFiles, prepared: PreparedCommit, change: StagedChange
+    ) -> tuple[Published, tuple[str, ...]]:
+        operation, commit = prepared.identity.operation_id, prepared.identity.commit_id
+        removals: tuple[DroppedVersions, ...] = tuple(change.removals)
+        if not removals or commit is None:
+            return files.commit(prepared), ()
+        refuse_needed(self.store, removals)
+        note_removals(self.store, operation, commit, removals)
+        try:
+            published = files.commit(prepared)
+        except ConflictError:
+            forget_removals(self.store, operation)
+            raise
+        try:
+            remove_through(self.store, removals)
+            forget_removals(self.store, operation)
+        except OmnigraphError as error:
+            return published, (f"what was dropped is not all removed yet: {error.message}; recover goes on with it",)
+        return published, ()
+
+
+def _counts(base: Base, plan: SchemaPlan, change: StagedChange) -> dict[str, RowFacts]:
+    """Rows of each table that count as inserted, updated or deleted."""
+    counts: dict[str, RowFacts] = {}
+    for diff in plan.tables:
+        if diff.new is not None:
+            counts[diff.new.table_key] = RowFacts()
+        if diff.new is None and diff.old is not None:
+            counts[diff.old.table_key] = RowFacts(deleted=base.snapshot.entry(diff.old.table_key).row_count)
+    for write in change.writes:
+        if not write.is_new and write.change.files:
+            counts[TableKey(write.table_key)] = RowFacts(updated=write.row_count)
+    return counts

@@ -1,0 +1,66 @@
+"""Taking the lock of a schema change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spark_omnigraph.branch.fork import clear_debris
+from spark_omnigraph.commit.claim import claimed
+from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.commit.lease import Lease
+from spark_omnigraph.commit.schema.lock import refuse_schema_change, unlock
+from spark_omnigraph.errors import ConflictError, RecoveryRequiredError
+from spark_omnigraph.manifest.branches import BranchName
+from spark_omnigraph.records.ulid import new_ulid
+from spark_omnigraph.storage.faults import CommitFailed
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.tables.commits import create_branch
+
+_LOCK = BranchName(SCHEMA_APPLY_LOCK)
+
+
+@contextmanager
+def schema_lock(store: GraphStore) -> Iterator[str]:
+    """Keeps everybody else from changing the graph during the block; yields the name of the lease that says so.
+
+    ConflictError while a schema change runs. The lock goes with the block, unless recovery has to decide.
+    """
+    name = f"{SCHEMA}{new_ulid()}"
+    with Lease(store, name) as lease:
+        lease.acquire()
+        try:
+            with claimed(store, "schema"):
+                refuse_schema_change(store)
+                _lock(store)
+        except Exception:
+            lease.release()
+            raise
+        reach(CrashPoint.SCHEMA_LOCKED)
+        try:
+            yield name
+        except RecoveryRequiredError:
+            raise  # its sidecar is still there
+        except Exception:
+            _open(store, lease)
+            raise
+        _open(store, lease)
+
+
+def _lock(store: GraphStore) -> None:
+    """The branch of the log first, the one of the manifest last: that one counts."""
+    try:
+        for path in (COMMITS, MANIFEST):
+            dataset = store.open_dataset(path)
+            if _LOCK not in dataset.branches.list():
+                clear_debris(store, path, _LOCK)
+                create_branch(dataset, _LOCK, None, int(dataset.version))
+    except CommitFailed as failure:
+        raise ConflictError(f"the lock of the schema could not be taken: {failure}") from failure
+
+
+def _open(store: GraphStore, lease: Lease) -> None:
+    unlock(store)
+    reach(CrashPoint.SCHEMA_UNLOCKED)
+    lease.release()

@@ -1,0 +1,178 @@
+"""What a schema change writes of each table: columns by a layout, or all rows anew; nothing is visible yet.
+
+| table                         | what is staged                                                       |
+|-------------------------------|----------------------------------------------------------------------|
+| comes                         | nothing; an empty version above whatever the name has shown before   |
+| goes                          | nothing                                                              |
+| renamed                       | all rows, fragment by fragment, into the folder of the new name      |
+| loses a property for good     | all rows, fragment by fragment, so that the files are without it     |
+| stays                         | files of the columns that get values; mostly none                    |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from spark_omnigraph.catalog.identity import TableKey, table_path
+from spark_omnigraph.catalog.migration.planner import TableMigration
+from spark_omnigraph.catalog.migration.properties import ColumnSource
+from spark_omnigraph.catalog.migration.steps import DropMode, DropProperty, DropType, FixedValue, FromColumn
+from spark_omnigraph.catalog.types import EntityType
+from spark_omnigraph.commit.plan import TableWrite
+from spark_omnigraph.commit.schema.removal import DroppedVersions, empty_above
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.tables.columns import LaidColumn, Layout, fragment_ids, stage_columns, stage_copy
+from spark_omnigraph.storage.tables.commits import TableChange, create_dataset
+from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+from spark_omnigraph.write.candidates import target_of
+from spark_omnigraph.write.executor import Executor
+from spark_omnigraph.write.staged_files import StagedFiles
+
+
+@dataclass(slots=True)
+class StagedChange:
+    """What all tables of a schema change come to."""
+
+    writes: list[TableWrite] = field(default_factory=list)
+    dropped: dict[TableKey, int] = field(default_factory=dict)
+    removals: list[DroppedVersions] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStager:
+    """Stages tables on what a snapshot shows; `rows` are those of its manifest."""
+
+    store: GraphStore
+    snapshot: Snapshot
+    rows: list[ManifestRow]
+    executor: Executor
+    files: StagedFiles
+
+    def stage(self, diffs: Iterable[TableMigration]) -> StagedChange:
+        """Stages each table that a step writes. HEAD moves of new tables alone, which nothing shows."""
+        change = StagedChange()
+        for diff in diffs:
+            self._table(diff, change)
+        return change
+
+    def _table(self, diff: TableMigration, change: StagedChange) -> None:
+        old, new = diff.old, diff.new
+        if new is None or (old is not None and old.name != new.name):
+            self._hide(diff, change)
+        if new is None:
+            return
+        if old is None:
+            change.writes.append(self._new(new, Layout(tuple(map(LaidColumn, physical_schema(new)))), ()))
+            return
+        layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
+        is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
+        stored = physical_schema(old)
+        target = target_of(self.store, self.snapshot, old.table_key, None)
+        if old.name != new.name:
+            if is_hard:
+                change.removals.append(DroppedVersions(entry.location, entry.version + 1))
+            change.writes.append(self._new(new, layout, self._copied(target, layout, new.table_key)))
+        elif is_hard or layout.needs_rows(stored):
+            staged = TableChange(self._copied(target, layout, new.table_key), replace_all=True, layout=layout)
+            change.writes.append(TableWrite(entry, None, staged))
+            if is_hard:
+                change.removals.append(DroppedVersions(entry.location, entry.version))
+        elif not _is_stored_so(old, new, layout):
+            layout = layout.beside_files(stored)
+            parts = fragment_ids(target, self.store.storage_options) if layout.filled else []
+            work = partial(_fill, _Work(target, layout, target, self.store.storage_options))
+            staged = TableChange(self._staged(work, parts), layout=layout)
+            change.writes.append(TableWrite(entry, None, staged))
+
+    def _hide(self, diff: TableMigration, change: StagedChange) -> None:
+        if diff.old is None:
+            raise InternalError("a table that is not there cannot be dropped")
+        entry = self.snapshot.entry(diff.old.table_key)
+        change.dropped[entry.table_key] = entry.version
+        if any(isinstance(step, DropType) and step.mode is DropMode.HARD for step in diff.steps):
+            change.removals.append(DroppedVersions(entry.location, entry.version + 1))
+
+    def _new(self, entity: EntityType, layout: Layout, files: tuple[StagedFile, ...]) -> TableWrite:
+        entry = self._vessel(entity.table_key, layout)
+        return TableWrite(entry, None, TableChange(files, replace_all=True, layout=layout), is_new=True)
+
+    def _vessel(self, key: TableKey, layout: Layout) -> TableEntry:
+        """The dataset of a type that comes: its own one where the name was in use before, at a version above all that
+        it has shown, since a version that a tombstone covers is never seen.
+        """
+        path, store = table_path(key), self.store
+        if not store.objects.has_prefix(f"{path}/_versions"):
+            create_dataset(store.location.join(path), layout.schema, None, store.location.options)
+        told = [row.table_version or 0 for row in self.rows if row.table_key == key and row.kind in _NUMBERED]
+        dataset = empty_above(store.open_dataset(path), max(told, default=0) - 1, layout)
+        return TableEntry(key, path, int(dataset.version), None, 0)
+
+    def _copied(self, source: TableTarget, layout: Layout, key: TableKey) -> tuple[StagedFile, ...]:
+        path = table_path(key)
+        target = TableTarget(key, self.store.table_uri(path, None), 0, 0)
+        if source.uri != target.uri:
+            self._vessel(key, layout)
+        work = partial(_copy, _Work(source, layout, target, self.store.storage_options))
+        return self._staged(work, fragment_ids(source, self.store.storage_options))
+
+    def _staged(self, work: partial[StagedFile | None], parts: list[int]) -> tuple[StagedFile, ...]:
+        found: list[StagedFile] = []
+        for file in self.executor.map(work, parts):
+            if file is not None:
+                self.files.add([file])
+                found.append(file)
+        return tuple(found)
+
+
+_NUMBERED = (RowKind.VERSION, RowKind.TOMBSTONE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What every piece of the work on one table has in common. Picklable."""
+
+    source: TableTarget
+    layout: Layout
+    target: TableTarget
+    options: dict[str, str]
+
+
+def _fill(work: _Work, fragment: int) -> StagedFile | None:
+    return stage_columns(work.source, fragment, work.layout, work.options)
+
+
+def _copy(work: _Work, fragment: int) -> StagedFile | None:
+    return stage_copy(work.source, fragment, work.layout, work.target, work.options)
+
+
+def layout_of(old: EntityType, new: EntityType, sources: Iterable[ColumnSource]) -> Layout:
+    """The columns of a type that stays, by where their values come from."""
+    by_name = {source.prop.name: source for source in sources}
+    return Layout(tuple(_column(stored, by_name.get(stored.name), old) for stored in physical_schema(new)))
+
+
+def _column(stored: pa.Field, source: ColumnSource | None, old: EntityType) -> LaidColumn:
+    if source is None:
+        return LaidColumn(stored, stored.name)  # the id and the ends of edges
+    former = None if source.stored is None else old.property(source.stored)
+    if former is not None and former.type.scalar is source.prop.type.scalar and source.fill is None:
+        return LaidColumn(stored, source.stored)
+    origins = [] if source.stored is None else [source.stored]
+    if isinstance(source.fill, FromColumn):
+        origins.append(source.fill.column)
+    value = pa.scalar(source.fill.value, stored.type) if isinstance(source.fill, FixedValue) else None
+    return LaidColumn(stored, None, tuple(origins), value)
+
+
+def _is_stored_so(old: EntityType, new: EntityType, layout: Layout) -> bool:
+    """Whether a table has these columns already."""
+    same = all(column.source == column.field.name for column in layout.columns)
+    return same and physical_schema(old).equals(physical_schema(new))

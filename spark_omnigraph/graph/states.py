@@ -1,0 +1,180 @@
+"""States of a graph as a handle knows them: which one it shows, names that keep them, and how old ones expire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from spark_omnigraph.branch.consumers import Consumer, delete_consumer, list_consumers
+from spark_omnigraph.branch.control import parse_branch
+from spark_omnigraph.branch.tags import create_tag, delete_tag, list_tags
+from spark_omnigraph.commit.lost import LostPublishes
+from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph import verbs
+from spark_omnigraph.graph.arguments import EXECUTOR, checked
+from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
+from spark_omnigraph.manifest.branches import MAIN, Branch
+from spark_omnigraph.manifest.facts import CommitOrigin
+from spark_omnigraph.manifest.kept import Tag
+from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.write.after import after
+from spark_omnigraph.write.executor import LocalExecutor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from spark_omnigraph.graph.maintain.cleanup import CleanupReport
+    from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What a handle on a graph holds, and the state that it shows."""
+
+    store: GraphStore
+    writable: bool = True
+    target: ReadTarget = field(default_factory=ReadTarget)
+    recovered: tuple[Recovered, ...] = ()
+    """Writes that opening this handle finished or undid."""
+    lost: LostPublishes | None = None
+    """What the manifest of the branch was found to lack when this handle was opened for reading: an older state is
+    shown, and the graph cannot be opened for writing.
+    """
+    origin: CommitOrigin = field(default_factory=CommitOrigin)
+    """What commits of this handle say of who makes them."""
+
+    @property
+    def uri(self) -> str:
+        return self.store.root
+
+    @property
+    def branch(self) -> str:
+        return self.target.branch or MAIN
+
+    def snapshot(self, **where: Unpack[Where]) -> Snapshot:
+        """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of`, `tag` as in `at`.
+
+        Whoever opens a table by other means opens it at its version here: what is newer may not be published yet.
+
+        A pinned handle shows its own state alone: BadRequestError for any other.
+        """
+        asked = [name for name, value in where.items() if value is not None]
+        if self.target.version is None:
+            return self._state(where)
+        if asked:
+            raise BadRequestError(
+                f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
+                " chosen: ask the handle that it was made from"
+            )
+        return resolve(self.store, self.target)
+
+    def refresh(self) -> list[Recovered]:
+        """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""
+        self._require_writable()
+        return recover_for_writing(self.store, Scope.FORWARD_ONLY)
+
+    def _named(self, state: State) -> Snapshot:
+        """A state as `diff` takes it."""
+        if isinstance(state, Mapping):
+            return self._state(state)
+        target = target_of(state)
+        return resolve(self.store, replace(target, branch=target.branch or self.branch))
+
+    def _state(self, where: Where) -> Snapshot:
+        """A state of the graph, on this handle's branch unless another is named."""
+        check_where(where)
+        branch = where.get("branch")
+        line = self.branch if branch is None else branch
+        past = (where.get("version"), where.get("snapshot"), where.get("as_of"), where.get("tag"))
+        return resolve(self.store, ReadTarget(line, *past))
+
+    def _existing_branch(self, branch: str | None) -> Branch:
+        name = parse_branch(branch if branch is not None else self.branch)
+        self.store.require_branch(name, "; create it first")
+        return name
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
+
+
+@checked(executor=EXECUTOR)
+@dataclass(frozen=True, slots=True)
+class StateVerbs(Handle):
+    """Verbs about states of the past: tags, restores, expiry."""
+
+    def tag(self, name: str, *, dry_run: bool = False, **where: Unpack[Where]) -> Tag:
+        """Names a state, by default the newest of this handle's branch: it stays readable (`tag=`) until the tag is
+        deleted, and its branch cannot be deleted before. A dry run only checks that it can.
+
+        Raises TagExistsError, NotFoundError for a missing state, BadRequestError for a name that is not usable.
+        """
+        self._require_writable()
+        if not dry_run:
+            self.refresh()
+        return create_tag(self.store, name, self.snapshot(**where), dry_run)
+
+    def tags(self) -> list[Tag]:
+        """All tags of the graph, by name."""
+        return list(list_tags(self.store).values())
+
+    def delete_tag(self, name: str, *, dry_run: bool = False) -> Tag:
+        """Removes a tag; what it kept may expire from now on. NotFoundError when there is none."""
+        self._require_writable()
+        if not dry_run:
+            self.refresh()
+        return delete_tag(self.store, name, dry_run)
+
+    def consumers(self) -> list[Consumer]:
+        """Readers of the change feed that said where they stand (option `consumer`), by name: expiry waits for them."""
+        return list_consumers(self.store)
+
+    def delete_consumer(self, name: str) -> Consumer:
+        """Forgets where a reader stood: nothing waits for it any more. NotFoundError when there is none."""
+        self._require_writable()
+        return delete_consumer(self.store, name)
+
+    def restore(
+        self, *, branch: str | None = None, actor: str | None = None, **choices: Unpack[RestoreChoices]
+    ) -> RestoreReport:
+        """Makes a branch show the rows of an old state again, in a new commit that writes the difference alone. The
+        state is named as in `at`: `version`, `snapshot`, `as_of`, or `tag`. Choices besides: `dry_run` counts,
+        `metadata` are texts of yours, `executor` does the work.
+
+        BadRequestError across a change of the schema, which it names. Applications whose last transaction is later (of
+        streams, and of named writes) bar it, unless `rewind_apps` sets them back or `confirm` leaves them: then what
+        they wrote since is gone for good. ConflictError when anything was written meanwhile.
+        """
+        self._require_writable()
+        request = verbs.restore_request(self.store, parse_branch(branch or self.branch), actor, choices)
+        request = replace(request, origin=self.origin.with_metadata(choices.get("metadata")))
+        if not request.dry_run:
+            self.refresh()
+        report = verbs.restore(self.store, request, choices.get("executor") or LocalExecutor(1))
+        return after(self.store, request.branch, report, "restore")
+
+    def cleanup(
+        self,
+        older_than: timedelta | None = None,
+        *,
+        keep: int | None = None,
+        confirm: bool = False,
+        force: bool = False,
+    ) -> CleanupReport:
+        """Finds files that no version of any table names, forks that no branch shows, and leases of the dead; with
+        `confirm` removes them. What is younger than `older_than` (7 days), or than any writer that is alive or awaits
+        recovery, stays.
+
+        `keep` and `older_than` also let old states expire, of all branches: those beyond the newest `keep` commits of
+        their branch, that nobody was shown for `older_than`; of both, what both let go. What was shown within 7 days
+        stays unless `force` is set; and always the newest state of each branch, what tags show, consumers have not
+        read, and merges start from. StorageError while a branch cannot be read, DriftError for a table that drifted:
+        then nothing was removed. With `older_than` alone that is a warning, and no state expires.
+        """
+        if confirm:
+            self._require_writable()
+        return verbs.cleanup(self.store, verbs.Policy(keep, older_than, force), confirm)

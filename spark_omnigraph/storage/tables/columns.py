@@ -1,0 +1,298 @@
+"""Columns of a table changed as a whole: others, in another order, under other names, of other types.
+
+Lance knows a column by the number of its field and not by its name. So columns that are renamed, dropped, moved or
+added without values are a change of the table's schema alone, and no file is written. A column that gets values is a
+file beside those of each fragment; a column of another type is a new one with the former one's values. Rows keep their
+ids; they count as updated only where such files come. What has to leave the files, or to lie in another folder, is
+copied fragment by fragment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceOperation
+from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
+from lance.schema import LanceSchema
+
+from spark_omnigraph.errors import InternalError, StorageError
+from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import STORAGE_VERSION
+from spark_omnigraph.storage.messages.members import Member, encoded, members, signed
+from spark_omnigraph.storage.tables.blobs import StoredBlobs, is_blob
+from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+
+if TYPE_CHECKING:
+    from lance.lance.schema import LanceField
+
+_NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6
+"""Members of the message by which Lance hands a field of a schema from process to process."""
+_TOP = -1
+_ADDRESS, _ROW = "_rowaddr", "_rowid"
+_BATCH_ROWS = 8192
+_BATCH_BYTES = 16 << 20
+_EMPTY_ROWS = 1 << 16
+"""Of which no column is read: rows of a batch that is filled with one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidColumn:
+    """One column as it is to be. It is the stored column `source`, under whatever name, or a new one.
+
+    A new one takes its values from the first of the stored columns `origins` that has one, cast, else `value`; with
+    neither it has no values.
+    """
+
+    field: pa.Field
+    source: str | None = None
+    origins: tuple[str, ...] = ()
+    value: pa.Scalar | None = None
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether files are written for it."""
+        return self.source is None and (bool(self.origins) or self.value is not None)
+
+    def changes_null(self, stored: pa.Schema) -> bool:
+        """Whether it is a stored column that may be null and could not, or the other way round."""
+        return self.source is not None and stored.field(self.source).nullable != self.field.nullable
+
+    def rewritten(self) -> LaidColumn:
+        """The same values in a file of its own."""
+        return LaidColumn(self.field, None, () if self.source is None else (self.source,))
+
+    def fill(self, rows: pa.RecordBatch) -> pa.Array:
+        """Its values for rows that have the columns `origins`."""
+        parts = [rows.column(name) for name in self.origins]
+        if self.value is not None:
+            parts.append(pa.repeat(self.value, rows.num_rows))
+        cast = [part if part.type == self.field.type else part.cast(self.field.type) for part in parts]
+        filled = cast[0]
+        for other in cast[1:]:
+            filled = pc.if_else(filled.is_valid(), filled, other) if filled.null_count else filled
+        return filled
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All columns of a table as they are to be, in their order."""
+
+    columns: tuple[LaidColumn, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What is stored then."""
+        return pa.schema([column.field for column in self.columns])
+
+    @property
+    def filled(self) -> tuple[LaidColumn, ...]:
+        """Columns for which files are written, in order."""
+        return tuple(column for column in self.columns if column.is_filled)
+
+    def beside_files(self, stored: pa.Schema) -> Layout:
+        """The same for a table with these columns; where files come, with one for each column whose values may be null
+        from now on, or may not.
+        """
+        if not self.filled:
+            return self
+        return Layout(tuple(each.rewritten() if each.changes_null(stored) else each for each in self.columns))
+
+    def needs_rows(self, stored: pa.Schema) -> bool:
+        """Whether a blob would have to be written beside its row, which nobody can: then all rows are written anew."""
+        blobs = (each for each in self.columns if each.source is not None and each.field.metadata == BLOB_METADATA)
+        return bool(self.filled) and any(each.changes_null(stored) for each in blobs)
+
+
+def fragment_ids(target: TableTarget, options: Mapping[str, str]) -> list[int]:
+    """Fragments of a pinned table: what there is a piece of work for."""
+    with reading(f"list fragments of {target.uri}"):
+        return [fragment.fragment_id for fragment in target.open(options).get_fragments()]
+
+
+def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options: Mapping[str, str]) -> StagedFile:
+    """Writes the filled columns of one fragment into a file beside it, masked rows too; HEAD does not move. The file
+    names the whole fragment as it is then.
+    """
+    dataset = target.open(options)
+    (fragment,) = _fragment(dataset, fragment_id)
+    filled = layout.filled
+    names = [f"~{place}" for place in range(len(filled))]  # by number: those of the table are in use
+
+    def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], names=names)
+
+    origins = list(dict.fromkeys(name for column in filled for name in column.origins))
+    with reading(f"write columns of '{target.table_key}'"):
+        patched, _ = fragment.merge_columns(fill, columns=origins, batch_size=_BATCH_ROWS if origins else _EMPTY_ROWS)
+    file = patched.files[-1]
+    return StagedFile(json.dumps(patched.to_json()), f"{target.uri}/data/{file.path}", patched.physical_rows)
+
+
+def _fragment(dataset: LanceDataset, fragment_id: int) -> list[LanceFragment]:
+    found = dataset.get_fragment(fragment_id)
+    if found is None:
+        raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
+    return [found]
+
+
+def stage_copy(
+    source: TableTarget, fragment_id: int, layout: Layout, target: TableTarget, options: Mapping[str, str]
+) -> StagedFile | None:
+    """Writes the rows of one fragment anew, by a layout, into the folder of a table; None when it has none left. Rows
+    keep their ids where it is the same table: another one would give some of them out again.
+    """
+    dataset = source.open(options)
+    with reading(f"read rows of '{source.table_key}'"):
+        parts = _fragment(dataset, fragment_id)
+        ids = dataset.scanner(columns=[], fragments=parts, with_row_id=True).to_table().column(_ROW)
+    if not len(ids):
+        return None
+    rows = pa.RecordBatchReader.from_batches(layout.schema, _laid_out(dataset, fragment_id, layout))
+    with reading(f"copy rows of '{source.table_key}'"):
+        fragments = write_fragments(
+            rows,
+            target.uri,
+            schema=layout.schema,
+            mode="overwrite",  # fields are numbered anew, as a replacement of all rows does
+            max_rows_per_file=len(ids),
+            data_storage_version=STORAGE_VERSION,
+            enable_stable_row_ids=True,
+            storage_options=dict(options) or None,
+            allow_external_blob_outside_bases=True,
+        )
+    if len(fragments) != 1:
+        raise InternalError(f"copying a fragment of '{source.table_key}' wrote {len(fragments)} instead of one")
+    (fragment,) = fragments
+    if source.uri == target.uri:
+        kept = RowIdSequence(ids.combine_chunks()).to_inline_metadata()
+        fragment = dataclasses.replace(fragment, row_id_meta=kept)
+    return StagedFile.of(target.uri, fragment)
+
+
+def _laid_out(dataset: LanceDataset, fragment_id: int, layout: Layout) -> Iterator[pa.RecordBatch]:
+    """Rows of a fragment by a layout, blobs as they can be written again; a few batches are in memory."""
+    wanted = [(*column.origins, *([] if column.source is None else [column.source])) for column in layout.columns]
+    names = list(dict.fromkeys(name for each in wanted for name in each))
+    blobs = StoredBlobs(dataset)
+    with reading(f"read rows of {dataset.uri}"):
+        batches = dataset.scanner(
+            columns=names,
+            fragments=_fragment(dataset, fragment_id),
+            batch_size=_BATCH_ROWS,
+            batch_size_bytes=_BATCH_BYTES,
+            with_row_id=True,
+            with_row_address=True,
+            blob_handling="blobs_descriptions",
+        ).to_reader()
+    for batch in batches:
+        places = batch.column(_ROW).to_pylist(), batch.column(_ADDRESS).to_pylist()
+        arrays = []
+        for column in layout.columns:
+            if column.source is None:
+                arrays.append(column.fill(batch) if column.is_filled else pa.nulls(len(batch), column.field.type))
+            elif is_blob(dataset.schema.field(column.source)):
+                arrays.append(
+                    pa.array(blobs.take(column.source, batch.column(column.source).to_pylist(), places), BLOB)
+                )
+            else:
+                arrays.append(batch.column(column.source))
+        yield pa.RecordBatch.from_arrays(arrays, schema=layout.schema)
+
+
+def relay(dataset: LanceDataset, layout: Layout, files: Sequence[StagedFile]) -> LanceOperation.BaseOperation:
+    """The operation that gives an opened table another layout, with the files of its filled columns.
+
+    Without files it changes the schema alone; with some it lists every fragment, and so conflicts with whatever changes
+    rows. Lance refuses one with files that changes besides whether another column may be null.
+    """
+    present = dataset.get_fragments()
+    if not present:
+        return LanceOperation.Overwrite(layout.schema, [])
+    if not layout.filled:
+        return LanceOperation.Project(_lance_schema(dataset, layout))
+    staged = {f.id: f for f in (FragmentMetadata.from_json(file.fragment) for file in files)}
+    if staged.keys() != {fragment.fragment_id for fragment in present}:
+        raise InternalError(f"columns of {dataset.uri} were written for other fragments than it has")
+    schema = _lance_schema(dataset, layout)
+    numbers = _numbers(schema.fields())
+    return LanceOperation.Merge([_without_strays(staged[f.fragment_id], numbers) for f in present], schema)
+
+
+def _without_strays(fragment: FragmentMetadata, numbers: frozenset[int]) -> FragmentMetadata:
+    """A fragment without the files that have no column any more, as of one that had got values: Lance takes such a
+    file for damaged.
+    """
+    return dataclasses.replace(fragment, files=[file for file in fragment.files if not numbers.isdisjoint(file.fields)])
+
+
+def _numbers(fields: Sequence[LanceField]) -> frozenset[int]:
+    """Numbers of fields and of all their children."""
+    below = (_numbers(field.children()) for field in fields)
+    return frozenset(field.id() for field in fields).union(*below)
+
+
+class _Field:
+    """A field of a Lance schema: its message, and those of its children, parents first."""
+
+    def __init__(self, messages: Sequence[bytes]) -> None:
+        self._messages = [{each.number: each.value for each in members(message)} for message in messages]
+
+    def named(self, field: pa.Field) -> _Field:
+        """The same field under the name and with the nullability of another one."""
+        self._messages[0] |= {_NAME: field.name.encode(), _NULLABLE: int(field.nullable)}
+        return self
+
+    def moved(self, by: int) -> _Field:
+        """The same field with other numbers, as long as there was none."""
+        for message in self._messages:
+            message[_ID] = int(message.get(_ID, 0)) + by
+            parent = signed(int(message.get(_PARENT, 0)))
+            message[_PARENT] = parent if parent == _TOP else parent + by
+        return self
+
+    def encoded(self) -> list[bytes]:
+        return [encoded(Member(number, value) for number, value in each.items()) for each in self._messages]
+
+
+def _lance_schema(dataset: LanceDataset, layout: Layout) -> LanceSchema:
+    """The columns of a layout with the numbers that the table's files know them by. New ones have numbers that no
+    column of the table ever had; filled ones come first, since that is how their files number them.
+    """
+    make, metadata, stored = _unpacked(dataset.lance_schema)
+    empty = [column for column in layout.columns if column.source is None and not column.is_filled]
+    new = [column.field for column in (*layout.filled, *empty)]
+    first = int(dataset.max_field_id) + 1
+    added = {name: field.moved(first) for name, field in _unpacked(LanceSchema.from_pyarrow(pa.schema(new)))[2].items()}
+    found = [
+        (added[column.field.name] if column.source is None else stored[column.source]).named(column.field)
+        for column in layout.columns
+    ]
+    return make(metadata, *(message for field in found for message in field.encoded()))
+
+
+def _unpacked(schema: LanceSchema) -> tuple[Callable[..., LanceSchema], object, dict[str, _Field]]:
+    """What a schema is made of when it travels to another process: what makes it, its metadata, its fields by name."""
+    make, (metadata, *messages) = cast("tuple[Callable[..., LanceSchema], tuple[Any, ...]]", schema.__reduce__())
+    return make, metadata, _fields(messages)
+
+
+def _fields(messages: Sequence[bytes]) -> dict[str, _Field]:
+    """Fields of a schema by name; one message a field, children after their parents."""
+    groups: list[list[bytes]] = []
+    for message in messages:
+        found = {each.number: each.value for each in members(message)}
+        if signed(int(found.get(_PARENT, 0))) == _TOP:
+            groups.append([])
+        groups[-1].append(message)
+    return {_name(group[0]): _Field(group) for group in groups}
+
+
+def _name(message: bytes) -> str:
+    return next(bytes(each.value).decode() for each in members(message) if each.number == _NAME)
