@@ -94,6 +94,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
     from spark_omnigraph.graph.embed.request import EmbedMode as EmbedMode
     from spark_omnigraph.graph.handle import Graph as Graph
+    from spark_omnigraph.graph.load.inputs import InputArguments as InputArguments
+    from spark_omnigraph.graph.load.inputs import LoadArguments as LoadArguments
     from spark_omnigraph.graph.load.options import LoadOptions as LoadOptions
     from spark_omnigraph.graph.load.options import LoadReport as LoadReport
     from spark_omnigraph.graph.load.options import TableCounts as TableCounts
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.maintain.optimize import CompactedTable as CompactedTable
     from spark_omnigraph.graph.maintain.optimize import OptimizeReport as OptimizeReport
     from spark_omnigraph.graph.maintain.repair import Drift as Drift
+    from spark_omnigraph.graph.maintain.repair import RepairAction as RepairAction
     from spark_omnigraph.graph.maintain.repair import RepairReport as RepairReport
     from spark_omnigraph.graph.maintain.repair import Verdict as Verdict
     from spark_omnigraph.graph.merge.merge import MergeChoices as MergeChoices
@@ -118,6 +121,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
     from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
     from spark_omnigraph.graph.read.describe import TableDescription as TableDescription
+    from spark_omnigraph.graph.read.describe import TableUpkeep as TableUpkeep
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
@@ -131,6 +135,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
     from spark_omnigraph.lang.pg import compile_schema as compile_schema
+    from spark_omnigraph.manifest.copied import CopyOrigin as CopyOrigin
     from spark_omnigraph.manifest.facts import CommitFacts as CommitFacts
     from spark_omnigraph.manifest.facts import CommitOrigin as CommitOrigin
     from spark_omnigraph.manifest.facts import RowFacts as RowFacts
@@ -197,17 +202,18 @@ _HOMES = {
     "graph.embed.report": ("EmbedReport", "PropertyCounts"),
     "graph.embed.request": ("EmbedChoices", "EmbedMode"),
     "graph.handle": ("Graph",),
+    "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),
     "graph.maintain.cleanup": ("CleanupItem", "CleanupReport", "KeptObject"),
     "graph.maintain.expire": ("ExpiredLine", "ExpiredStates", "ExpiryReport"),
     "graph.maintain.optimize": ("CompactedTable", "OptimizeReport"),
-    "graph.maintain.repair": ("Drift", "RepairReport", "Verdict"),
+    "graph.maintain.repair": ("Drift", "RepairAction", "RepairReport", "Verdict"),
     "graph.merge.merge": ("MergeChoices", "MergeOutcome", "MergeReport"),
     "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
     "graph.provider": ("embedding_config",),
-    "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TypeDescription"),
+    "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TableUpkeep", "TypeDescription"),
     "graph.read.history": ("Where",),
     "graph.read.pending": ("PendingWrite",),
     "graph.restore.restore": ("LaterApplication", "RestoreChoices", "RestoreReport"),
@@ -216,6 +222,7 @@ _HOMES = {
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
+    "manifest.copied": ("CopyOrigin",),
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.kept": ("Tag",),
     "manifest.lineage": ("Commit",),

@@ -12,6 +12,7 @@ class Rule(TextEnum):
 
     INVALID_JSON = "invalid_json"
     INVALID_TEXT = "invalid_text"
+    INVALID_ROW = "invalid_row"
     INVALID_ENVELOPE = "invalid_envelope"
     UNKNOWN_TYPE = "unknown_type"
     MISSING_ENDPOINT = "missing_endpoint"
@@ -80,7 +81,8 @@ class BadRow:
     @property
     def place(self) -> str:
         """File and line as messages show them; rows of a frame and stored ones, which are in no file, with their id."""
-        named = f" (id '{self.id}')" if self.id is not None and self.file.startswith(("<partition ", STORED)) else ""
+        apart = self.file.startswith(("<partition ", "<table>", STORED))
+        named = f" (id '{self.id}')" if self.id is not None and apart else ""
         return f"{self.file}:{self.line}{named}"
 
     @property

@@ -24,7 +24,7 @@ from spark_omnigraph.storage import targets
 if TYPE_CHECKING:
     from spark_omnigraph.graph.read.history import Where
 
-_READ = ("input", "schema", "file", "config", "decisions", "spec", "seed")
+_READ = ("input", "mapping", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
 _WRITTEN = ("output", "bad_rows", "summary", "metrics", "report", "conflicts")
 
@@ -54,6 +54,12 @@ class JobConfig:
     schema: str = ""
     force: bool = False
     input: tuple[str, ...] = ()
+    input_format: str = "auto"
+    mapping: str | None = None
+    node: str | None = None
+    edge: str | None = None
+    coerce: bool = False
+    csv_single_line: bool = False
     mode: LoadMode = LoadMode.APPEND
     base: str = "main"
     max_bad_rows: int | float = 0
@@ -154,7 +160,7 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
         value = _value(option, sources, problems)
         if value is not None:
             found[option.key] = value
-        elif option.required and not any(option.key in s.given for s in sources) and not _named(option, mistakes):
+        elif option.required and not _is_given(option, sources) and not _named(option, mistakes):
             problems.append(f"{option.shown_name} is required: {option.help}")
     problems += _given_together(found)
     meta = found.get("meta")
@@ -192,7 +198,8 @@ def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str,
     """By key of an option that names a file to write: why it may not be written, where it would replace a file of the
     graph, or one that the job reads, or cannot be.
     """
-    read = (*config.input, config.schema, config.file, config.config, config.decisions, config.spec, config.seed)
+    named = (config.mapping, config.schema, config.file, config.config, config.decisions, config.spec, config.seed)
+    read = (*config.input, *named)
     found = {}
     for key in _WRITTEN:
         path: str | None = getattr(config, key)
@@ -202,6 +209,11 @@ def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str,
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"
     return found
+
+
+def _is_given(option: Option, sources: Sequence[Source]) -> bool:
+    """Whether an option, or one that is enough in its place, is given, be it wrong."""
+    return any(option.key in source.given or option.unless in source.given for source in sources)
 
 
 def _named(option: Option, mistakes: Sequence[str]) -> bool:

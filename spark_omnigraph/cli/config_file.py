@@ -5,9 +5,7 @@ It is read with bounds: nothing in it can stop or crash the program.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-
-import yaml
+from collections.abc import Iterable, Mapping, Sequence
 
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.options import COMMON, CONFIG, Option, Shape
@@ -15,44 +13,15 @@ from spark_omnigraph.cli.request import Request, Source
 from spark_omnigraph.cli.values import Missing, shortened
 from spark_omnigraph.errors import NotFoundError, UsageError
 from spark_omnigraph.words import nearest
+from spark_omnigraph.yaml_text import parsed_yaml
 
 LARGEST = 64 << 10
 """Bytes of a configuration file; YAML is read slowly."""
-DEEPEST = 16
-MOST_ALIASES = 32
 _INTEGER_BITS = 4096
 NAMED = 20
 """Unknown keys that are named."""
 APART = frozenset({"confirm", "force", "name"})
 """Keys that a file of several verbs holds in sections alone: `force` of `init` drops a graph, that of `repair` none."""
-
-
-class _Bounded(yaml.SafeLoader):
-    """Refuses what grows when it is read: deep nesting, and references to references."""
-
-    _depth = 0
-    _aliases = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self._aliases += self.check_event(yaml.AliasEvent)
-        self._depth += 1
-        if self._depth > DEEPEST or self._aliases > MOST_ALIASES:
-            what = "nested too deeply" if self._depth > DEEPEST else "too many references (*name)"
-            raise yaml.MarkedYAMLError(problem=what, problem_mark=parent.start_mark if parent is not None else None)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """Refuses a key that stands twice: YAML would take the last without a word."""
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                what = f"the key '{shortened(key.value)}' stands twice"
-                raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
-        found: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
-        return found
 
 
 def options_of_file(path: str, request: Request, problems: list[str]) -> list[Source]:
@@ -140,19 +109,12 @@ def read_yaml(option: str, path: str) -> Mapping[str, object]:
     """Keys and values of a file that an option names. UsageError when it cannot be read, or is no such."""
     text = read_text(option, path, LARGEST)
     try:
-        content = yaml.load(text, _Bounded)
-        found = {} if content is None else content
-        if isinstance(found, dict):
-            return _with_texts_as_keys(found)
-    except yaml.MarkedYAMLError as error:
-        # Only the place: the text around it may hold what nobody else should see.
-        mark = error.problem_mark
-        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-        raise UsageError(f"{option}: '{path}' is not YAML: {error.problem or error.context}{place}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{option}: '{path}' is not YAML: {' '.join(str(error).split())}") from None
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"{option}: '{path}' has a number or a date that cannot be: {error}; quote a text") from None
+        content = parsed_yaml(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: '{path}' {error}") from None
+    found = {} if content is None else content
+    if isinstance(found, dict):
+        return _with_texts_as_keys(found)
     raise UsageError(f"{option}: '{path}' must hold keys and values")
 
 

@@ -15,6 +15,7 @@ from spark_omnigraph.cli.values import Parser
 from spark_omnigraph.records.mode import (
     REMOTE_SCHEMES,
     EmbedAtLoad,
+    InputFormat,
     LoadMode,
     OnDuplicate,
     UnknownFields,
@@ -47,6 +48,8 @@ class Option:
     flag: str = ""
     env: bool = False
     required: bool = False
+    unless: str = ""
+    """Key of another option that is enough in its place."""
     positional: bool = False
     argument_too: bool = False
     """Whether the value may also stand as an argument of its own, without the flag."""
@@ -163,12 +166,37 @@ FORCE = Option(
 
 INPUT = Option(
     "input",
-    "JSONL files (also .gz), folders or globs",
+    "files (JSONL and CSV also .gz, Parquet, Arrow), folders or globs",
     values.graph_uri,
     "PATH",
     shape=Shape.MANY,
     required=True,
+    unless="mapping",
 )
+INPUT_FORMAT = Option(
+    "input_format",
+    "what the files hold; auto goes by the endings .parquet, .csv, .tsv and .arrow, and takes all others as JSONL",
+    values.one_of(*InputFormat),
+    "auto|jsonl|parquet|csv|arrow",
+    default="auto",
+    flag="--format",
+)
+MAPPING = Option(
+    "mapping",
+    "YAML file that says which columns of which tables become which properties; it may name the input, too",
+    values.existing_file,
+    "FILE",
+)
+NODE = Option("node", "node type of the rows of tables", metavar="T")
+EDGE = Option("edge", "edge type of the rows of tables", metavar="T")
+COERCE = Option(
+    "coerce", "read a text as the value that it spells where a property takes none; fields of CSV always are",
+    values.switch, default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
+CSV_SINGLE_LINE = Option(
+    "csv_single_line", "no value of CSV spans lines, so that one file is read by several tasks", values.switch,
+    default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
 MODE = Option(
     "mode",
     "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
@@ -249,6 +277,7 @@ CACHE = Option(
     "URI",
 )
 LOADING = (
+    INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE,
     BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE, SHOW_ROWS, INDEX,
     LOAD_CONCURRENCY, SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip

@@ -40,7 +40,7 @@ _ALL = (
     ),
     Verb(
         "ingest",
-        "Loads JSON lines into a branch, all or nothing; the branch is made when it is missing.",
+        "Loads files into a branch, all or nothing; the branch is made when it is missing.",
         "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
         _in("load", "ingest"),
         (o.INPUT, o.MODE, *o.LOADING),
@@ -48,7 +48,7 @@ _ALL = (
     ),
     Verb(
         "merge",
-        "Loads JSON lines and replaces the rows whose id is stored: ingest --mode merge.",
+        "Loads files and replaces the rows whose id is stored: ingest --mode merge.",
         "spark-omnigraph merge --graph graphs/films --input changes.jsonl --on-duplicate error",
         _in("load", "ingest"),
         (o.INPUT, *o.LOADING),
@@ -57,7 +57,7 @@ _ALL = (
     ),
     Verb(
         "overwrite",
-        "Loads JSON lines and replaces all rows of every type in them: ingest --mode overwrite.",
+        "Loads files and replaces all rows of every type in them: ingest --mode overwrite.",
         "spark-omnigraph overwrite --graph graphs/films --input snapshot/ --branch nightly",
         _in("load", "ingest"),
         (o.INPUT, *o.LOADING),

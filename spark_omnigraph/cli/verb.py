@@ -71,4 +71,4 @@ class Verb:
     @property
     def required(self) -> frozenset[str]:
         """Keys of the options that must be given."""
-        return frozenset(option.key for option in self.all_options if option.required)
+        return frozenset(option.key for option in self.all_options if option.required and not option.unless)

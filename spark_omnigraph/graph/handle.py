@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.branch.control import branch_to_write, check_new_branch, create_branch, list_branches, parse_branch
+from spark_omnigraph.branch.control import check_new_branch, create_branch, list_branches, parse_branch
 from spark_omnigraph.branch.delete import DeletedBranch, MergedBranches, check_deletable, delete_branch, delete_merged
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.catalog.types import Catalog
@@ -27,7 +27,6 @@ from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.mode import LoadMode, choice
 from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit, read_recoveries
 from spark_omnigraph.storage.tables.index import Upkeep
 from spark_omnigraph.write.after import after
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from spark_omnigraph.graph.provider import VectorSource
-    from spark_omnigraph.storage.input.found import Source
 
 
 @checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
@@ -133,9 +131,9 @@ class Graph(StateVerbs):
         """
         return verbs.preview(self.store, verbs.change_request(schema, choices), choices.get("executor"))
 
-    def load(  # noqa: PLR0913 - what the commit says of itself comes besides
+    def load(  # noqa: PLR0913 - what the commit says of itself, and what the input is, come besides
         self,
-        source: Source | Sequence[str | os.PathLike[str]],
+        source: object = None,
         mode: str = "append",
         *,
         branch: str | None = None,
@@ -143,28 +141,31 @@ class Graph(StateVerbs):
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
+        **inputs: Unpack[verbs.InputArguments],
     ) -> LoadReport:
-        """Loads JSON lines in one commit: paths, globs, folders, URIs, or an iterable of lines.
+        """Loads files in one commit (paths, globs, folders, URIs; JSON lines, Parquet, CSV or Arrow by their `format`),
+        an iterable of JSON lines or of records as dictionaries, or a table of Arrow, pandas or polars. `node` or `edge`
+        names the type of the rows of tables, `mapping` (a path, a text or a dictionary) says more.
 
         `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
         from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
         ConflictError; then nothing has changed.
         """
-        origin = self.origin.with_metadata(metadata)
+        origin, line = self.origin.with_metadata(metadata), self.branch if branch is None else branch
         self.refresh()
-        inputs = verbs.list_inputs(source, self.store.storage_options)
-        kind = choice("mode", mode, LoadMode)
-        chosen = options or LoadOptions()
-        verbs.check_report_path(chosen.bad_rows, inputs.files, self.store.root)
-        name, created = branch_to_write(self.store, self.branch if branch is None else branch, base, chosen.dry_run)
-        request = verbs.LoadRequest(inputs.files, name, kind, actor, chosen, base, created, origin=origin)
-        report = verbs.load(self.store, request)
-        done = after(self.store, name, report, "load") if chosen.build_indexes else report
-        return replace(done, warnings=inputs.warnings + done.warnings)
+        call = verbs.LoadCall(mode, line, base, actor, origin, options or LoadOptions(), inputs)
+        return verbs.load_source(self.store, source, call)
+
+    def load_table(
+        self, type: str, rows: object, mode: str = "append", **how: Unpack[verbs.LoadArguments]
+    ) -> LoadReport:
+        """Like `load`, of rows of one type, `node:T` or `edge:T`: a table, a list of dictionaries, or table files."""
+        named = {self.catalog().require(type).table_key.kind: self.catalog().require(type).name}
+        return self.load(rows, mode, **{**how, **named})  # type: ignore[arg-type]  # node or edge
 
     def ingest(  # noqa: PLR0913 - as many as `load` has
         self,
-        source: Source | Sequence[str | os.PathLike[str]],
+        source: object = None,
         branch: str | None = None,
         base: str = "main",
         mode: str = "append",
@@ -172,9 +173,12 @@ class Graph(StateVerbs):
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         options: LoadOptions | None = None,
+        **inputs: Unpack[verbs.InputArguments],
     ) -> LoadReport:
         """Like `load`, but a missing branch is created from `base` first."""
-        return self.load(source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options)
+        return self.load(
+            source, mode, branch=branch, base=base, actor=actor, metadata=metadata, options=options, **inputs
+        )
 
     def delete(
         self,

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.embed.request import embed_request as embed_request
     from spark_omnigraph.graph.erase.erase import EraseRequest as EraseRequest
     from spark_omnigraph.graph.erase.erase import erase as erase
-    from spark_omnigraph.graph.load.bad_rows import check_report_path as check_report_path
-    from spark_omnigraph.graph.load.load import LoadRequest as LoadRequest
-    from spark_omnigraph.graph.load.load import load as load
+    from spark_omnigraph.graph.load.inputs import InputArguments as InputArguments
+    from spark_omnigraph.graph.load.inputs import LoadArguments as LoadArguments
+    from spark_omnigraph.graph.load.source import LoadCall as LoadCall
+    from spark_omnigraph.graph.load.source import load_source as load_source
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport as CleanupReport
     from spark_omnigraph.graph.maintain.cleanup import cleanup as cleanup
     from spark_omnigraph.graph.maintain.expire import Policy as Policy
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.graph.schema.preview import change_request as change_request
     from spark_omnigraph.graph.schema.preview import preview as preview
-    from spark_omnigraph.storage.input.found import list_inputs as list_inputs
 
 _HOMES = {
     "engine.result": ("QueryResult",),
@@ -68,8 +68,8 @@ _HOMES = {
     "graph.embed.report": ("EmbedReport",),
     "graph.embed.request": ("EmbedChoices", "embed_request"),
     "graph.erase.erase": ("EraseRequest", "erase"),
-    "graph.load.bad_rows": ("check_report_path",),
-    "graph.load.load": ("LoadRequest", "load"),
+    "graph.load.inputs": ("InputArguments", "LoadArguments"),
+    "graph.load.source": ("LoadCall", "load_source"),
     "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
     "graph.maintain.expire": ("Policy",),
     "graph.maintain.optimize": ("OptimizeReport", "OptimizeRequest", "optimize"),
@@ -81,7 +81,6 @@ _HOMES = {
     "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
-    "storage.input.found": ("list_inputs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

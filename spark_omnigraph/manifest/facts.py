@@ -85,6 +85,8 @@ class CommitFacts:
     transaction: Transaction | None = None
     """The name of the write where it has one; of a stream the id of the query and the number of the batch."""
     input_digest: str | None = None
+    mapping_digest: str | None = None
+    """That of the mapping by which tables were read."""
 
     def to_dict(self) -> dict[str, object]:
         """The facts as JSON values; what is not known is not there."""
@@ -100,6 +102,7 @@ class CommitFacts:
             "app_id": origin.app_id,
             "transaction": None if self.transaction is None else asdict(self.transaction),
             "input_digest": self.input_digest,
+            "mapping_digest": self.mapping_digest,
             "metadata": dict(origin.metadata),
         }
         return {name: value for name, value in body.items() if value is not None and value != {}}
@@ -173,6 +176,7 @@ def decode_facts(text: str | None) -> CommitFacts | None:
             CommitOrigin(body.job, body.run_id, body.app_id, body.metadata),
             None if body.transaction is None else Transaction(body.transaction.app_id, body.transaction.version),
             body.input_digest,
+            body.mapping_digest,
         )
     except (msgspec.MsgspecError, UnicodeError, RecursionError, BadRequestError):
         return None
@@ -194,6 +198,7 @@ class _Body(msgspec.Struct):
     app_id: str | None = None
     transaction: _Name | None = None
     input_digest: str | None = None
+    mapping_digest: str | None = None
     metadata: dict[str, str] = {}
 
 
@@ -201,7 +206,7 @@ def _without(facts: CommitFacts, name: str) -> CommitFacts:
     if name == "transaction":
         return replace(facts, transaction=None)
     if name == "input_digest":
-        return replace(facts, input_digest=None)
+        return replace(facts, input_digest=None, mapping_digest=None)
     said = {key: getattr(facts.origin, key) for key in ("job", "run_id", "app_id") if key != name}
     return replace(facts, origin=CommitOrigin(**said, metadata=facts.origin.metadata))
 

@@ -54,6 +54,17 @@ def parse_line(raw: bytes, constants: bool = False) -> Members:
     return value
 
 
+def parse_value(text: str) -> object:
+    """The JSON value that a text is. Raises InvalidJsonError as `parse_line` does."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+        raise InvalidJsonError(f"nested more than {MAX_DEPTH} levels deep")
+    value = _parse(text, _DECODER)
+    if _SURROGATE.search(raw):
+        _refuse_lone_surrogates(value)
+    return value
+
+
 def show(value: object, limit: int = 80) -> str:
     """A JSON value as text for a message, shortened."""
     text = value.text if isinstance(value, Real) else json.dumps(value, ensure_ascii=False)

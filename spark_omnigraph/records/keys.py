@@ -26,7 +26,7 @@ _FLOATS = (Scalar.F32, Scalar.F64)
 
 def key_ids(entity: NodeType, table: pa.Table) -> pa.Array:
     """Ids of the rows of a keyed node table; null where a key column is null or holds no finite number."""
-    texts = [_column_text(one_array(table.column(name)), scalar) for name, scalar in key_columns(entity)]
+    texts = [column_text(one_array(table.column(name)), scalar) for name, scalar in key_columns(entity)]
     return texts[0] if len(texts) == 1 else composite_ids(texts)
 
 
@@ -112,7 +112,8 @@ def _text_of_text(value: str, scalar: Scalar) -> str:
     return value if stored is None else str(stored)
 
 
-def _column_text(column: pa.Array, scalar: Scalar) -> pa.Array:
+def column_text(column: pa.Array, scalar: Scalar) -> pa.Array:
+    """Canonical texts of a stored key column; null where it holds no finite number."""
     if pa.types.is_string(column.type):
         return column
     if scalar is Scalar.DATE:

@@ -38,6 +38,17 @@ class UnknownFields(TextEnum):
     IGNORE = "ignore"
 
 
+class InputFormat(TextEnum):
+    """What an input file holds."""
+
+    AUTO = "auto"
+    """What the ending of its name says; JSON lines where it says nothing."""
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
 class EmbedAtLoad(TextEnum):
     """Whether a load asks a provider for vectors."""
 
@@ -68,6 +79,8 @@ class DecodeOptions:
 
     unknown_fields: UnknownFields = UnknownFields.REFUSE
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
+    coerce: bool = False
+    """Whether a text is read as the value that it spells, where a property takes no text."""
 
 
 def bad_row_limit(text: str) -> int | float:

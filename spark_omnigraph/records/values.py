@@ -15,6 +15,7 @@ from spark_omnigraph.catalog.numbers import Real, float_value, integral
 from spark_omnigraph.catalog.types import ARROW_NAMES, INTEGER_RANGES, Property, PropType, Scalar
 from spark_omnigraph.records.json_line import show
 from spark_omnigraph.records.json_numbers import whole_number
+from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES
 
 BASE64_PREFIX = "base64:"
@@ -36,12 +37,13 @@ class BadValueError(ValueError):
 Reader = Callable[[object], object]
 
 
-def value_reader(prop: Property, blob_schemes: Sequence[str] = REMOTE_SCHEMES) -> Reader:
+def value_reader(prop: Property, blob_schemes: Sequence[str] = REMOTE_SCHEMES, coerce: bool = False) -> Reader:
     """Function from a JSON value to what a property stores; it raises BadValueError. A missing member is null.
 
-    Dates are days, points in time milliseconds, vectors and lists are lists, blobs a dict of `data` and `uri`.
+    Dates are days, points in time milliseconds, vectors and lists are lists, blobs a dict of `data` and `uri`. With
+    `coerce` a text may also spell the value.
     """
-    read = _reader(prop, blob_schemes)
+    read = _reader(prop, blob_schemes, coerce)
     nullable, required = prop.type.nullable, _required(prop)
 
     def read_or_null(value: object) -> object:
@@ -54,14 +56,21 @@ def value_reader(prop: Property, blob_schemes: Sequence[str] = REMOTE_SCHEMES) -
     return read_or_null
 
 
-def _reader(prop: Property, blob_schemes: Sequence[str]) -> Reader:
+def _reader(prop: Property, blob_schemes: Sequence[str], coerce: bool) -> Reader:
     ptype = prop.type
-    if ptype.is_vector:
-        return partial(_vector, prop)
     if ptype.scalar is Scalar.BLOB:
         return partial(read_blob, prop.name, schemes=blob_schemes)
-    read = partial(_READERS[ptype.scalar], _Place(prop.name, ptype))
-    return partial(_list, prop.name, read) if ptype.is_list else read
+    read: Reader = partial(_vector, prop)
+    if not ptype.is_vector:
+        read = partial(_READERS[ptype.scalar], _Place(prop.name, ptype))
+        if ptype.is_list:
+            read = partial(_list, prop.name, _spelt(PropType(ptype.scalar), read) if coerce else read)
+    return _spelt(ptype, read) if coerce else read
+
+
+def _spelt(ptype: PropType, read: Reader) -> Reader:
+    """A reader that takes the value which a text spells, and of other texts says what it says of texts."""
+    return lambda value: read(value_of_text(ptype, value) if isinstance(value, str) else value)
 
 
 def _required(prop: Property) -> str:

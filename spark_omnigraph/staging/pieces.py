@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.bad_rows import Mistake
+from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType
 from spark_omnigraph.records.frames.decode import FrameDecoder
+from spark_omnigraph.records.frames.layouts import plain_batch
+from spark_omnigraph.records.frames.mapping import TableInput
+from spark_omnigraph.records.frames.rules import PlannedRows, plan_rows
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
 from spark_omnigraph.records.jsonl.decode import (
     DecodedChunk,
@@ -29,6 +32,8 @@ from spark_omnigraph.records.jsonl.decode import (
 from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
+from spark_omnigraph.storage.input.table_rows import BrokenRow, TableRows
+from spark_omnigraph.storage.input.tables import read_table
 from spark_omnigraph.validate.batch import BatchChecker, RowViolation
 
 
@@ -43,19 +48,50 @@ class Piece:
 
 def range_pieces(context: StageContext, range_: InputRange) -> Iterator[Piece]:
     """The chunks of an input range."""
+    if range_.file.table is not None:
+        yield from table_pieces(context, range_.file.table, read_table(range_, context.storage_options))
+        return
     decoder = RecordDecoder(context.accepted, context.decode)
     for chunk in read_chunks(range_, dict(context.storage_options)):
         yield Piece(len(chunk.lines), decoder.decode(chunk), partial(raw_line, chunk))
 
 
-def frame_pieces(decoder: FrameDecoder, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-    """The batches of a partition that have rows; lines count its rows."""
-    first = 0
-    for batch in batches:
-        if batch.num_rows:
-            decoded, raw = decoder.decode(batch, first)
-            yield Piece(batch.num_rows, decoded, raw)
-            first += batch.num_rows
+def table_pieces(context: StageContext, how: TableInput, tables: Iterable[TableRows]) -> Iterator[Piece]:
+    """The rows of tables of the same columns, by the rules of their input; lines count rows of the tables."""
+    readers: list[tuple[PlannedRows, FrameDecoder]] = []
+    decode = replace(context.decode, coerce=context.decode.coerce or how.coerce)
+    for rows in tables:
+        if not readers:
+            planned = plan_rows(context.accepted, how, rows.batch.schema, decode)
+            readers = [(plan, FrameDecoder(context.accepted, decode, plan.frame)) for plan in planned]
+        batch, count = plain_batch(rows.batch), rows.count
+        for plan, decoder in readers:
+            chosen, kept = plan.rows(batch)
+            lines = rows.lines if kept is None else rows.lines[kept]
+            if len(lines):
+                decoded, raw = decoder.decode(chosen, 0)
+                yield Piece(count, _on_lines(decoded, lines), partial(_text_on, raw, lines))
+                count = 0
+        if count or rows.broken:
+            yield Piece(count, _broken(readers[0][0].frame.table_key, rows.broken), str)
+
+
+def _on_lines(decoded: DecodedChunk, lines: Int64s) -> DecodedChunk:
+    """What was decoded of some rows, on the lines that they have in their range."""
+    tables = tuple(replace(table, lines=lines[table.lines]) for table in decoded.tables)
+    rejected = tuple(replace(row, line=int(lines[row.line])) for row in decoded.rejected)
+    return DecodedChunk(tables, rejected, decoded.read)
+
+
+def _text_on(raw: Callable[[int], str], lines: Int64s, line: int) -> str:
+    return raw(int(np.searchsorted(lines, line)))
+
+
+def _broken(key: TableKey | None, rows: Sequence[BrokenRow]) -> DecodedChunk:
+    """Rows that do not fit their table, as bad ones of its first type."""
+    name, is_edge = (None, False) if key is None else (key.type_name, key.kind == "edge")
+    rejected = (Rejected(r.line, 0, name, None, Rule.INVALID_ROW, r.message, r.text, is_edge) for r in rows)
+    return DecodedChunk((), tuple(rejected), {key or "": len(rows)} if rows else {})
 
 
 class _Kind(msgspec.Struct, gc=False):
@@ -67,6 +103,11 @@ class _Kind(msgspec.Struct, gc=False):
 
 def tables_mentioned(catalog: Catalog, options: Mapping[str, str], range_: InputRange) -> set[str]:
     """Tables that the records of a range name; lines that are not records are left to decoding."""
+    how = range_.file.table
+    if how is not None and all(rule.table_key is not None for rule in how.rules):
+        return {catalog.require(rule.table_key).table_key for rule in how.rules if rule.table_key is not None}
+    if how is not None:
+        return _named_in(catalog, read_table(range_, options))
     decode = msgspec.json.Decoder(_Kind).decode
     named: set[tuple[str, bool]] = set()
     for chunk in read_chunks(range_, dict(options)):
@@ -80,6 +121,18 @@ def tables_mentioned(catalog: Catalog, options: Mapping[str, str], range_: Input
             elif isinstance(kind.edge, str):
                 named.add((kind.edge, True))
     return {key for name, is_edge in named if (key := table_key_of(catalog, name, is_edge)) is not None}
+
+
+def _named_in(catalog: Catalog, tables: Iterable[TableRows]) -> set[str]:
+    """Tables that records in tables name."""
+    named: set[tuple[object, bool]] = set()
+    for rows in tables:
+        for column, is_edge in (("type", False), ("edge", True)):
+            place = rows.batch.schema.get_field_index(column)
+            if place >= 0:
+                named.update((name, is_edge) for name in rows.batch.column(place).unique().to_pylist())
+    found = (table_key_of(catalog, name, is_edge) for name, is_edge in named if isinstance(name, str))
+    return {key for key in found if key is not None}
 
 
 def table_key_of(catalog: Catalog, name: str, is_edge: bool) -> TableKey | None:

@@ -21,15 +21,16 @@ from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import NodeType
 from spark_omnigraph.errors import EmbeddingError
-from spark_omnigraph.records.frames.decode import FrameDecoder
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.filling import fill
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
-from spark_omnigraph.staging.pieces import Checkers, Piece, frame_pieces, range_pieces, raw_line, table_key_of
+from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
 from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
+from spark_omnigraph.storage.input.table_rows import rows_of
 from spark_omnigraph.storage.tables.keys import Matches, find_rows
 from spark_omnigraph.storage.tables.staged import TableTarget
 
@@ -39,18 +40,17 @@ FLUSH_BYTES = 128 << 20
 
 def stage_range(context: StageContext, range_: InputRange, skip: Mapping[str, Int64s] | None = None) -> RangeReceipt:
     """Decodes, checks and stages one range. With `skip`, stages only those tables, without the given ordinals."""
-    stager = _Stager(context, skip)
+    is_table = range_.file.table is not None
+    stager = _Stager(context, skip, from_frame=is_table)
     stager.run(range_pieces(context, range_))
-    stager.reject(_with_text(context, range_, stager.conflicts))
+    stager.reject(stager.conflicts if is_table else _with_text(context, range_, stager.conflicts))
     return stager.receipt(range_.index)
 
 
-def stage_frame(
-    context: StageContext, decoder: FrameDecoder, batches: Iterable[pa.RecordBatch], index: int
-) -> RangeReceipt:
+def stage_frame(context: StageContext, how: TableInput, batches: Iterable[pa.RecordBatch], index: int) -> RangeReceipt:
     """Decodes, checks and stages a partition of a frame, which is seen once: bad rows get their text at once."""
     stager = _Stager(context, None, from_frame=True)
-    stager.run(frame_pieces(decoder, batches))
+    stager.run(table_pieces(context, how, rows_of(batches)))
     stager.reject(stager.conflicts)
     return stager.receipt(index)
 

@@ -36,6 +36,7 @@ from spark_omnigraph.validate.probes import (
     endpoint_probes,
     unique_probes,
 )
+from spark_omnigraph.write.distinct import same_rows
 from spark_omnigraph.write.executor import available_cores
 from spark_omnigraph.write.staged_table import Rows, RowsToCheck
 
@@ -83,6 +84,8 @@ class WriteChecker:
     ) -> None:
         self.gone: Mapping[str, pa.Array] = {}
         """Ids (string[n]) of stored rows that the write deletes, by table; set before `run`."""
+        self.distinct: frozenset[str] = frozenset()
+        """Tables of whose staged rows equal ones count once; set before `run`."""
         self._catalog = catalog
         self._mode = mode
         self._last_wins = mode is LoadMode.MERGE and on_duplicate is OnDuplicate.LAST
@@ -90,6 +93,7 @@ class WriteChecker:
         self._targets = targets
         self._options = options
         self._superseded: dict[str, Rows] = {}
+        self._equal: dict[str, int] = {}
         self._indexes: dict[str, KeyIndex] = {}
         self._indexing = Lock()
         self._endpoint_types = {name for e in catalog.edges.values() for name in (e.from_type, e.to_type)}
@@ -103,8 +107,9 @@ class WriteChecker:
         # Arrow and Lance work outside the interpreter lock, so threads share the cores.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
             findings = [*pool.map(check, nodes), *pool.map(check, edges)]
-        superseded = {key: len(rows) for key, rows in sorted(self._superseded.items()) if len(rows)}
-        return CheckResult([found for of_table in findings for found in of_table], superseded)
+        superseded = {key: len(rows) for key, rows in self._superseded.items()} | self._equal
+        counts = {key: count for key, count in sorted(superseded.items()) if count}
+        return CheckResult([found for of_table in findings for found in of_table], counts)
 
     def run_alone(self, table: RowsToCheck, probe: UniqueProbe | CardinalityProbe) -> list[Finding]:
         """What breaks one rule of a type, of rows that are all there are of it; rows that other rules refuse count too.
@@ -178,8 +183,14 @@ class WriteChecker:
         ids = table.column("id")
         if all_distinct(ids):
             return []
-        later, holders = _repeats([ids], table, keep_last=self._last_wins)
-        if self._last_wins:
+        distinct = table.table_key in self.distinct
+        later, holders = _repeats([ids], table, keep_last=self._last_wins and not distinct)
+        if distinct:
+            same = same_rows(table, entity, later, holders)
+            table.drop(later[same])
+            self._equal[table.table_key] = int(same.sum())
+            later, holders = later[~same], holders[~same]
+        elif self._last_wins:
             table.drop(later)
             self._superseded[table.table_key] = later
             return []
@@ -188,7 +199,9 @@ class WriteChecker:
 
         def message(i: int) -> str:
             value = ids[int(later[i])].as_py()
-            return f"@unique violation on {entity.name}.{label}: value '{value}' repeats an earlier record of the input"
+            differs = ", and differs from it" if distinct else ""
+            told = f"value '{value}' repeats an earlier record of the input{differs}"
+            return f"@unique violation on {entity.name}.{label}: {told}"
 
         return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message, holders), table)
 

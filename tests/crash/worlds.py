@@ -26,7 +26,7 @@ from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate.mutate import MutationResult
 from spark_omnigraph.graph.restore.restore import RestoreReport
-from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.rebase import rebased
@@ -195,9 +195,7 @@ def _write_frame(graph: Graph, writer: Writer) -> LoadReport:
     with staging(graph.store) as stage:
         request = replace(frame_request(writer.branch, LoadMode.MERGE, None, PLAIN), stages=(stage,))
         plan = plan_frame_load(graph.store, request, None)
-        columns = plan_frame(graph.catalog(), None, frame.schema)
-        decoder = FrameDecoder(plan.context.catalog, plan.context.decode, columns)
-        receipt = stage_frame(plan.context, decoder, frame.to_batches(), 0)
+        receipt = stage_frame(plan.context, TableInput.of_type(None), frame.to_batches(), 0)
         return finish_frame_load(graph.store, request, plan, [staged_part(plan.context, receipt)])
 
 

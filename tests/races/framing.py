@@ -27,7 +27,7 @@ from spark_omnigraph.graph.load.frame import (
 )
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -81,8 +81,7 @@ def _part(store: GraphStore, frame: Frame, number: int) -> StagedPart:
     keys = list(frame.keys[number::TASKS])
     rows = pa.table({"code": pa.array(keys, pa.string()), "tag": pa.array([frame.tag] * len(keys), pa.string())})
     context = plan_frame_load(store, frame.request(), KEY).context
-    decoder = FrameDecoder(context.catalog, context.decode, plan_frame(context.catalog, KEY, rows.schema))
-    return staged_part(context, stage_frame(context, decoder, rows.to_batches(), number))
+    return staged_part(context, stage_frame(context, TableInput.of_type(KEY), rows.to_batches(), number))
 
 
 def _finish_batch(root: str, frame: Frame, done: Sequence[tuple[str, StagedPart]]) -> LoadReport:

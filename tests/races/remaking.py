@@ -28,7 +28,7 @@ from spark_omnigraph.graph.load.frame import (
     staged_part,
 )
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -72,8 +72,7 @@ def _part(store: GraphStore, number: int) -> StagedPart:
     frame = pa.table({"code": [f"w{number}"], "tag": ["new"]})
     request = frame_request(None, LoadMode.APPEND, None, PLAIN)
     context = plan_frame_load(store, request, KEY).context
-    decoder = FrameDecoder(context.catalog, context.decode, plan_frame(context.catalog, KEY, frame.schema))
-    return staged_part(context, stage_frame(context, decoder, frame.to_batches(), number))
+    return staged_part(context, stage_frame(context, TableInput.of_type(KEY), frame.to_batches(), number))
 
 
 def frame(root: Path) -> None:

@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 
 import obstore
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
 import pytest
 from obstore.store import S3Store
 
@@ -76,6 +79,22 @@ def test_input_is_an_object_a_folder_or_a_glob(s3: S3Server, uri: str) -> None:
     assert set(tags(g)) == {"a.jsonl", "b.jsonl", "a.jsonl.old", "zip"}
     with pytest.raises(NotFoundError, match="no object matches"):
         g.load(f"{folder}/a.json")
+
+
+def test_tables_are_objects_too(s3: S3Server, uri: str) -> None:
+    g = Graph.init(uri, "node P { name: String @key  n: I32? }", storage_options=s3.storage_options)
+    folder = f"s3://{BUCKET}/tables-{uri.rpartition('/')[2]}"
+    table, content = pa.table({"name": ["a", "b", "c"], "n": pa.array([1, None, 3], pa.int32())}), io.BytesIO()
+    pq.write_table(table, content, row_group_size=1)
+    arrow = io.BytesIO()
+    with ipc.new_file(arrow, table.schema) as out:
+        out.write_table(table)
+    texts = b'name,n\n"d\nd",4\ne,\n'
+    objects = {"p.parquet": content.getvalue(), "p.arrow": arrow.getvalue(), "p.csv": texts}
+    for name, data in {**objects, "p.csv.gz": gzip.compress(texts)}.items():
+        put_file(f"{folder}/{name}", io.BytesIO(data), s3.storage_options)
+        assert g.load(f"{folder}/{name}", mode="merge", node="P").tables["node:P"].valid == (2 if ".csv" in name else 3)
+    assert [json.loads(line)["data"]["n"] for line in g.export()] == [1, None, 3, 4, None]
 
 
 def test_a_glob_of_objects_means_what_it_means_in_a_folder(s3: S3Server, uri: str) -> None:

@@ -14,7 +14,7 @@ from spark_omnigraph import Graph
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.load.frame import frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.load.options import LoadOptions
-from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.spark.read.plan import plan_read
 from spark_omnigraph.spark.read.reader import FragmentGroup, GraphReader
@@ -43,8 +43,9 @@ def test_two_thousand_tasks_send_less_than_50_mb(tmp_path: Path, mode: str) -> N
     request = frame_request(None, LoadMode(mode), None, LoadOptions(on_duplicate=OnDuplicate.ERROR))
     plan = plan_frame_load(graph.store, request, "node:Dot")
     rows = pa.table({"name": [f"n{i}" for i in range(ROWS)], "size": pa.array(range(ROWS), pa.int32())})
-    decoder = FrameDecoder(
-        plan.context.catalog, plan.context.decode, plan_frame(graph.catalog(), TableKey.node("Dot"), rows.schema)
+    message = pickle.dumps(
+        staged_part(
+            plan.context, stage_frame(plan.context, TableInput.of_type(TableKey.node("Dot")), rows.to_batches(), 0)
+        )
     )
-    message = pickle.dumps(staged_part(plan.context, stage_frame(plan.context, decoder, rows.to_batches(), 0)))
     assert 2_000 * len(message) < 50e6

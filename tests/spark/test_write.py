@@ -199,7 +199,7 @@ def test_an_attempt_that_dies_after_it_staged_loses_and_doubles_nothing(spark: S
         def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
             sound = super().writer(schema, overwrite)
             assert isinstance(sound, GraphWriter)
-            return Dying(sound.write_options, sound.plan, sound.frame, sound.stage)
+            return Dying(sound.write_options, sound.plan, sound.stage)
 
     spark.dataSource.register(Source)
     frame = spark.range(0, 300, 1, 3).selectExpr("cast(id as string) as address")

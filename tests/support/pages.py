@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 RULES: Mapping[Rule, str] = {
     Rule.INVALID_JSON: "the line is not one JSON value, or has a member twice",
     Rule.INVALID_TEXT: "text of a frame that is no UTF-8, such as half of a surrogate pair",
+    Rule.INVALID_ROW: "a row of CSV with more or fewer fields than its header",
     Rule.INVALID_ENVELOPE: "the record is not one of `{type, data}` and `{edge, from, to, data}`",
     Rule.UNKNOWN_TYPE: "the schema has no such node or edge type",
     Rule.MISSING_ENDPOINT: "an edge without `from` or `to`",

@@ -1,36 +1,50 @@
-"""The verbs that load JSONL: `ingest`, `merge`, `overwrite`."""
+"""The verbs that load files: `ingest`, `merge`, `overwrite`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.provider import provider_of
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load.inputs import find_inputs, input_choices
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.records.mode import EmbedAtLoad
-from spark_omnigraph.storage.input.found import list_inputs
 from spark_omnigraph.write.executor import Executor, LocalExecutor
+
+if TYPE_CHECKING:
+    from spark_omnigraph.graph.load.inputs import InputArguments
 
 
 def ingest(job: Job) -> VerbOutcome:
     """Loads the input into a branch, which is created from its base when it is missing."""
     config = job.config
     storage = job.host.storage_options(config)
-    inputs = list_inputs(config.input, storage)
+    arguments: InputArguments = {
+        "node": config.node,
+        "edge": config.edge,
+        "format": config.input_format,
+        "mapping": None if config.mapping is None else Path(config.mapping),
+        "csv_single_line": config.csv_single_line,
+    }
+    paths = list(config.input) or None
+    inputs = find_inputs(paths, input_choices(arguments), storage)
     job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
     graph = Graph.open(config.graph, storage_options=storage)
     executor = job.host.executor(config, inputs.size)
     with Progress(job.log) as progress:
         report = graph.with_origin(job.origin).ingest(
-            list(config.input),
+            paths,
             config.branch,
             config.base,
             config.mode,
             actor=config.actor,
             options=load_options(job, executor, progress),
+            **arguments,
         )
     _say(job, report)
     return VerbOutcome(
@@ -60,6 +74,7 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
         on_duplicate=config.on_duplicate,
         unknown_fields=config.unknown_fields,
         blob_schemes=config.blob_schemes,
+        coerce=config.coerce,
         embed=config.embed,
         embedder=provider_of(job) if config.embed is not EmbedAtLoad.OFF and not config.dry_run else None,
         cache=config.cache,

@@ -131,7 +131,7 @@ def finish_frame_load(
                 raise ConflictError("a table moved after rows with blobs were staged for it; write the frame again")
             receipts = StagedAgain(current.context, numbered).renew()
             files.add(file for receipt in receipts for file in receipt.files)
-        return check_and_finish(store, request, _staged(current, receipts), Clock(plan.started), files)
+        return check_and_finish(store, request, _staged(current, request.frame, receipts), Clock(plan.started), files)
 
     def again(_: str) -> frozenset[str] | None:
         return None if request.mode is LoadMode.OVERWRITE or _with_blobs(plan, staged) else staged
@@ -154,9 +154,9 @@ def _with_blobs(plan: LoadPlan, staged: Set[str]) -> bool:
     return any(p.type.scalar is Scalar.BLOB for entity in types for p in entity.properties)
 
 
-def _staged(plan: LoadPlan, receipts: tuple[RangeReceipt, ...]) -> StagedLoad:
+def _staged(plan: LoadPlan, frame: str, receipts: tuple[RangeReceipt, ...]) -> StagedLoad:
     context = plan.context
-    ranges = tuple(_partition(i) for i in range(len(receipts)))
+    ranges = tuple(_partition(frame, i) for i in range(len(receipts)))
     tables = gather(receipts, context.targets, context.storage_options)
     return StagedLoad(replace(plan, ranges=ranges), receipts, tables, StagedAgain(context, receipts))
 
@@ -171,6 +171,6 @@ def _may_be_written(base: Base, table_key: str | None) -> set[str]:
     return {table_key} if table_key is not None else {entity.table_key for entity in base.contract.catalog.tables()}
 
 
-def _partition(index: int) -> InputRange:
+def _partition(frame: str, index: int) -> InputRange:
     """A partition of a frame as reports name it; there is nothing in it to read."""
-    return InputRange(index, InputFile(f"<partition {index}>", 0, ""), 0, 0)
+    return InputRange(index, InputFile(frame.format(index), 0, ""), 0, 0)

@@ -26,19 +26,21 @@ from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
-from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts
+from spark_omnigraph.graph.load.inputs import accepted, check_tables
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.mode import DecodeOptions, EmbedAtLoad, LoadMode
+from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
 from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
+from spark_omnigraph.storage.input.tables import bounds
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.validate.probes import tables_read
@@ -71,6 +73,11 @@ class LoadRequest:
     stages: tuple[str, ...] = ()
     """Of a frame: under which its rows are staged."""
     origin: CommitOrigin = field(default_factory=CommitOrigin)
+    mapping_digest: str | None = None
+    frame: str = "<partition {}>"
+    """What messages call a part of a frame, which has a number."""
+    distinct: frozenset[str] = frozenset()
+    """Tables of whose rows equal ones count once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +180,12 @@ def check_and_finish(
 
 def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> LoadPlan:
     """Plans an attempt at loading files. On a branch, the tables that the input mentions are forked first."""
-    ranges = tuple(cut(request.files, executor.parallelism))
+    options = store.storage_options
+    ranges = tuple(cut(request.files, executor.parallelism, partial(bounds, options=options)))
     base, written = capture(store, request.branch), set[str]()
+    check_tables(accepted(base.contract.catalog, request.options), request.files, decoding(request.options), options)
     if any(entry.branch != base.snapshot.branch for entry in base.snapshot.entries.values()):
-        mentioned = partial(tables_mentioned, base.contract.catalog, store.storage_options)
+        mentioned = partial(tables_mentioned, base.contract.catalog, options)
         written.update(*executor.map(mentioned, ranges))
         fork_first(store, base.snapshot, written)
     return replace(plan_on(store, request, base, written, executor.parallelism), ranges=ranges)
@@ -191,10 +200,11 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
     for key, entry in snapshot.entries.items():
         branch = snapshot.branch if key in written else entry.branch
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
-    decode = DecodeOptions(options.unknown_fields, options.blob_schemes)
     reach(CrashPoint.PLANNED)
     fill = _vector_fill(store, options, tasks) if _fills(catalog, options) else None
-    return LoadPlan(base, StageContext(catalog, request.mode, decode, targets, store.storage_options, fill=fill))
+    return LoadPlan(
+        base, StageContext(catalog, request.mode, decoding(options), targets, store.storage_options, fill=fill)
+    )
 
 
 def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
@@ -233,6 +243,7 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     checker = WriteChecker(
         context.catalog, request.mode, on_duplicate, staged.tables, context.targets, context.storage_options
     )
+    checker.distinct = request.distinct
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
@@ -351,6 +362,7 @@ def _facts(request: LoadRequest, checked: CheckedLoad, clock: Clock) -> CommitFa
         origin=request.origin,
         transaction=request.transaction,
         input_digest=input_digest(request.files),
+        mapping_digest=request.mapping_digest,
     )
 
 

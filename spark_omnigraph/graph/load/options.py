@@ -10,7 +10,15 @@ from fractions import Fraction
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
-from spark_omnigraph.records.mode import BLOB_SCHEMES, REMOTE_SCHEMES, EmbedAtLoad, OnDuplicate, UnknownFields, choice
+from spark_omnigraph.records.mode import (
+    BLOB_SCHEMES,
+    REMOTE_SCHEMES,
+    DecodeOptions,
+    EmbedAtLoad,
+    OnDuplicate,
+    UnknownFields,
+    choice,
+)
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.write.executor import Executor
 
@@ -27,6 +35,7 @@ class LoadOptions:
     bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
     for small inputs and local worker processes for others. `blob_schemes` are those of URIs that a blob may refer to;
     a `file:` one would name a file of whoever reads it, and is refused unless it is among them.
+    `coerce` reads a text as the value that it spells where a property takes no text; fields of CSV always are.
     """
 
     max_bad_rows: int | float = 0
@@ -39,6 +48,7 @@ class LoadOptions:
     executor: Executor | None = None
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
+    coerce: bool = False
     embed: EmbedAtLoad = EmbedAtLoad.OFF
     embedder: object = None
     """A function from texts to vectors, an `EmbedConfig`, or None: what the environment names."""
@@ -48,6 +58,7 @@ class LoadOptions:
     def __post_init__(self) -> None:
         require("build_indexes", self.build_indexes, SWITCH)
         require("dry_run", self.dry_run, SWITCH)
+        require("coerce", self.coerce, SWITCH)
         for name, kind in (("progress", CALLABLE), ("executor", EXECUTOR), ("batch", WHOLE)):
             if getattr(self, name) is not None:
                 require(name, getattr(self, name), kind)
@@ -93,6 +104,11 @@ class LoadOptions:
         else:
             share = f"{limit:,}"
         return f" where {share} may be bad" if limit else ""
+
+
+def decoding(options: LoadOptions) -> DecodeOptions:
+    """What of it decoding is told."""
+    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce)
 
 
 def _path(value: object) -> str:

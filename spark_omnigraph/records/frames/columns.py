@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.catalog.types import INTEGER_RANGES, Property, Scalar
 from spark_omnigraph.records.arrow_schema import BLOB, property_type
 from spark_omnigraph.records.columns import Bools, Reading, outside_years, rows_of_items, with_items
+from spark_omnigraph.records.frames.texts import from_texts, takes_texts
 from spark_omnigraph.records.json_numbers import EXACT_INTEGERS
 from spark_omnigraph.records.record_text import milliseconds
 
@@ -31,9 +32,11 @@ _TAKEN: Mapping[Scalar, str] = {
 }
 
 
-def takes(prop: Property, column_type: pa.DataType) -> bool:
-    """Whether a property can be filled from a column of this type; single values may still not fit."""
-    if pa.types.is_null(column_type):
+def takes(prop: Property, column_type: pa.DataType, coerce: bool = False) -> bool:
+    """Whether a property can be filled from a column of this type; single values may still not fit. With `coerce` from
+    one of texts, too.
+    """
+    if pa.types.is_null(column_type) or (coerce and is_text(column_type)):
         return True
     if prop.type.is_vector:
         return _is_list(column_type) and _scalar_takes(Scalar.F32, column_type.value_type)
@@ -53,6 +56,8 @@ def columns_taken(prop: Property) -> str:
 def convert(prop: Property, column: pa.Array) -> Converted:
     """The stored column, and the rows (None: no row) of which the row decoder must say what is wrong."""
     target = property_type(prop.type)
+    if is_text(column.type) and takes_texts(prop):
+        return from_texts(prop, column)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), target), None
     if pa.types.is_large_list(column.type):
@@ -66,6 +71,11 @@ def convert(prop: Property, column: pa.Array) -> Converted:
     return _convert_scalars(prop.type.scalar, column, target)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
@@ -75,7 +85,7 @@ def _scalar_takes(scalar: Scalar, kind: pa.DataType) -> bool:
     if types.is_null(kind):
         return True
     if scalar is Scalar.STRING:
-        return bool(types.is_string(kind) or types.is_large_string(kind))
+        return is_text(kind)
     if scalar is Scalar.BLOB:
         return bool(types.is_binary(kind) or types.is_large_binary(kind))
     if scalar is Scalar.DATETIME:

@@ -22,7 +22,8 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeTyp
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.columns import Bools
-from spark_omnigraph.records.frames.columns import columns_taken, convert, takes
+from spark_omnigraph.records.frames.columns import columns_taken, convert, is_text, takes
+from spark_omnigraph.records.frames.ends import end_texts
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.jsonl.endpoints import end_ids
@@ -53,8 +54,10 @@ class FramePlan:
     sources: tuple[tuple[str, str], ...] = ()
 
 
-def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema) -> FramePlan:
-    """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type."""
+def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, coerce: bool = False) -> FramePlan:
+    """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type. With
+    `coerce` columns of texts pass for properties of any type.
+    """
     repeated = [name for name, count in Counter(columns.names).items() if count > 1]
     if repeated:
         raise BadRequestError(f"column '{repeated[0]}' is there twice")
@@ -65,7 +68,7 @@ def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema)
     if entity is None:
         known = catalog.nodes if table_key.kind == "node" else catalog.edges
         raise BadRequestError(f"the graph has no {table_key.spelled}{nearest(table_key.type_name, known)}")
-    return FramePlan(table_key, tuple(_sources(catalog, entity, columns)))
+    return FramePlan(table_key, tuple(_sources(catalog, entity, columns, coerce)))
 
 
 def _check_envelope(columns: pa.Schema) -> None:
@@ -75,13 +78,13 @@ def _check_envelope(columns: pa.Schema) -> None:
                 f"a frame of records has no column '{field.name}'{nearest(field.name, ENVELOPE)} (it has "
                 f"{', '.join(ENVELOPE)}); for rows of one type name it with the option 'node' or 'edge'"
             )
-        if not (_is_text(field.type) or pa.types.is_null(field.type)):
+        if not (is_text(field.type) or pa.types.is_null(field.type)):
             raise BadRequestError(f"column '{field.name}' of a frame of records must be string, not {field.type}")
     if "type" not in columns.names and "edge" not in columns.names:
         raise BadRequestError("a frame of records needs a column 'type' or 'edge'")
 
 
-def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[tuple[str, str]]:
+def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, coerce: bool) -> list[tuple[str, str]]:
     left = dict(zip(columns.names, columns.types, strict=True))
     sources = []
     for name in physical_schema(entity).names:
@@ -91,7 +94,7 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema) -> list[t
             _check_absent(entity, name, prop, left)
             continue
         found = left.pop(source)
-        fits = takes(prop, found) if prop is not None else _takes_id(catalog, entity, name, found)
+        fits = takes(prop, found, coerce) if prop is not None else _takes_id(catalog, entity, name, found)
         if not fits:
             wanted, taken = (_shown(prop), columns_taken(prop)) if prop is not None else ("string", "string")
             raise BadRequestError(
@@ -124,16 +127,12 @@ def _check_absent(entity: EntityType, name: str, prop: Property | None, left: It
 
 
 def _takes_id(catalog: Catalog, entity: EntityType, name: str, found: pa.DataType) -> bool:
-    if _is_text(found) or (pa.types.is_null(found) and name == "id"):
+    if is_text(found) or (pa.types.is_null(found) and name == "id"):
         return True
     if name == "id" or not isinstance(entity, EdgeType) or not pa.types.is_integer(found):
         return False
     key = key_columns(catalog.nodes[entity.from_type if name == "src" else entity.to_type])
     return len(key) == 1 and key[0][1].is_integer
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _shown(prop: Property) -> str:
@@ -147,6 +146,7 @@ class FrameDecoder:
 
     def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
         self._catalog = catalog
+        self._coerce = options.coerce
         self._records = RecordDecoder(catalog, options)
         self._spelt = RecordDecoder(catalog, options, constants=True)
         entity = catalog.table(plan.table_key) if plan.table_key is not None else None
@@ -235,7 +235,8 @@ class FrameDecoder:
                     doubtful |= np.asarray(column.is_null())
             elif name in _END_NAMES and isinstance(entity, EdgeType):
                 node = self._catalog.nodes[entity.from_type if name == "src" else entity.to_type]
-                columns[name], unsure = end_ids(column, node, EndForm.TEXT)
+                spelt = end_texts(node, [column]) if self._coerce and len(key_columns(node)) == 1 else column
+                columns[name], unsure = end_ids(spelt, node, EndForm.TEXT)
             else:
                 columns[name], unsure = column.cast(pa.string()), None
             if unsure is not None:

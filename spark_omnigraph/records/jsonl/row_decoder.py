@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, PropType, Scalar
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
+from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.jsonl.envelope import ENDS, ENDS_ELSEWHERE, envelope_mistakes
 from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
 from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
@@ -106,7 +107,8 @@ class _TypeReader:
         self._entity = entity
         self._name = entity.name
         self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
-        self._properties = [(p.name, value_reader(p, options.blob_schemes)) for p in entity.properties]
+        self._coerce = options.coerce
+        self._properties = [(p.name, value_reader(p, options.blob_schemes, options.coerce)) for p in entity.properties]
         self._declared = tuple(p.name for p in entity.properties)
         self._known = {"id", *self._declared}
         self._key = key_columns(entity) if isinstance(entity, NodeType) else []
@@ -122,7 +124,7 @@ class _TypeReader:
         mistakes = list(envelope_mistakes(members, self._entity, self._ignore_unknown))
         for member, column, node, key in self._ends:
             try:
-                row[column] = _endpoint(members.get(member), member, node, key)
+                row[column] = _endpoint(self._end(members.get(member), key), member, node, key)
             except BadRecordError as bad:
                 mistakes.append(bad.mistake)
         data = members.get("data")
@@ -134,6 +136,12 @@ class _TypeReader:
             message = f"'data' must be a JSON object, got {show(data)}"
             mistakes.append(Mistake("data", Rule.INVALID_ENVELOPE, message))
         return row, mistakes
+
+    def _end(self, value: object, key: Sequence[tuple[str, Scalar]]) -> object:
+        """What `from` or `to` says: a text may spell the key that it names."""
+        if not self._coerce or not isinstance(value, str) or len(key) != 1:
+            return value
+        return value_of_text(PropType(key[0][1]), value)
 
     def _read_data(self, data: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
         mistakes += self._strange(data)

@@ -11,10 +11,12 @@ from pyspark import TaskContext
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.load.frame import frame_request
+from spark_omnigraph.graph.load.inputs import distinct_tables, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.manifest.facts import CommitOrigin, user_metadata
 from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, bad_row_limit, schemes_of
 from spark_omnigraph.spark.read.options import (
     INSTEAD,
@@ -39,6 +41,9 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "maxBadRows": "bad rows that may be left out: a count, `5%`, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+    "mapping": "which columns become which properties of which types: YAML or JSON as text of several lines, or a path "
+    "on the machine of the driver",
+    "coerce": "`true` reads a text as the value that it spells, where a property takes no text; default `false`",
     "blobSchemes": "schemes of the URIs that blobs of records may refer to, separated by commas; default all that "
     "storage knows but `file`",
     "index": "`false` leaves indexes that the schema asks for and that are missing to a later write or to the verb "
@@ -66,6 +71,7 @@ _OF_READS = (
 _INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
+_OF_ROWS = ("maxBadRows", "badRowsPath", "onDuplicate", "mapping", "coerce", "blobSchemes")
 _T = TypeVar("_T")
 
 
@@ -81,6 +87,8 @@ class WriteOptions:
     """Name of the application whose batches are numbered; a stream without one goes by its query id."""
     deletes: bool = False
     """The frame has ids of rows to delete."""
+    input: TableInput = field(default_factory=TableInput)
+    """How rows of the frame are read."""
 
     def open(self) -> GraphStore:
         """The graph, as the process sees it that writes."""
@@ -116,6 +124,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         bad_rows=text.get("badRowsPath"),
         on_duplicate=word_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate),
         blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
+        coerce=word_of("coerce", text.get("coerce", "false"), _Flag) is _Flag.TRUE,
         build_indexes=word_of("index", text.get("index", "true"), _Flag) is _Flag.TRUE,
         embed=word_of("embed", text.get("embed", "off"), EmbedAtLoad),
         cache=text.get("embedCache"),
@@ -132,12 +141,16 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         asked, way = ("outputMode('complete')", "foreachBatch") if stream else ("mode('overwrite')", "mode('append')")
         raise BadRequestError(f"{asked} and loadMode '{DELETE if deletes else mode}' contradict each other; use {way}")
     request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
-    request = replace(request, origin=_origin(text))
-    return WriteOptions(graph_uri(text), type_key(text), request, storage, app_id, deletes)
+    choices = input_choices({name: text[name] for name in ("node", "edge", "mapping") if name in text})
+    how = choices.of_tables
+    digest, distinct = choices.digest, distinct_tables((), how)
+    request = replace(request, origin=_origin(text), mapping_digest=digest, distinct=distinct)
+    key = how.rules[0].table_key if len(how.rules) == 1 else None
+    return WriteOptions(graph_uri(text), type_key(text) or key, request, storage, app_id, deletes, how)
 
 
 def _check_delete_options(text: Mapping[str, str]) -> None:
-    for name in ("maxBadRows", "badRowsPath", "onDuplicate", "blobSchemes", "index", "embed", "embedCache"):
+    for name in (*_OF_ROWS, "index", "embed", "embedCache"):
         if name in text:
             raise BadRequestError(f"option '{name}' does not go with loadMode 'delete'")
 

@@ -11,7 +11,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.stage import close_stage, open_stage, staging
 from spark_omnigraph.errors import OmnigraphError
@@ -24,9 +23,10 @@ from spark_omnigraph.graph.load.frame import (
     plan_frame_load,
     staged_part,
 )
+from spark_omnigraph.graph.load.inputs import accepted
 from spark_omnigraph.graph.load.load import LoadPlan
-from spark_omnigraph.records.frames.decode import FrameDecoder, FramePlan, plan_frame
-from spark_omnigraph.records.mode import EmbedAtLoad
+from spark_omnigraph.graph.load.options import decoding
+from spark_omnigraph.records.frames.rules import plan_rows
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import Portable
 from spark_omnigraph.spark.types import arrow_columns
@@ -38,7 +38,6 @@ from spark_omnigraph.spark.write.deleter import (
     log_outcome,
 )
 from spark_omnigraph.spark.write.options import WriteOptions, current_batch, current_query, parse_write_options
-from spark_omnigraph.staging.filling import accepting
 from spark_omnigraph.staging.receipt import StageContext
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -57,16 +56,15 @@ class Staged(WriterCommitMessage):
 class GraphWriter(Portable, DataSourceArrowWriter):
     """Stages in tasks and commits in the driver's worker. Holds only picklable values: Spark copies it to each."""
 
-    def __init__(self, options: WriteOptions, plan: LoadPlan, frame: FramePlan, stage: str) -> None:
+    def __init__(self, options: WriteOptions, plan: LoadPlan, stage: str) -> None:
         self.write_options = options
         self.plan = plan
-        self.frame = frame
         self.stage = stage
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stages the rows of one partition."""
         with coded():
-            return Staged(_stage(self.plan.context, self.frame, iterator))
+            return Staged(_stage(self.plan.context, self.write_options, iterator))
 
     def commit(self, messages: Messages) -> None:
         """Checks all rows together and commits them, or refuses and removes what was staged."""
@@ -88,24 +86,24 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
     store = options.open()
     columns = arrow_columns(schema)
     # Columns are checked first: forks of a branch are only made for a frame that fits.
-    frame = plan_frame(_accepted(store, options), options.table_key, columns)
+    _check(store, options, columns)
     stage = open_stage(store)  # before a fork is made or looked for, so that clean-up leaves it alone
     try:
-        return GraphWriter(options, plan_frame_load(store, options.request, options.table_key), frame, stage)
+        return GraphWriter(options, plan_frame_load(store, options.request, options.table_key), stage)
     except OmnigraphError:
         close_stage(store, stage)
         raise
 
 
-def _accepted(store: GraphStore, options: WriteOptions) -> Catalog:
-    """The schema that a frame must fit: columns may be missing that are filled in later."""
-    catalog = read_catalog(store)
-    return catalog if options.request.options.embed is EmbedAtLoad.OFF else accepting(catalog)
+def _check(store: GraphStore, options: WriteOptions, columns: pa.Schema) -> None:
+    chosen = options.request.options
+    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decoding(chosen))
 
 
-def _stage(context: StageContext, frame: FramePlan, batches: Iterator[pa.RecordBatch]) -> StagedPart:
-    decoder, task = FrameDecoder(context.accepted, context.decode, frame), TaskContext.get()
-    return staged_part(context, stage_frame(context, decoder, batches, task.partitionId() if task is not None else 0))
+def _stage(context: StageContext, options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> StagedPart:
+    task = TaskContext.get()
+    index = task.partitionId() if task is not None else 0
+    return staged_part(context, stage_frame(context, options.input, batches, index))
 
 
 def _parts(messages: Messages) -> list[StagedPart]:
@@ -154,8 +152,8 @@ class GraphStreamWriter(Portable, DataSourceStreamArrowWriter):
             stage = open_stage(store, shared=current_batch())
             context = self._capture(store).context
             # The schema may have changed since the query began.
-            frame = plan_frame(context.accepted, self.write_options.table_key, self.columns)
-            return Staged(_stage(context, frame, iterator), current_query(), stage)
+            _check(store, self.write_options, self.columns)
+            return Staged(_stage(context, self.write_options, iterator), current_query(), stage)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commits a batch, unless the graph has it already: Spark repeats a batch whose end it does not remember."""
@@ -192,6 +190,6 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
         return DeletingStreamWriter(options)
     store = options.open()
     columns = arrow_columns(schema)
-    plan_frame(_accepted(store, options), options.table_key, columns)
+    _check(store, options, columns)
     enter_frame(store, options.request, options.table_key)
     return GraphStreamWriter(options, columns)

@@ -35,7 +35,7 @@ _WAYS = {
     "UTF-32 text": "save it as UTF-8",
     _ARRAY: "write each record on a line of its own, as `jq -c '.[]'` does",
     _PRETTY: "write each record on a line of its own, as `jq -c .` does",
-    _CSV: 'write each row as {"type": "T", "data": {…}} on a line, or read it with Spark and write the frame',
+    **dict.fromkeys((_CSV, "Parquet", "Arrow"), "give its format (--format), or a name with an ending that says it"),
 }
 _SEPARATORS = (",", ";", "\t")
 _NAME = re.compile(r'\s*(?:"[^"]*"|[^\W\d][\w .-]*)\s*')

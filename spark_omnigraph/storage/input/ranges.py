@@ -11,7 +11,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -21,6 +21,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from spark_omnigraph.errors import BadRequestError, IoError
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import LineChunk
 from spark_omnigraph.records.jsonl.lines import TextLines
 from spark_omnigraph.storage.faults import reading
@@ -41,6 +42,8 @@ class InputFile:
     size: int
     stamp: str
     content: bytes | None = None
+    table: TableInput | None = None
+    """How its rows are read, when it is a table; None of JSON lines."""
 
     @property
     def is_compressed(self) -> bool:
@@ -49,7 +52,8 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """Bytes `[start, end)` of an input; `index` is its place in input order.
+    """Bytes `[start, end)` of an input, or row groups and batches of one that is a table; `index` is its place in input
+    order.
 
     Of lines given in memory a range carries its own (`text`, which begins with a line), and its file none.
     """
@@ -61,16 +65,22 @@ class InputRange:
     text: bytes | None = None
 
 
-def cut(files: Sequence[InputFile], parallelism: int) -> list[InputRange]:
+def byte_bounds(file: InputFile, size: int) -> list[int]:
+    """Where ranges of a file begin and end that have about so many bytes."""
+    pieces = 1 if file.is_compressed else max(1, -(-file.size // size))
+    step = -(-file.size // pieces) if file.size else 0
+    return [min(file.size, piece * step) for piece in range(pieces + 1)]
+
+
+def cut(
+    files: Sequence[InputFile], parallelism: int, bounds: Callable[[InputFile, int], list[int]] = byte_bounds
+) -> list[InputRange]:
     """Ranges of about equal size, two or more a worker where the input is large enough."""
     total = sum(f.size for f in files)
     size = max(RANGE_MIN, min(RANGE_MAX, -(-total // max(1, 2 * parallelism))))
     ranges: list[InputRange] = []
     for file in files:
-        pieces = 1 if file.is_compressed else max(1, -(-file.size // size))
-        step = -(-file.size // pieces) if file.size else 0
-        bounds = [min(file.size, piece * step) for piece in range(pieces + 1)]
-        for start, end in pairwise(bounds):
+        for start, end in pairwise(bounds(file, size)):
             ranges.append(_range(len(ranges), file, start, end))
     return ranges
 
@@ -95,14 +105,26 @@ def read_chunks(range_: InputRange, options: dict[str, str], block: int = BLOCK)
 
     Raises IoError when the file changed since it was listed, or cannot be read.
     """
-    file = range_.file
     if range_.text is not None:
         yield from _chunks(io.BytesIO(range_.text), range_.start, range_.end, block)
         return
-    with reading(f"read {file.name}"), _open(file, options) as stream:
+    yield from _lines(range_, options, block, _refuse_foreign)
+
+
+def read_lines(range_: InputRange, options: dict[str, str]) -> Iterator[LineChunk]:
+    """Lines of a file that start in a range, whatever they hold."""
+    yield from _lines(range_, options, BLOCK, None)
+
+
+def _lines(
+    range_: InputRange, options: dict[str, str], block: int, check: Callable[[InputFile, BinaryIO], None] | None
+) -> Iterator[LineChunk]:
+    file = range_.file
+    with reading(f"read {file.name}"), open_unpacked(file, options) as stream:
         end = None if file.is_compressed else range_.end
-        if range_.start == 0:
-            _refuse_foreign(file, stream)
+        if range_.start == 0 and check is not None:
+            check(file, stream)
+            stream.seek(0)
         yield from _chunks(stream, _seek_to_line(stream, range_.start), end, block)
 
 
@@ -112,7 +134,6 @@ def _refuse_foreign(file: InputFile, stream: BinaryIO) -> None:
     if found is not None:
         inside = "what is packed in " if file.is_compressed else ""
         raise BadRequestError(f"{inside}input '{file.name}' looks like {found}, not like JSON lines: {way_out(found)}")
-    stream.seek(0)
 
 
 def _seek_to_line(stream: BinaryIO, start: int) -> int | None:
@@ -177,9 +198,9 @@ def _rest_of_line(stream: BinaryIO) -> bytes:
 
 
 @contextmanager
-def _open(file: InputFile, options: dict[str, str]) -> Iterator[BinaryIO]:
+def open_unpacked(file: InputFile, options: dict[str, str]) -> Iterator[BinaryIO]:
     """The decompressed bytes of an input as a stream."""
-    with _open_raw(file, options) as stream:
+    with open_raw(file, options, file.is_compressed) as stream:
         if not file.is_compressed:
             yield stream
             return
@@ -195,9 +216,10 @@ def _open(file: InputFile, options: dict[str, str]) -> Iterator[BinaryIO]:
             ) from error
 
 
-def _open_raw(file: InputFile, options: dict[str, str]) -> BinaryIO:
+def open_raw(file: InputFile, options: dict[str, str], buffered: bool = False) -> BinaryIO:
+    """The bytes of an input as they are stored. IoError when it changed since it was listed."""
     if file.name.startswith("s3://"):
-        return cast(BinaryIO, open_object(file.name, file.stamp, options, buffered=file.is_compressed))
+        return cast(BinaryIO, open_object(file.name, file.stamp, options, buffered=buffered))
     if file_stamp(os.stat(file.name)) != file.stamp:
         raise IoError(f"storage: input {file.name} changed while it was loaded; run the load again")
     return cast(BinaryIO, open(file.name, "rb", buffering=0))

@@ -118,13 +118,15 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
         "ingest", "--graph", "g", "--input", source, "--mode", "merge", "--branch", "dev", "--from", "base",
         "--actor", "etl", "--max-bad-rows", "5%", "--bad-rows", "bad.jsonl", "--on-duplicate", "error",
         "--unknown-fields", "ignore", "--no-index", "--dry-run", "--storage-option", "aws_region=x",
-        "--meta", "ticket=OPS-7", "--meta", "note=a=b",
+        "--meta", "ticket=OPS-7", "--meta", "note=a=b", "--coerce", "--csv-single-line",
     ])  # laid out as a table  # fmt: skip
     assert code == 0
     assert calls[0] == ("open", ("g",), {"storage_options": {"aws_region": "x"}})
     name, args, kwargs = calls[1]
     options: LoadOptions = kwargs.pop("options")
-    assert (name, args, kwargs) == ("ingest", ([source], "dev", "base", "merge"), {"actor": "etl"})
+    inputs = {"node": None, "edge": None, "format": "auto", "mapping": None, "csv_single_line": True}
+    assert (name, args, kwargs) == ("ingest", ([source], "dev", "base", "merge"), {"actor": "etl", **inputs})
+    assert options.coerce is True
     assert (options.max_bad_rows, options.bad_rows) == (0.05, "bad.jsonl")
     assert (options.on_duplicate, options.unknown_fields) == (OnDuplicate.ERROR, UnknownFields.IGNORE)
     assert (options.build_indexes, options.dry_run) == (False, True)

@@ -37,7 +37,7 @@ from spark_omnigraph.graph.load.frame import (
 )
 from spark_omnigraph.graph.load.load import LoadPlan, LoadRequest
 from spark_omnigraph.manifest.rows import Transaction
-from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -66,12 +66,12 @@ def stage(
 ) -> tuple[LoadRequest, LoadPlan, list[StagedPart]]:
     chosen = LoadOptions(**{"on_duplicate": "error", **options})
     request = frame_request(branch, LoadMode(mode), "eve", chosen)
-    frame = plan_frame(graph.catalog(), TableKey(key) if key else None, parts[0].schema)
     plan = plan_frame_load(graph.store, request, key)
     staged = []
     for index, part in enumerate(parts):
-        decoder = FrameDecoder(plan.context.catalog, plan.context.decode, frame)
-        receipt = stage_frame(plan.context, decoder, part.to_batches(max_chunksize=2), index)
+        receipt = stage_frame(
+            plan.context, TableInput.of_type(TableKey(key) if key else None), part.to_batches(max_chunksize=2), index
+        )
         staged.append(staged_part(plan.context, receipt))
     return request, plan, staged
 

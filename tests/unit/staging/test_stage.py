@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph.records.frames.decode import FrameDecoder, plan_frame
+from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging import stage
 from spark_omnigraph.staging.receipt import RangeReceipt
@@ -30,8 +30,7 @@ def files(of: TableTarget) -> int:
 def stage_names(of: TableTarget, names: list[str | None], index: int) -> RangeReceipt:
     """A partition of a frame, one row a batch."""
     told, rows = context(of), pa.table({"name": names})
-    decoder = FrameDecoder(told.catalog, told.decode, plan_frame(told.catalog, PERSON, rows.schema))
-    return stage_frame(told, decoder, rows.to_batches(max_chunksize=1), index)
+    return stage_frame(told, TableInput.of_type(PERSON), rows.to_batches(max_chunksize=1), index)
 
 
 def test_a_receipt_counts_what_was_read_and_what_was_refused(tmp_path: Path) -> None:

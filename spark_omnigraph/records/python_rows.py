@@ -1,0 +1,54 @@
+"""Rows of Python → JSON lines: dictionaries of properties of one type, or records as lines have them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.records.values import BASE64_PREFIX
+
+_ENDS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
+
+
+def record_lines(rows: Iterable[object], table_key: TableKey | None) -> list[str]:
+    """One JSON line a row. Values are those of JSON, dates and times of Python, bytes for blobs, and decimals.
+
+    >>> record_lines([{"name": "Heat", "seen": date(1995, 12, 15)}], TableKey.node("Film"))
+    ['{"type": "Film", "data": {"name": "Heat", "seen": "1995-12-15"}}']
+    """
+    return [_line(place, row, table_key) for place, row in enumerate(rows)]
+
+
+def _line(place: int, row: object, table_key: TableKey | None) -> str:
+    if not isinstance(row, Mapping):
+        raise BadRequestError(f"item {place} of the input is a {type(row).__name__}, and the first is a dictionary")
+    record: dict[str, object] = dict(row)
+    if table_key is not None and table_key.kind == "edge":
+        ends = {_ENDS[name]: record.pop(name) for name in _ENDS if name in record}
+        record = {"edge": table_key.type_name, **ends, "data": record}
+    elif table_key is not None:
+        record = {"type": table_key.type_name, "data": record}
+    try:
+        return json.dumps(record, default=_value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRequestError(f"item {place} of the input is no record: {error}") from None
+
+
+def _value(value: object) -> object:
+    """What JSON has for a value of Python; a TypeError for what no property takes."""
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return BASE64_PREFIX + base64.b64encode(value).decode()
+    if hasattr(value, "tolist"):  # of numpy
+        return value.tolist()
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} is no value of a property")
