@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import Enum
 
+_LISTED = 10
+
 
 class TextEnum(str, Enum):
     """An enumeration whose members print as their values, also on Python 3.10."""
@@ -27,6 +29,17 @@ def nearest(word: str, known: Iterable[str]) -> str:
     by_folded = {each.lower(): each for each in known}
     near = get_close_matches(word.lower(), by_folded, n=1)
     return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
+
+
+def listed(what: str, known: Iterable[str]) -> str:
+    """The names that there are, the first ones of many; nothing where there is none.
+
+    >>> "tag 'x' not found" + listed("tags", ["a", "b"])
+    "tag 'x' not found (tags: a, b)"
+    """
+    names = list(known)
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f" ({what}: {', '.join(names[:_LISTED])}{more})" if names else ""
 
 
 def is_text(value: object) -> bool:

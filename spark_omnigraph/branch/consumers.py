@@ -26,7 +26,7 @@ from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import CONSUMER, MANIFEST, RECOVERY
 from spark_omnigraph.stored import Count, decode
-from spark_omnigraph.words import nearest
+from spark_omnigraph.words import listed, nearest
 
 _TAKES = 20
 """Times that a reader tries to take over a name while others do."""
@@ -81,7 +81,9 @@ def delete_consumer(store: GraphStore, name: str) -> Consumer:
     content = store.objects.get(_path(_checked(name)))
     if content is None:
         known = [each.name for each in list_consumers(store)]
-        raise NotFoundError(f"consumer '{name}' not found in '{store.root}'{nearest(name, known)}")
+        raise NotFoundError(
+            f"consumer '{name}' not found in '{store.root}'{nearest(name, known)}{listed('consumers', known)}"
+        )
     store.objects.delete(_path(name))
     return _read(name, content)
 

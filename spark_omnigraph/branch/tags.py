@@ -37,11 +37,9 @@ from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, branch_path
 from spark_omnigraph.storage.manifest.commit_log import read_commits
-from spark_omnigraph.storage.versions import drop_tag, lance_tags, set_tag, stored_since
-from spark_omnigraph.words import nearest
+from spark_omnigraph.storage.versions import LANCE_PREFIX, drop_tag, lance_tags, set_tag, stored_since
+from spark_omnigraph.words import listed, nearest
 
-LANCE_PREFIX = "omnigraph."
-"""How the names of our Lance tags begin; others are somebody else's."""
 _NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _NAME_LIMIT = 100
 Place = tuple[str, Branch, int]
@@ -70,7 +68,9 @@ def find_tag(store: GraphStore, name: str) -> Tag:
     """A tag by name. NotFoundError names the nearest."""
     wanted, known = parse_tag(name), list_tags(store)
     if wanted not in known:
-        raise NotFoundError(f"tag '{wanted}' not found in '{store.root}'{nearest(wanted, known)}")
+        raise NotFoundError(
+            f"tag '{wanted}' not found in '{store.root}'{nearest(wanted, known)}{listed('tags', known)}"
+        )
     return known[wanted]
 
 

@@ -40,6 +40,19 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+class _Switch(argparse.BooleanOptionalAction):
+    """On by its flag and off by the other one; the base class takes every flag that begins with `--no-` as off."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, option_string == self.option_strings[0])
+
+
 def find_verb(argv: Sequence[str], verbs: Mapping[str, Verb]) -> tuple[Verb, list[str]]:
     """The verb that the arguments begin with, of one word or two, and the arguments after it."""
     for words in (2, 1):
@@ -150,7 +163,7 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
         same = f"the same as {option.flag_name} {option.metavar}"
         group.add_argument(_ARGUMENT + option.key, nargs="?", metavar=option.metavar, help=same)
     if option.shape is Shape.SWITCH:
-        group.add_argument(option.flag_name, dest=option.key, action=argparse.BooleanOptionalAction, help=text)
+        group.add_argument(option.flag_name, dest=option.key, action=_Switch, help=text)
     elif option.shape is Shape.MANY:
         group.add_argument(
             option.flag_name, dest=option.key, action="extend", nargs="+", metavar=option.metavar, help=text

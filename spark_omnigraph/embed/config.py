@@ -208,7 +208,10 @@ def _key(environ: Mapping[str, str], name: str, kind: _Defaults, given: str | No
     key = (given or "").strip() or next(filter(None, (_variable(environ, each) for each in kind.keys)), "")
     variables = " or ".join(kind.keys)
     if not key:
-        raise EmbeddingConfigError(f"{variables} is required for the {name} embedding provider")
+        raise EmbeddingConfigError(
+            f"{variables} is required for the {name} embedding provider; OMNIGRAPH_EMBED_PROVIDER names another one, "
+            "of which local and mock need no key"
+        )
     if not key.isascii() or not key.isprintable():
         raise EmbeddingConfigError(f"the key of {variables} holds characters that no key has: line breaks or others")
     return key

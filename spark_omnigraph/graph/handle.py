@@ -295,7 +295,7 @@ class Graph(StateVerbs):
     def diff(self, before: State, after: State | None = None, *, only: verbs.DiffFilter | None = None) -> verbs.Diff:
         """Net changes from one state to another; `after` is by default what this handle shows.
 
-        A state is a manifest version, a commit id, a time, a branch, or what `at` takes: `g.diff(3)`,
+        A state is a manifest version, a commit id, a time, a branch or else a tag, or what `at` takes: `g.diff(3)`,
         `g.diff("main", "draft")`, `g.diff({"branch": "draft", "version": 3})`.
         The cost follows the number of changes, not the size of the graph.
         """

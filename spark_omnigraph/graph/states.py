@@ -88,7 +88,10 @@ class Handle:
         if isinstance(state, Mapping):
             return self._state(state)
         target = target_of(state)
-        return resolve(self.store, replace(target, branch=target.branch or self.branch))
+        name = target.branch
+        if name not in (None, MAIN) and name not in self.store.branch_names() and name in list_tags(self.store):
+            return resolve(self.store, ReadTarget(tag=name))
+        return resolve(self.store, replace(target, branch=name or self.branch))
 
     def _state(self, where: Where) -> Snapshot:
         """A state of the graph, on this handle's branch unless another is named."""

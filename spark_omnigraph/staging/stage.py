@@ -202,6 +202,8 @@ class _Stager:
         self, key: TableKey, waiting: list[DecodedTable], rows: pa.Table, mistakes: Mapping[int, Mistake]
     ) -> None:
         """Rows that were good until they were to be stored; those of a range get their text later."""
+        if not mistakes:
+            return
         at = list(mistakes)
         lines = np.concatenate([t.lines for t in waiting])
         offsets = np.concatenate([t.offsets for t in waiting])

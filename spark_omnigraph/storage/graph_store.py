@@ -45,14 +45,12 @@ from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, locate, nearest_path
 from spark_omnigraph.storage.versions import stored_since
-from spark_omnigraph.words import nearest
+from spark_omnigraph.words import listed, nearest
 
 TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""
 _OPENED = ("_versions", "_refs/branches")
 """Folders of a dataset whose files are read when it is opened."""
-_NAMED = 10
-"""Branches that a message lists."""
 _LISTINGS = 4
 """Times that branches are listed again when that fails."""
 
@@ -240,10 +238,9 @@ class GraphStore:
         refs = self.branch_refs()
         if branch not in refs:
             known = [MAIN, *sorted(n for n in refs if n.lstrip("/") != SCHEMA_APPLY_LOCK)]
-            more = f", and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
             raise NotFoundError(
-                f"branch '{branch}' not found in '{self.root}'{nearest(branch, known)} "
-                f"(branches: {', '.join(known[:_NAMED])}{more}){way_out}"
+                f"branch '{branch}' not found in '{self.root}'{nearest(branch, known)}"
+                f"{listed('branches', known)}{way_out}"
             )
         return refs[branch]
 

@@ -18,6 +18,8 @@ from spark_omnigraph.storage.faults import committing, reading
 from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS
 from spark_omnigraph.storage.objects.small import Objects
 
+LANCE_PREFIX = "omnigraph."
+"""How the names of our Lance tags begin; others are somebody else's."""
 Tagged: TypeAlias = dict[str, tuple[Branch, int]]
 """Name of a Lance tag → Lance branch and version."""
 

@@ -58,6 +58,7 @@ def apply_schema(job: Job) -> VerbOutcome:
     job.log.info("%s", f"commit {report.commit}" if report.applied else _NOTHING)
     return VerbOutcome(
         branch="main",
+        base_commit=report.base_commit,
         commit=report.commit,
         manifest_version=report.manifest_version,
         tables={key: asdict(rows) for key, rows in report.tables.items()},

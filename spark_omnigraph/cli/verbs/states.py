@@ -8,6 +8,7 @@ from spark_omnigraph.branch.consumers import Consumer
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.output.log import say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.branches import MAIN, display
@@ -47,6 +48,8 @@ def delete_tag(job: Job) -> VerbOutcome:
 def restore(job: Job) -> VerbOutcome:
     """An old state as a new commit."""
     config = job.config
+    if all(value is None for value in config.past().values()):
+        raise UsageError("say what to restore: --version, --snapshot (the id of a commit), --as-of (a time) or --tag")
     graph = _open(job, "rw", config.branch).with_origin(job.origin)
     report = graph.restore(
         actor=config.actor,
@@ -71,9 +74,13 @@ def restore(job: Job) -> VerbOutcome:
         job.log.info("restored version %s of branch %s: commit %s", *state, report.commit)
     return VerbOutcome(
         branch=report.branch,
+        base_commit=report.base_commit,
         commit=report.commit,
         manifest_version=report.manifest_version,
-        tables={key: asdict(counts) for key, counts in report.tables.items()},
+        tables={
+            key: {"inserted": counts.appended, "updated": counts.updated, "deleted": counts.deleted}
+            for key, counts in report.tables.items()
+        },
         phases=report.phases,
         warnings=report.warnings,
         result={

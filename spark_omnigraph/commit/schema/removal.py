@@ -23,6 +23,7 @@ from spark_omnigraph.storage.manifest.commit_log import has_commit
 from spark_omnigraph.storage.tables.columns import Layout
 from spark_omnigraph.storage.tables.commits import TableChange, commit_strict, prepare_change, remove_versions
 from spark_omnigraph.storage.tables.handles import Dataset
+from spark_omnigraph.storage.versions import LANCE_PREFIX
 from spark_omnigraph.stored import Count, decode, refuse_path
 
 
@@ -50,7 +51,8 @@ def refuse_needed(store: GraphStore, removals: Iterable[DroppedVersions]) -> Non
             tags = [name for name, tag in dataset.tags.list().items() if int(tag["version"]) <= each.through]
         if tags:
             raise ConflictError(
-                f"data of {each.location} cannot be removed for good: tag '{min(tags)}' keeps it; remove the tag first"
+                f"data of {each.location} cannot be removed for good: tag '{min(tags).removeprefix(LANCE_PREFIX)}' "
+                "keeps it; delete the tag first"
             )
 
 

@@ -170,6 +170,8 @@ def embed_request(
         raise BadRequestError(
             "without a cache nobody knows what is stale, and no place is needed for it: leave one out"
         )
+    if given.get("adopt") and mode is not EmbedMode.STALE:
+        raise BadRequestError("adopt is about what is stale: ask for the mode stale (--stale) too")
     bounds = LoadOptions(
         max_bad_rows=choices.get("max_bad_rows", 0),
         bad_rows=choices.get("bad_rows"),  # type: ignore[arg-type]  # a path too

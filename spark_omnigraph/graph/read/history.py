@@ -102,7 +102,9 @@ def target_of(state: str | int | datetime) -> ReadTarget:
     if isinstance(state, int) and not isinstance(state, bool):
         return ReadTarget(version=state)
     if not isinstance(state, str):
-        raise BadRequestError(f"a state is a version, a commit id, a time or a branch, not a {type(state).__name__}")
+        raise BadRequestError(
+            f"a state is a version, a commit id, a time, a branch or a tag, not a {type(state).__name__}"
+        )
     version = count_of(state)
     if version is not None:
         return ReadTarget(version=version)

@@ -98,6 +98,7 @@ class RestoreReport:
     restored_branch: str
     restored_version: int
     commit: str | None
+    base_commit: str | None
     manifest_version: int
     tables: Mapping[str, MergedTable]
     applications: tuple[LaterApplication, ...]
@@ -149,6 +150,7 @@ def _attempt(
         display(request.state.branch),
         request.state.version,
         published.commit_id,
+        base.commit,
         published.manifest_version,
         tables,
         later,

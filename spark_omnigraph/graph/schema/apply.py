@@ -49,6 +49,9 @@ from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
+_NAMED = 5
+"""Steps that cannot be done and that a refusal names."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
@@ -87,6 +90,8 @@ class SchemaReport:
     dropped: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    base_commit: str | None = None
+    """The newest commit that the change was made from; None when there was nothing to do."""
 
     def to_dict(self) -> dict[str, object]:
         """What the job prints."""
@@ -120,14 +125,16 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
 
 
 def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
-    """The steps of a change, none where it is made already, whatever values it gave. BadRequestError for the first one
-    that cannot be done.
+    """The steps of a change, none where it is made already, whatever values it gave. BadRequestError where some cannot
+    be done: the first ones are named.
     """
     plan = plan_change(contract, replace(change, values={}))
     if plan.steps and change.values:
         plan = plan_change(contract, change)
     if not plan.supported:
-        raise BadRequestError(plan.unsupported[0].message)
+        more = len(plan.unsupported) - _NAMED
+        shown = [step.message for step in plan.unsupported[:_NAMED]] + ([f"and {more} more"] if more > 0 else [])
+        raise BadRequestError("; ".join(shown))
     return plan
 
 
@@ -168,6 +175,7 @@ class _Change:
             tuple(sorted(change.dropped)),
             clock.seconds(),
             (*published.warnings, *warnings),
+            base.commit,
         )
 
     def _check(self, base: Base, plan: SchemaPlan) -> None:

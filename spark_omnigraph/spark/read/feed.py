@@ -116,8 +116,9 @@ def plan_feed(given: Mapping[str, str]) -> FeedPlan:
             f"without the option '{options.table_key.kind}'"
         )
     commit = from_arrow_schema(pa.schema(COMMIT_COLUMNS))
-    fields: list[StructField] = [*frame_schema(entity).fields, *commit.fields]
-    return FeedPlan(options, StructType(fields))
+    # A property that is required now is null in rows of before a schema change that added or required it.
+    own = [StructField(f.name, f.dataType, f.name not in entity.identity) for f in frame_schema(entity).fields]
+    return FeedPlan(options, StructType([*own, *commit.fields]))
 
 
 class FeedReader(Portable, DataSourceReader):

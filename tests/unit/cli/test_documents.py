@@ -47,6 +47,8 @@ def test_a_configuration_with_all_keys_on_is_accepted(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "films.pg").write_text("node A { name: String @key }")
     (tmp_path / "tables.yaml").write_text("node: Film")
+    for file in ("films.jsonl", "spec.json", "seed.yaml"):
+        (tmp_path / file).touch()
     (tmp_path / "changes.gq").write_text('query drop() { delete A where name = "a" }')
     (tmp_path / "films.gq").write_text("query q() { match { $a: A } return { $a } }")
     content = uncommented(name)

@@ -33,6 +33,11 @@ def test_texts_come_as_they_were_given() -> None:
     }
 
 
+def test_a_switch_whose_own_name_begins_with_no_is_on() -> None:
+    assert split("embed", "--no-cache") == ({"no_cache": ["true"]}, [])
+    assert split("embed", "--no-no-cache") == ({"no_cache": ["false"]}, [])
+
+
 def test_verbs_of_two_words() -> None:
     assert split("branch", "create", "dev", "--graph", "g") == ({"name": ["dev"], "graph": ["g"]}, [])
     assert split("branch", "list", "--graph", "g") == ({"graph": ["g"]}, [])

@@ -42,6 +42,10 @@ def test_a_tag_is_made_listed_read_and_deleted(graph: Graph, capsys: Capture) ->
     assert body["result"]["nodes"]["Room"]["rows"] == 1
     assert run(capsys, "branch", "create", "old", "--tag", "first", "--graph", graph.uri)[0] == 0
     assert graph.count("node:Room", branch="old") == 1
+    found = graph.diff("first", "main")
+    assert (found.from_version, found.stats()["inserts"]) == (attic.manifest_version, 2)
+    _, body, _ = run(capsys, "tag", "delete", "other", "--graph", graph.uri)
+    assert body["error"]["error"].endswith("(tags: first)")
     code, body, _ = run(capsys, "tag", "create", "first", "--graph", graph.uri)
     assert (code, body["error"]["kind"]) == (3, "tag_exists")
     assert run(capsys, "tag", "delete", "first", "--graph", graph.uri)[0] == 0
@@ -52,16 +56,19 @@ def test_a_tag_is_made_listed_read_and_deleted(graph: Graph, capsys: Capture) ->
 def test_a_restore_counts_first_and_writes_then(graph: Graph, capsys: Capture) -> None:
     attic = graph.commits()[2].id
     code, body, err = run(capsys, "restore", "--snapshot", attic, "--dry-run", "--graph", graph.uri)
-    assert (code, body["commit"], body["tables"]["node:Room"]["deleted"]) == (0, None, 2)
+    counts = {"inserted": 0, "updated": 0, "deleted": 2}
+    assert (code, body["commit"], body["tables"]) == (0, None, {"node:Room": counts})
+    before = graph.commits()[0].id
     assert "would be restored; dry run: nothing was written" in err
     code, body, _ = run(capsys, "restore", "--snapshot", attic, "--actor", "ada", "--graph", graph.uri)
     assert (code, body["commit"], graph.count("node:Room")) == (0, graph.commits()[0].id, 1)
+    assert body["base_commit"] == before
     assert graph.commits()[0].actor == "ada"
     _, _, err = run(capsys, "restore", "--snapshot", attic, "--graph", graph.uri)
     assert "nothing to do: the rows are those of version" in err
     code, body, _ = run(capsys, "restore", "--graph", graph.uri)
-    assert (code, body["error"]["kind"]) == (3, "bad_request")
-    assert "say what to restore" in body["error"]["error"]
+    assert (code, body["error"]["kind"]) == (2, "usage")
+    assert "say what to restore: --version" in body["error"]["error"]
 
 
 def test_clean_up_says_what_expires_and_who_is_waited_for(graph: Graph, capsys: Capture) -> None:

@@ -315,6 +315,7 @@ def test_names_that_mean_nothing(
         ({"source": "title", "fields": ["plot"]}, "not from both"),
         ({"source": "year"}, "a source is a String"),
         ({"no_cache": True, "mode": "stale"}, "what is stale"),
+        ({"adopt": True}, "--stale"),
         ({"wehre": "a"}, "did you mean 'where'"),
         ({"commit_every": 0}, "commit_every"),
     ],

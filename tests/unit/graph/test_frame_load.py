@@ -43,6 +43,7 @@ from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write import staged_files
 from spark_omnigraph.write.attempts import ATTEMPTS
+from tests.unit.graph.test_embed import Scripted, vector
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32? @range(age, 0..150) }
@@ -377,3 +378,11 @@ def test_text_that_nobody_could_read_back_is_a_bad_row(graph: Graph) -> None:
         {"id": "d", "name": "d", "mail": None, "age": 4},
     ]
     graph.optimize()
+
+
+def test_a_frame_whose_texts_are_all_answered_is_stored(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", 'node Film { slug: String @key  plot: String  vec: Vector(4)? @embed("plot") }')
+    rows = pa.table({"slug": ["a", "b"], "plot": ["one", "two"]})
+    report = write(graph, "node:Film", rows, embed="missing", embedder=Scripted())
+    assert report.tables["node:Film"].inserted == 2
+    assert (graph.entity("node:Film", "b") or {})["vec"] == vector("two")

@@ -50,6 +50,12 @@ def stream(graph: Graph, **options: str) -> FeedStream:
     return found
 
 
+def test_a_property_that_came_later_may_be_null_in_the_feed(graph: Graph) -> None:
+    graph.apply_schema(SCHEMA.replace("watt", "lit: Bool  watt"), values={"Lamp.lit": False})
+    frame = plan_feed({"path": graph.uri, "table": "changes", "node": "Lamp"}).frame
+    assert {field.name for field in frame.fields if field.nullable} == {"lit", "tag", "watt"}
+
+
 def versions(graph: Graph) -> list[int]:
     return [commit.manifest_version for commit in reversed(graph.commits())]
 
