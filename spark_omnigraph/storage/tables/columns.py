@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
+from lance.udf import batch_udf
 
 from spark_omnigraph.errors import InternalError, StorageError
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
@@ -125,10 +126,12 @@ def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options
     dataset = target.open(options)
     (fragment,) = _fragment(dataset, fragment_id)
     filled = layout.filled
-    names = [f"~{place}" for place in range(len(filled))]  # by number: those of the table are in use
+    # By number, since the names of the table are in use. Without a schema Lance would fill a first row to learn it.
+    schema = pa.schema([pa.field(f"~{place}", column.field.type) for place, column in enumerate(filled)])
 
+    @batch_udf(output_schema=schema)
     def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], names=names)
+        return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], schema=schema)
 
     origins = list(dict.fromkeys(name for column in filled for name in column.origins))
     rows = max(_BATCH_ROWS, min(_LARGE_ROWS, _BATCH_BYTES // _row_bytes(fragment))) if origins else _EMPTY_ROWS
