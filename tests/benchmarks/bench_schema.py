@@ -81,7 +81,7 @@ def rows(graph: Graph, folder: str, rounds: int) -> list[tuple[str, float, str, 
         tightened = change(graph, tight)
         given = pa.table({"label": table().to_table(columns=["note"]).column("note")})
         place = f"{folder}/column{turn}"
-        written = spent(lambda: lance.write_dataset(given, place, data_storage_version="2.2"))  # noqa: B023 - at once
+        written = spent(lambda: lance.write_dataset(given, place, data_storage_version="2.2"))  # noqa: B023 - it is called at once
         labels += f" label{turn}: String? "
         added = change(
             graph,
