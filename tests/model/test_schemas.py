@@ -46,10 +46,10 @@ class World:
         return f"node Thing {{ key: String @key{props} }}"
 
 
-def shown(graph: Graph, **where: str) -> dict[str, Row]:
+def shown(graph: Graph, snapshot: str | None = None) -> dict[str, Row]:
     """Rows by key, without what is null."""
     found: dict[str, Row] = {}
-    for line in graph.export(**where):
+    for line in graph.export(snapshot=snapshot):
         data = json.loads(line)["data"]
         key = data["key"]
         assert key not in found
