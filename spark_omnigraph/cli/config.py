@@ -129,7 +129,7 @@ class JobConfig:
     cache: str | None = None
     embed: EmbedAtLoad = EmbedAtLoad.OFF
     no_cache: bool = False
-    cache_every: int = 1000
+    cache_every: int | None = None
     cache_seconds: int = 10
     commit_every: int | None = None
     price_per_million: float | None = None

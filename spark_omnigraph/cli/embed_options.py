@@ -84,7 +84,10 @@ REQUESTS_PER_MINUTE = Option("requests_per_minute", "requests a minute, in all t
 TOKENS_PER_MINUTE = Option("tokens_per_minute", "tokens a minute, in all tasks together", values.positive, "N")
 NO_CACHE = Option("no_cache", "keep no answers", values.switch, default="false", shape=Shape.SWITCH)
 CACHE_EVERY = Option(
-    "cache_every", "commit answers to the cache after so many at most", values.positive, "N", default="1000"
+    "cache_every",
+    "commit answers to the cache after so many at most; unset: 1,000, or as many as come in a fifth of a second",
+    values.positive,
+    "N",
 )
 CACHE_SECONDS = Option(
     "cache_seconds", "commit answers to the cache after so many seconds at most", values.positive, "N", default="10"

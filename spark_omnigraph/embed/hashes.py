@@ -27,9 +27,12 @@ def key_of(identity: str, dimension: int, role: Role) -> Callable[[str], bytes]:
     for part in (identity, str(dimension), str(role)):
         before.update(_told(part))
 
+    copied = before.copy
+
     def key(text: str) -> bytes:
-        found = before.copy()
-        found.update(_told(text))
+        coded = text.encode(errors="surrogatepass")
+        found = copied()
+        found.update(len(coded).to_bytes(8, "big") + coded)
         return found.digest()
 
     return key

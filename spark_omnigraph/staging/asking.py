@@ -18,7 +18,12 @@ from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.storage.vectors import VectorStore
 
 EVERY_TEXTS, EVERY_SECONDS = 1000, 10.0
-"""Answers, and seconds, after which they are kept."""
+"""Answers, and seconds, after which they are kept. Where nobody says how many, a provider that gives more than these in
+`SELDOM` seconds is slowed down by no more than a commit in that time.
+"""
+SELDOM = 0.2
+KEPT_BYTES = 16 << 20
+"""Numbers of answers that wait at most."""
 AT_ONCE = 512
 """Texts that are asked together."""
 TIDY_EVERY = 64
@@ -46,7 +51,7 @@ class Asking:
     dimension: int
     store: VectorStore
     at_once: int = AT_ONCE
-    every_texts: int = EVERY_TEXTS
+    every_texts: int | None = None
     every_seconds: float = EVERY_SECONDS
 
     def key(self) -> Callable[[str], str]:
@@ -95,12 +100,18 @@ class _Keeper:
         self._times = 0
 
     def add(self, keys: list[str], vectors: npt.NDArray[np.float32]) -> None:
-        asking = self._asking
         self._keys += keys
         self._vectors.append(vectors)
-        late = time.monotonic() - self._since >= asking.every_seconds
-        if late or len(self._keys) >= asking.every_texts:
+        if self._is_due(time.monotonic() - self._since):
             self.keep()
+
+    def _is_due(self, waited: float) -> bool:
+        asking, count = self._asking, len(self._keys)
+        if waited >= asking.every_seconds or count * asking.dimension * 4 >= KEPT_BYTES:
+            return True
+        if asking.every_texts is not None:
+            return count >= asking.every_texts
+        return count >= EVERY_TEXTS and waited >= SELDOM
 
     def keep(self) -> None:
         asking = self._asking

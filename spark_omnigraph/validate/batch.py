@@ -5,10 +5,12 @@ Uniqueness, endpoints and cardinality need the whole graph: see `probes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,6 +36,20 @@ class RowViolation:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenRows:
+    """The rows (int64[n], rising) that break one rule, and what to say of each, made when it is read."""
+
+    field: str | None
+    rule: Rule
+    rows: npt.NDArray[np.int64]
+    message: Callable[[int], str]
+
+    def violations(self) -> Iterator[RowViolation]:
+        for row in self.rows.tolist():
+            yield RowViolation(row, self.field, self.rule, self.message(row))
+
+
 class BatchChecker:
     """Checks batches of one type. Patterns are compiled with the first batch; an invalid one does no harm before."""
 
@@ -52,9 +68,14 @@ class BatchChecker:
 
         Raises ConstraintError when a `@check` pattern of the type is no regular expression.
         """
+        found = (violation for each in self.broken(table) for violation in each.violations())
+        return sorted(found, key=lambda violation: violation.row)
+
+    def broken(self, table: pa.Table) -> Iterator[BrokenRows]:
+        """The same rule by rule. Raises what `check` raises."""
         if self._patterns is None:
             self._patterns = [self._compiled(check) for check in self._checks]
-        return sorted(self._violations(table, self._patterns), key=lambda violation: violation.row)
+        return self._broken(table, self._patterns)
 
     def _compiled(self, check: Check) -> Pattern:
         try:
@@ -63,7 +84,7 @@ class BatchChecker:
             message = f"@check on {self._name}.{check.property} has invalid regex '{check.pattern}': {error}"
             raise ConstraintError(message) from None
 
-    def _violations(self, table: pa.Table, patterns: list[Pattern]) -> Iterator[RowViolation]:
+    def _broken(self, table: pa.Table, patterns: list[Pattern]) -> Iterator[BrokenRows]:
         for name, member in _ID_COLUMNS.items():
             if name in table.column_names:
                 yield from self._too_long(member, table.column(name))
@@ -76,65 +97,91 @@ class BatchChecker:
         for prop, allowed in self._enums:
             yield from self._not_allowed(prop, allowed, table.column(prop.name))
 
-    def _too_long(self, member: str, column: pa.ChunkedArray) -> Iterator[RowViolation]:
+    def _too_long(self, member: str, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
         lengths = pc.binary_length(column)
         longest = pc.max(lengths).as_py()
         if longest is None or longest <= LONGEST_ID:
             return
         field = self._key[0] if member == "id" and len(self._key) == 1 else member
         what = f"the key of {self._name}" if member == "id" and self._key else f"'{member}' of {self._name}"
-        for row in _rows(pc.greater(lengths, LONGEST_ID)):
-            message = f"{what} has {lengths[row].as_py()} bytes; ids and keys may have {LONGEST_ID}"
-            yield RowViolation(row, field, Rule.KEY_TOO_LONG, message)
 
-    def _missing(self, prop: Property, column: pa.ChunkedArray) -> Iterator[RowViolation]:
+        def message(row: int) -> str:
+            return f"{what} has {lengths[row].as_py()} bytes; ids and keys may have {LONGEST_ID}"
+
+        yield BrokenRows(field, Rule.KEY_TOO_LONG, _rows(pc.greater(lengths, LONGEST_ID)), message)
+
+    def _missing(self, prop: Property, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
         if not column.null_count:
             return
         kind = "vector " if prop.type.is_vector else "blob " if prop.type.scalar is Scalar.BLOB else ""
         reason = "null values" if kind else "null or invalid values: it is missing or null"
         message = f"non-nullable {kind}property '{prop.name}' has {reason}"
-        for row in _rows(column.is_null()):
-            yield RowViolation(row, prop.name, Rule.REQUIRED, message)
+        yield BrokenRows(prop.name, Rule.REQUIRED, _rows(column.is_null()), lambda _: message)
 
-    def _outside(self, bounds: Range, column: pa.ChunkedArray) -> Iterator[RowViolation]:
+    def _outside(self, bounds: Range, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
         extremes = pc.min_max(column)
         low, high = extremes["min"].as_py(), extremes["max"].as_py()
         has_nan = pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()
         if not has_nan and (low is None or (_problem(low, bounds) is None and _problem(high, bounds) is None)):
             return
         place = f"@range violation on {self._name}.{bounds.property}"
-        # Compared in Python: integers and floats of any size, exactly.
-        for row, value in enumerate(column.to_pylist()):
-            problem = None if value is None else _problem(value, bounds)
-            if problem is not None:
-                yield RowViolation(row, bounds.property, Rule.RANGE, f"{place}: {problem}")
 
-    def _mismatches(self, check: Check, pattern: Pattern, column: pa.ChunkedArray) -> Iterator[RowViolation]:
+        def message(row: int) -> str:
+            return f"{place}: {_problem(column[row].as_py(), bounds)}"
+
+        yield BrokenRows(bounds.property, Rule.RANGE, _rows(_is_outside(column, bounds)), message)
+
+    def _mismatches(self, check: Check, pattern: Pattern, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
         found = pattern.found_in(column)
         if pc.all(found).as_py() is not False:
             return
-        for row in _rows(pc.invert(found).fill_null(False)):
-            message = (
+
+        def message(row: int) -> str:
+            return (
                 f"@check violation on {self._name}.{check.property}: value '{column[row].as_py()}' "
                 f"does not match pattern '{check.pattern}'"
             )
-            yield RowViolation(row, check.property, Rule.CHECK, message)
 
-    def _not_allowed(self, prop: Property, allowed: pa.Array, column: pa.ChunkedArray) -> Iterator[RowViolation]:
+        yield BrokenRows(check.property, Rule.CHECK, _rows(pc.invert(found).fill_null(False)), message)
+
+    def _not_allowed(self, prop: Property, allowed: pa.Array, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
         known = pc.is_in(column, value_set=allowed)
         bad = pc.and_not(column.is_valid(), known)
         if not pc.any(bad).as_py():
             return
         expected = ", ".join(prop.type.enum_values or ())
-        for row in _rows(bad):
-            value = column[row].as_py()
-            message = f"invalid enum value '{value}' for {self._name}.{prop.name} (expected: {expected})"
-            yield RowViolation(row, prop.name, Rule.ENUM, message)
+
+        def message(row: int) -> str:
+            return f"invalid enum value '{column[row].as_py()}' for {self._name}.{prop.name} (expected: {expected})"
+
+        yield BrokenRows(prop.name, Rule.ENUM, _rows(bad), message)
 
 
-def _rows(mask: pa.ChunkedArray) -> list[int]:
-    rows: list[int] = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
-    return rows
+def _rows(mask: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+
+
+def _is_outside(column: pa.ChunkedArray, bounds: Range) -> pa.ChunkedArray:
+    """Exact for integers and floats of any size: a bound becomes the nearest number of the column's type within it."""
+    low = -math.inf if bounds.min is None else bounds.min
+    high = math.inf if bounds.max is None else bounds.max
+    if pa.types.is_floating(column.type):
+        values = column.cast(pa.float64())
+        low, high = _float_within(low, math.inf), _float_within(high, -math.inf)
+    else:
+        values, limits = column, np.iinfo(column.type.to_pandas_dtype())
+        if low > limits.max or high < limits.min:
+            return column.is_valid()
+        low, high = math.ceil(max(low, limits.min)), math.floor(min(high, limits.max))
+    ends = pa.scalar(low, values.type), pa.scalar(high, values.type)
+    inside = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))
+    return pc.invert(inside).fill_null(False)
+
+
+def _float_within(bound: Bound, toward: float) -> float:
+    near = float(bound)
+    is_within = near >= bound if toward > 0 else near <= bound
+    return near if is_within else math.nextafter(near, toward)
 
 
 def _problem(value: int | float, bounds: Range) -> str | None:

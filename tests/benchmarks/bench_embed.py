@@ -41,6 +41,7 @@ def make(folder: Path, dimension: int, rows: int) -> Graph:
             out.write(f'{{"type":"Film","data":{{"name":"f{i:08d}","plot":"{TEXT} {i}"}}}}\n')
     graph = Graph.init(folder / "g", schema(dimension))
     graph.load(path, options=NO_INDEX)
+    graph.ensure_indices()
     return graph
 
 

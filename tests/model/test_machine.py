@@ -435,7 +435,9 @@ NO_SHRINKING = [phase for phase in Phase if phase is not Phase.shrink]
 """To shrink what fails takes minutes; the printed blob replays it, and then Hypothesis may shrink it."""
 
 
-def play(examples: int, steps: int, derandomize: bool = False, machine: type[GraphMachine] = GraphMachine) -> None:
+def play(
+    examples: int, steps: int, derandomize: bool = False, machine: type[RuleBasedStateMachine] = GraphMachine
+) -> None:
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,

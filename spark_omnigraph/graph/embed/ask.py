@@ -35,10 +35,6 @@ class AskPart:
 
 def ask(context: AskContext, part: AskPart) -> Replies:
     """Asks, and keeps what is answered. Runs on an executor. Raises what `Asking.ask` raises."""
-    rows = StoredRows.open(context.table, context.target.columns)
-
-    def texts(first: int, last: int) -> list[str]:
-        found = rows.take(pa.array(part.rows[first:last]))
-        return [text or "" for text in texts_of(context.target, found)]
-
-    return context.asking.ask(part.keys, texts, context.most_failures)
+    rows = StoredRows.open(context.table, context.target.columns).take(pa.array(part.rows))
+    texts = [text or "" for text in texts_of(context.target, rows)]
+    return context.asking.ask(part.keys, lambda first, last: texts[first:last], context.most_failures)

@@ -26,8 +26,8 @@ from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.candidates import Base, capture
 from spark_omnigraph.write.clock import Clock
 
-QUESTION_TEXTS = 1 << 14
-"""Texts that one task asks at most."""
+QUESTION_TEXTS, QUESTION_BYTES = 1 << 14, 16 << 20
+"""Texts that one task asks at most, and has in memory."""
 NO_IDS = pa.array([], pa.string())
 
 
@@ -171,8 +171,7 @@ class Planner:
 
     def _ask(self, selection: Selection, wanted: pa.Table) -> None:
         request, executor = self.request, self.request.executor
-        size = min(QUESTION_TEXTS, -(-wanted.num_rows // executor.parallelism))
-        parts = [wanted.slice(start, size) for start in range(0, wanted.num_rows, size)]
+        parts = _parts(wanted, min(QUESTION_TEXTS, -(-wanted.num_rows // executor.parallelism)))
         questions = [AskPart(np.asarray(part.column("row")), tuple(part.column("key").to_pylist())) for part in parts]
         tasks = min(executor.parallelism, len(questions))
         asking = Asking(
@@ -180,7 +179,7 @@ class Planner:
             selection.target.dimension,
             request.store,
             max(1, request.texts_at_once // tasks),
-            max(1, request.every_texts // tasks),
+            None if request.every_texts is None else max(1, request.every_texts // tasks),
             request.every_seconds,
         )
         most = request.bounds.most(selection.rows.num_rows)
@@ -199,3 +198,16 @@ class Planner:
             retries=known.retries + usage.retries,
             tokens=sum(told) if told else None,
         )
+
+
+def _parts(wanted: pa.Table, most: int) -> list[pa.Table]:
+    """Texts for a task each: so many at most, and so many bytes unless one alone has more."""
+    sizes = np.asarray(wanted.column("size")).cumsum()
+    parts, first = [], 0
+    while first < len(sizes):
+        before = sizes[first - 1] if first else 0
+        last = int(np.searchsorted(sizes, before + QUESTION_BYTES, side="right"))
+        last = min(max(last, first + 1), first + most)
+        parts.append(wanted.slice(first, last - first))
+        first = last
+    return parts

@@ -21,7 +21,7 @@ from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.records.mode import choice
 from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.staging.asking import AT_ONCE, EVERY_SECONDS, EVERY_TEXTS
+from spark_omnigraph.staging.asking import AT_ONCE, EVERY_SECONDS
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.vectors import CACHE, VectorStore
 from spark_omnigraph.words import TextEnum, nearest
@@ -54,7 +54,7 @@ class EmbedChoices(TypedDict, total=False):
     bad_rows: str | os.PathLike[str] | None
     commit_every: int | None
     dry_run: bool
-    cache_every_texts: int
+    cache_every_texts: int | None
     cache_every_seconds: float
     branch: str | None
     actor: str | None
@@ -116,7 +116,7 @@ class EmbedRequest:
     bounds: LoadOptions = field(default_factory=LoadOptions)
     """How many rows may fail, where they are written to, and whether anything is written at all."""
     commit_every: int | None = None
-    every_texts: int = EVERY_TEXTS
+    every_texts: int | None = None
     every_seconds: float = EVERY_SECONDS
     executor: Executor = field(default_factory=lambda: LocalExecutor(1))
     actor: str | None = None
@@ -138,7 +138,7 @@ class EmbedRequest:
         """Texts that are asked for together: as many as may be on their way."""
         config = self.provider
         under_way = config.batch_size * config.parallel if isinstance(config, EmbedConfig) else AT_ONCE
-        return min(self.every_texts, under_way)
+        return under_way if self.every_texts is None else min(self.every_texts, under_way)
 
 
 def embed_request(
@@ -193,7 +193,7 @@ def embed_request(
         choices.get("adopt", False),
         bounds,
         choices.get("commit_every"),
-        choices.get("cache_every_texts", EVERY_TEXTS),
+        choices.get("cache_every_texts"),
         choices.get("cache_every_seconds", EVERY_SECONDS),
         choices.get("executor") or LocalExecutor(1),
         choices.get("actor"),

@@ -126,12 +126,13 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     for batch in placed_rows(table, columns, where):
         found = texts(batch)
-        keys = {text: None if text is None else key(text) for text in set(found)}
+        named: dict[str | None, str] = {text: key(text) for text in found if text is not None}
+        sizes = {text: len(text.encode()) for text in named if text is not None}
         yield pa.RecordBatch.from_arrays(
             [
                 batch.column("id"),
-                pa.array([keys[text] for text in found], pa.string()),
-                pa.array([0 if text is None else len(text.encode()) for text in found], pa.int64()),
+                pa.array([named.get(text) for text in found], pa.string()),
+                pa.array([0 if text is None else sizes[text] for text in found], pa.int64()),
                 batch.column("_rowid"),
                 batch.column("_rowaddr"),
             ],

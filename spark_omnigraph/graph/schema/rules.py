@@ -95,7 +95,9 @@ def _alone(step: SchemaStep, diff: TableMigration, new: EntityType) -> EntityTyp
             enum = all(each.property_name != name for each in steps)
             bounds = [each for each in _standing(diff, new) if isinstance(each, Range | Check)]
             given = tuple(each for each in bounds if each.property == name)
-            return _with(new, _property(new, name, nullable=False, enum=enum), given)
+            prop = _property(new, name, nullable=False, enum=enum)
+            is_free = prop.type.nullable and prop.type.enum_values is None and not given
+            return None if is_free else _with(new, prop, given)
         case RequireProperty(property_name=name):
             return _with(new, _property(new, name, nullable=False, enum=False))
         case NarrowEnum(property_name=name) | AddEnum(property_name=name):

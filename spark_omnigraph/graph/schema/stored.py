@@ -62,15 +62,16 @@ def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
     per_rule: Counter[str] = Counter()
     valued = [0] * len(asked.counted)
     rows = 0
-    for run in _runs(read_batches(TableScan(asked.table, asked.columns, fragments=fragments))):
+    scan = TableScan(asked.table, asked.columns, fragments=fragments, batch_rows=_RUN_ROWS)
+    for run in _runs(read_batches(scan)):
         rows += run.num_rows
         held = (run.num_rows - run.column(name).null_count for name in asked.counted)
         valued = [count + more for count, more in zip(valued, held, strict=True)]
         for rule, checker, mask in zip(asked.rules, checkers, masks, strict=True):
-            found = checker.check(asked.projection.of(run, rule.columns))
-            per_rule.update(str(each.rule) for each in found)
             bad = np.zeros(run.num_rows, dtype=np.bool_)
-            bad[[each.row for each in found]] = True
+            for found in checker.broken(asked.projection.of(run, rule.columns)):
+                per_rule[str(found.rule)] += len(found.rows)
+                bad[found.rows] = True
             mask.append(bad)
     return RowAnswers(rows, tuple(np.packbits(np.concatenate(each)) for each in masks), per_rule, tuple(valued))
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, LanceFragment, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
+from lance.udf import batch_udf
 
 from spark_omnigraph.errors import InternalError, StorageError
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
@@ -38,6 +39,8 @@ _TOP = -1
 _ADDRESS, _ROW = "_rowaddr", "_rowid"
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
+_LARGE_ROWS = 1 << 17
+"""Of a batch that is filled from columns, where rows are as small as that: each batch costs as much as many rows."""
 _EMPTY_ROWS = 1 << 16
 """Of which no column is read: rows of a batch that is filled with one value."""
 
@@ -123,16 +126,25 @@ def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options
     dataset = target.open(options)
     (fragment,) = _fragment(dataset, fragment_id)
     filled = layout.filled
-    names = [f"~{place}" for place in range(len(filled))]  # by number: those of the table are in use
+    # By number, since the names of the table are in use. Without a schema Lance would fill a first row to learn it.
+    schema = pa.schema([pa.field(f"~{place}", column.field.type) for place, column in enumerate(filled)])
 
+    @batch_udf(output_schema=schema)
     def fill(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], names=names)
+        return pa.RecordBatch.from_arrays([column.fill(rows) for column in filled], schema=schema)
 
     origins = list(dict.fromkeys(name for column in filled for name in column.origins))
+    rows = max(_BATCH_ROWS, min(_LARGE_ROWS, _BATCH_BYTES // _row_bytes(fragment))) if origins else _EMPTY_ROWS
     with reading(f"write columns of '{target.table_key}'"):
-        patched, _ = fragment.merge_columns(fill, columns=origins, batch_size=_BATCH_ROWS if origins else _EMPTY_ROWS)
+        patched, _ = fragment.merge_columns(fill, columns=origins, batch_size=rows)
     file = patched.files[-1]
     return StagedFile(json.dumps(patched.to_json()), f"{target.uri}/data/{file.path}", patched.physical_rows)
+
+
+def _row_bytes(fragment: LanceFragment) -> int:
+    """What a row of all columns takes in the files, about."""
+    size = sum(file.file_size_bytes or 0 for file in fragment.metadata.files)
+    return max(1, size // max(1, fragment.physical_rows))
 
 
 def _fragment(dataset: LanceDataset, fragment_id: int) -> list[LanceFragment]:

@@ -59,6 +59,7 @@ class TableScan:
     where: str | None = None
     limit: int | None = None
     fragments: tuple[int, ...] | None = None
+    batch_rows: int = BATCH_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def read_batches(scan: TableScan) -> Iterator[pa.RecordBatch]:
             filter=scan.where,
             limit=scan.limit,
             fragments=None if scan.fragments is None else _fragments(dataset, scan.fragments),
-            batch_size=BATCH_ROWS,
+            batch_size=scan.batch_rows,
             batch_size_bytes=BATCH_BYTES,
             with_row_address=bool(blobs) or not scan.columns,
             blob_handling="blobs_descriptions" if blobs else None,

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.catalog.types import Range
 from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.validate.batch import LONGEST_ID, BatchChecker, RowViolation, number_text
@@ -80,6 +84,47 @@ def test_large_integers_are_compared_exactly() -> None:
     assert messages(big=[2**63 - 1, 2**63]) == [
         (1, "big", Rule.RANGE, "@range violation on Acct.big: value 9223372036854775808 > max 9223372036854775807")
     ]
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (0, 120),
+        (-1.5, None),
+        (None, 2.5),
+        (0.1, 0.1),
+        (2**53 + 1, None),
+        (None, 2**53 + 1),
+        (-(2**63), 2**63 - 1),
+        (2**64, None),
+        (None, -(2**64)),
+        (1e300, None),
+        (None, 1e300),
+        (-1, -1),
+        (2**63, None),
+        (None, 2**64 - 1),
+    ],
+)
+def test_ranges_are_compared_as_numbers_are_whatever_their_kinds(
+    kind: pa.DataType, bounds: tuple[float | None, float | None]
+) -> None:
+    edges = [0, 1, 2, 3, 120, 121, -1, -2, 2**31 - 1, 2**53, 2**53 + 2, 2**63 - 1, 2**63, 2**64 - 1, -(2**63)]
+    if pa.types.is_floating(kind):
+        values = pa.array([*map(float, edges), 0.1, -1.5, 2.5, float("inf"), float("nan"), None]).cast(kind)
+    else:
+        limits = np.iinfo(kind.to_pandas_dtype())
+        values = pa.array([each for each in edges if limits.min <= each <= limits.max] + [None], kind)
+    low, high = bounds
+    outside = [
+        row
+        for row, value in enumerate(values.to_pylist())
+        if value is not None
+        and not ((low is None or value >= low) and (high is None or value <= high) and value == value)
+    ]
+    node = compile_schema("node T { n: F64? }").nodes["T"]
+    checker = BatchChecker(replace(node, constraints=(Range("n", *bounds),)))
+    assert [each.row for each in checker.check(pa.table({"n": values}))] == outside
 
 
 def test_check_violations() -> None:
