@@ -287,6 +287,20 @@ def test_a_lost_version_above_what_expired_is_still_noticed(graph: Graph) -> Non
     assert "lacks the files of published versions" in kept.why
 
 
+def test_tables_that_a_schema_change_removed_for_good_bar_nothing(graph: Graph) -> None:
+    """A type that was dropped, and one that lost a property with its name, have no version of before any more."""
+    lone = "node Kite { label: String @key  size: I32? }"
+    graph.apply_schema(f"{graph.schema()} {lone} node Ball {{ label: String @key }}")
+    graph.load(['{"type": "Kite", "data": {"label": "k", "size": 1}}', '{"type": "Ball", "data": {"label": "b"}}'])
+    kite = 'node Dragon @rename_from("Kite") { label: String @key }'
+    graph.apply_schema(f"node Person {{ name: String @key  age: I32? }} {kite}", allow_data_loss=True)
+    first, last = load(graph, 1), load(graph, 2)
+    assert expire(graph, keep=1).versions > 0
+    assert readable(graph, [first, last]) == [1]
+    assert graph.entity("node:Dragon", "k") == {"id": "k", "label": "k"}
+    assert expire(graph, keep=1).kept == ()
+
+
 def test_a_tag_of_another_program_is_spared(graph: Graph) -> None:
     commits = [load(graph, age) for age in range(4)]
     entry = graph.at(snapshot=commits[1]).snapshot().entries["node:Person"]
