@@ -222,6 +222,30 @@ def test_a_branch_can_begin_at_a_tag_that_outlived_its_neighbours(graph: Graph) 
     assert load(graph, 7, "old")
 
 
+@pytest.mark.parametrize("by_age", [False, True])
+def test_a_branch_that_begins_behind_a_commit_can_be_merged(graph: Graph, tmp_path: Path, by_age: bool) -> None:
+    """Also when it begins at a state that shows indexes and compactions since the commit."""
+    load(graph, 1)
+    graph.ensure_indices()
+    state = graph.snapshot()
+    assert state.version > graph.commits()[0].manifest_version
+    if by_age:
+        for file in (tmp_path / "g").rglob("_versions/*"):
+            os.utime(file, (time.time() - 2 * DAY,) * 2)
+        graph.ensure_indices()
+        expire(graph, age=timedelta(days=1))
+    else:
+        graph.tag("kept")
+        load(graph, 2)
+        load(graph, 3)
+        expire(graph, keep=1)
+    graph.create_branch("late", version=state.version)
+    load(graph, 4, "late")
+    report = graph.merge_branch("main", "late", on_conflict="target", conflicts=tmp_path / "conflicts.jsonl")
+    assert [parent.id for parent in graph.commits(branch="late")][-1] is not None
+    assert report.outcome is not None
+
+
 def test_consumers_are_waited_for(graph: Graph) -> None:
     commits = [load(graph, age) for age in range(5)]
     stands = graph.commit(commits[1]).manifest_version
