@@ -69,8 +69,8 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
     pins: dict[str, dict[Branch, set[int]]] = {}
     bad: dict[str, str] = {}
     hidden: dict[str, int] = {}
-    names = store.branch_names() - apart_from
-    for branch in (None, *sorted(names)):
+    names = [name for name in store.graph_branches() if name is not None and name not in apart_from]
+    for branch in (None, *names):
         rows = store.manifest_rows(WholeBranch(store, branch).manifest())
         locations = _locations(rows)
         where = f"the manifest of branch '{display(branch)}'"

@@ -34,7 +34,7 @@ def table_pins(store: GraphStore, location: str, published: Pins) -> Pins:
 
 def internal_pins(store: GraphStore, location: str) -> Pins:
     """Versions that a dataset of the manifest or the commit log must show. StorageError when rows of it are missing."""
-    branches = (None, *sorted(store.branch_names()))
+    branches = store.graph_branches()
     if location == MANIFEST:
         return table_pins(store, location, {branch: _logged(store, branch) for branch in branches})
     if location != RECOVERIES:

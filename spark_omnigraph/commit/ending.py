@@ -157,7 +157,7 @@ def lacks_tables(store: GraphStore, sidecar: Sidecar) -> bool:
     if sidecar.is_ours or sidecar.merge_source is None:
         return False
     commits: dict[str, Commit] = {}
-    for branch in (None, *sorted(store.branch_names())):
+    for branch in store.graph_branches():
         commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
     source = commits.get(sidecar.merge_source)
     target, rows = store.snapshot_with_rows(sidecar.branch)

@@ -29,7 +29,7 @@ _ATTEMPTS = 10
 def realign_all(store: GraphStore) -> list[str]:
     """Realigns every table of every branch; `table@branch` of those that moved. Opens each dataset once."""
     moved = []
-    for branch in (None, *sorted(store.branch_names())):
+    for branch in store.graph_branches():
         for key, entry in store.snapshot(branch).entries.items():
             if entry.branch == branch and realign(store, branch, key):
                 moved.append(f"{key}@{display(branch)}")

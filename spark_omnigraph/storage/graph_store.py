@@ -229,6 +229,13 @@ class GraphStore:
         """All Lance branches of the manifest, internal ones too; main is not among them."""
         return set(self.branch_refs())
 
+    def graph_branches(self) -> tuple[Branch, ...]:
+        """Main and all branches of the graph, by name; the lock of a schema change is none of them and may go at any
+        moment.
+        """
+        names = (name for name in self.branch_names() if name.lstrip("/") != SCHEMA_APPLY_LOCK)
+        return (None, *sorted(names))
+
     def require_branch(self, branch: Branch, way_out: str = "") -> BranchRef | None:
         """Where a branch comes from; None for main. NotFoundError, with the names that there are, for one that does
         not exist.

@@ -11,8 +11,8 @@ so nothing here needs a turn, and nothing that is missing is more than a questio
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -67,7 +67,8 @@ class Answers:
         found = np.full(len(keys), -1, dtype=np.int64)
         if self.table is None or not len(keys):
             return found
-        batches = list(rows_among(open_pinned(self.table), ["key", "_rowid"], ["key"], keys.unique().drop_null()))
+        with _reading_answers(self.table.uri):
+            batches = list(rows_among(open_pinned(self.table), ["key", "_rowid"], ["key"], keys.unique().drop_null()))
         if not batches:
             return found
         rows = pa.Table.from_batches(batches).sort_by("_rowid")
@@ -94,7 +95,7 @@ class AnswerReader:
         if self.dataset is None or not there.any():
             return pa.nulls(len(rows), vector_type(self.dimension))
         distinct, back = np.unique(rows[there], return_inverse=True)
-        with reading(f"read vectors of {self.dataset.uri}"):
+        with _reading_answers(self.dataset.uri), reading(f"read vectors of {self.dataset.uri}"):
             found = self.dataset._take_rows(distinct.tolist(), columns=["vector"]).column("vector").combine_chunks()
         if len(distinct) == len(rows) and bool((np.diff(rows) > 0).all()):
             return found
@@ -136,7 +137,9 @@ class VectorStore:
     def recorded(self, place: str) -> tuple[pa.Array, pa.Array]:
         """Ids of the rows of a place and the keys of the answers that they were given last; each id once."""
         dataset = self._open("rows")
-        parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_text_of("place", [place])))
+        with _reading_answers(self._uri("rows")):
+            is_here = is_text_of("place", [place])
+            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_here))
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
@@ -170,7 +173,7 @@ class VectorStore:
 
     def _open(self, name: str) -> lance.LanceDataset | None:
         """The newest version, None before the first addition."""
-        with reading(f"open {self._uri(name)}"):
+        with _reading_answers(self._uri(name)), reading(f"open {self._uri(name)}"):
             try:
                 return lance.dataset(self._uri(name), storage_options=dict(self.options) or None)
             except ValueError as error:
@@ -192,6 +195,17 @@ class VectorStore:
             append_log_rows(dataset, rows)
         except CommitFailed as failure:
             raise StorageError(f"storage: {failure}") from failure
+
+
+@contextmanager
+def _reading_answers(uri: str) -> Iterator[None]:
+    """Says of a store that cannot be read that it may go."""
+    try:
+        yield
+    except StorageError as error:
+        raise StorageError(
+            f"{error.message}. If {uri} is damaged, remove it, or name another cache or none: its texts are asked anew"
+        ) from error
 
 
 def _answers(dimension: int) -> str:

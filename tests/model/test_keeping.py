@@ -141,6 +141,10 @@ class KeepingMachine(GraphMachine):
         pairs = [(heads[name], heads[other]) for name in heads for other in {"main", self.parents.get(name, "main")}]
         bases = {base for one, other in pairs if one != other for base in merge_bases(lines, one, other)}
         states = {(tag.branch or "main", tag.manifest_version) for tag in self.graph.tags()}
+        told = {
+            c.id: (c.branch or "main", c.manifest_version) for n in self.shown for c in self.graph.commits(branch=n)
+        }
+        states |= {told[tag.commit] for tag in self.graph.tags() if tag.commit in told}
         states |= {(line or "main", version) for line, version in origins(self.graph.store.open_dataset(MANIFEST))}
         for name in self.shown:
             own = [c for c in self.graph.commits(branch=name) if (c.branch or "main") == name]

@@ -189,6 +189,11 @@ class _Planner:
 
 def _constraints(kind: Kind, old: EntityType, new: EntityType, renames: Mapping[str, str]) -> Iterator[SchemaStep]:
     """Removed ones, then added ones, by their keys. A key is never changed, for ids of rows are made of it."""
+    for key in (each for each in old.constraints if isinstance(each, Key)):
+        names = [renames.get(each, each) for each in key.columns]
+        if names != sorted(names):  # ids are made of the values in the order of names
+            listed = ", ".join(names)
+            yield Unsupported(new.table_key, f"another order of names in the key of '{new.name}' ({listed}) {_V1}")
     before = {constraint_key(each): each for each in (_renamed(c, renames) for c in old.constraints)}
     after = {constraint_key(each): each for each in new.constraints}
     for text in sorted(before.keys() - after.keys()):

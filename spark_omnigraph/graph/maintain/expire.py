@@ -285,7 +285,9 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
     if any(owners.covers(key) for key in keys):
         return "a pending write covers it"
     stored = stored_since(store.objects, branch_path(location, branch))
-    newest = max(shown.pins[location][branch])
+    newest, hidden = max(shown.pins[location][branch]), shown.hidden.get(location, 0)
+    if branch is None and newest <= hidden < min(stored):
+        return None  # a schema change has removed it for good
     floor = floors_of(store.manifest_rows(store.manifest(None))).get(location, {}).get(branch, 0)
     lost = [v for v in shown.pins[location][branch] if v not in stored and (v == newest or v > max(floor, min(stored)))]
     if lost:
@@ -293,7 +295,7 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
             f"storage: nothing expires: {branch_path(location, branch)} lacks version {max(lost)}, which is published; "
             "put it back from a backup"
         )
-    if max(stored) == newest:
+    if max(stored) == newest or (branch is None and newest <= hidden):  # nobody commits to what no state shows
         return None
     if any(covering(store, branch, frozenset({key})) is not None for key in keys):
         return "a pending write covers it"

@@ -52,13 +52,16 @@ class BranchStates:
 
     def cutoff(self, keep: int | None, limit: datetime) -> int:
         """The oldest manifest version that the policy keeps: those of the newest `keep` commits (at least one, since
-        what follows a commit shows its rows) and all since, and what anybody was shown from `limit` on.
+        what follows a commit shows its rows) and all since, and what anybody was shown from `limit` on. It is that of a
+        commit: merges of a branch that begins at what follows one start from the commit.
         """
         versions = list(self.stored)
         oldest = next((v for v, after in pairwise(versions) if self.stored[after] >= limit), versions[-1])
         own, least = self.own, max(keep or 1, 1)
         newest = own[-least].manifest_version if len(own) >= least else versions[0]
-        return max(min(oldest, newest), versions[0])
+        first = min(oldest, newest)
+        first = max((commit.manifest_version for commit in own if commit.manifest_version <= first), default=first)
+        return max(first, versions[0])
 
 
 def branch_states(store: GraphStore) -> dict[Branch, BranchStates]:
@@ -121,6 +124,9 @@ def needed(store: GraphStore, lines: Mapping[Branch, BranchStates], keep: int | 
         found.add(_shown_since(store, line, found.cutoffs[branch]))
     for tag in list_tags(store).values():
         _keep(store, found, tag.branch, tag.manifest_version, is_required=True)
+        shown = lines[tag.branch].commits.get(tag.commit) if tag.branch in lines and tag.commit else None
+        if shown is not None:  # merges of a branch that begins at the tag start there
+            _keep(store, found, shown.branch, shown.manifest_version)
     for commit in _bases(lines):
         _keep(store, found, commit.branch, commit.manifest_version)
     for branch, cutoff in found.cutoffs.items():

@@ -157,7 +157,7 @@ def _read_logs(store: GraphStore, sides: list[Branch], heads: tuple[str, str]) -
     third branch is told of there.
     """
     commits: dict[str, Commit] = {}
-    others = (each for each in (None, *sorted(store.branch_names())) if each not in sides)
+    others = (each for each in store.graph_branches() if each not in sides)
     for branch in (*sides, *others):
         if branch not in sides and not missing(commits, heads):
             break

@@ -168,7 +168,7 @@ def _find_commit(store: GraphStore, commit_id: str, branch: Branch) -> tuple[Com
     if not is_text(commit_id):
         raise BadRequestError(f"the id of a commit is a text, not {as_shown(commit_id)}")
     store.manifest(branch)
-    others = [b for b in (None, *sorted(store.branch_names())) if b != branch]
+    others = [b for b in store.graph_branches() if b != branch]
     for name in (branch, *others):
         found = find_commit(store.location, name, commit_id)
         if found is not None:

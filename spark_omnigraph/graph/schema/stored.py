@@ -34,9 +34,10 @@ class RowQuestions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Stored columns that the answers need."""
+        """Stored columns that the answers need. Rules about nothing but one value for all rows need rows, of any."""
         needed = self.projection.needed(name for rule in self.rules for name in rule.columns)
-        return tuple(dict.fromkeys((*needed, *self.counted)))
+        columns = tuple(dict.fromkeys((*needed, *self.counted)))
+        return columns or (("id",) if self.rules else ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

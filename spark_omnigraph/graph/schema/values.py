@@ -5,6 +5,7 @@ JSON has no value that begins with `@`, so the two are never mistaken for each o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from spark_omnigraph.catalog.identity import TableKey
@@ -52,6 +53,12 @@ def _property(desired: Catalog, place: object) -> tuple[EntityType, Property]:
 def _fixed(place: str, prop: Property, value: object) -> FixedValue:
     if value is None:
         raise BadRequestError(f"null is no value for stored rows of '{place}': leave it out")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRequestError(
+            f"the value for stored rows of '{place}' is none that JSON can carry: {as_shown(value)}"
+        ) from error
     try:
         return FixedValue(value_reader(prop)(value))
     except BadValueError as error:

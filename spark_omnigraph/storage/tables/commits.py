@@ -86,17 +86,23 @@ class TableChange:
 
 
 def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
-    """New dataset at version 1 with stable row ids in the graph's file format; fails when one exists."""
+    """New dataset at version 1 with stable row ids in the graph's file format; CommitFailed when one exists, also one
+    that somebody makes at this moment, which Lance by itself would replace.
+    """
     with committing(f"create {uri}"):
-        return lance.write_dataset(
+        transaction = lance.fragment.write_fragments(
             rows if rows is not None else schema.empty_table(),
             uri,
             schema=schema,
             mode="create",
+            return_transaction=True,
             data_storage_version=STORAGE_VERSION,
             enable_stable_row_ids=True,
             storage_options=dict(options) or None,
             allow_external_blob_outside_bases=True,
+        )
+        return LanceDataset.commit(
+            uri, transaction, max_retries=0, enable_stable_row_ids=True, storage_options=dict(options) or None
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import lance
@@ -15,10 +15,12 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.errors import InternalError, StorageError
+from spark_omnigraph.errors import ConflictError, InternalError, StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.objects.small import Objects
+
+_OTHER_COLUMNS = "Append with different schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,25 @@ class ColumnRewrite:
     changed: bytes
 
 
+@contextmanager
+def _columns_kept(table_key: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if _OTHER_COLUMNS not in str(error):
+            raise
+        raise ConflictError(
+            f"the schema of '{table_key}' changed while rows of it were written; nothing has changed, run it again"
+        ) from error
+
+
 def stage_rows(
     target: TableTarget, rows: pa.Table, row_ids: npt.NDArray[np.uint64] | None, options: Mapping[str, str]
 ) -> StagedFile:
-    """Writes one fragment. `row_ids` are the stable row ids that the leading rows keep (they replace stored rows)."""
-    with reading(f"stage rows of '{target.table_key}'"):
+    """Writes one fragment. `row_ids` are the stable row ids that the leading rows keep (they replace stored rows).
+    ConflictError where the table has other columns by now: Lance compares with its newest version.
+    """
+    with reading(f"stage rows of '{target.table_key}'"), _columns_kept(target.table_key):
         fragments = write_fragments(
             rows,
             target.uri,

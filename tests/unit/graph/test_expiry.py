@@ -222,6 +222,30 @@ def test_a_branch_can_begin_at_a_tag_that_outlived_its_neighbours(graph: Graph) 
     assert load(graph, 7, "old")
 
 
+@pytest.mark.parametrize("by_age", [False, True])
+def test_a_branch_that_begins_behind_a_commit_can_be_merged(graph: Graph, tmp_path: Path, by_age: bool) -> None:
+    """Also when it begins at a state that shows indexes and compactions since the commit."""
+    load(graph, 1)
+    graph.ensure_indices()
+    state = graph.snapshot()
+    assert state.version > graph.commits()[0].manifest_version
+    if by_age:
+        for file in (tmp_path / "g").rglob("_versions/*"):
+            os.utime(file, (time.time() - 2 * DAY,) * 2)
+        graph.ensure_indices()
+        expire(graph, age=timedelta(days=1))
+    else:
+        graph.tag("kept")
+        load(graph, 2)
+        load(graph, 3)
+        expire(graph, keep=1)
+    graph.create_branch("late", version=state.version)
+    load(graph, 4, "late")
+    report = graph.merge_branch("main", "late", on_conflict="target", conflicts=tmp_path / "conflicts.jsonl")
+    assert [parent.id for parent in graph.commits(branch="late")][-1] is not None
+    assert report.outcome is not None
+
+
 def test_consumers_are_waited_for(graph: Graph) -> None:
     commits = [load(graph, age) for age in range(5)]
     stands = graph.commit(commits[1]).manifest_version
@@ -285,6 +309,20 @@ def test_a_lost_version_above_what_expired_is_still_noticed(graph: Graph) -> Non
     middle.unlink()
     (kept,) = graph.cleanup(NOW).kept
     assert "lacks the files of published versions" in kept.why
+
+
+def test_tables_that_a_schema_change_removed_for_good_bar_nothing(graph: Graph) -> None:
+    """A type that was dropped, and one that lost a property with its name, have no version of before any more."""
+    lone = "node Kite { label: String @key  size: I32? }"
+    graph.apply_schema(f"{graph.schema()} {lone} node Ball {{ label: String @key }}")
+    graph.load(['{"type": "Kite", "data": {"label": "k", "size": 1}}', '{"type": "Ball", "data": {"label": "b"}}'])
+    kite = 'node Dragon @rename_from("Kite") { label: String @key }'
+    graph.apply_schema(f"node Person {{ name: String @key  age: I32? }} {kite}", allow_data_loss=True)
+    first, last = load(graph, 1), load(graph, 2)
+    assert expire(graph, keep=1).versions > 0
+    assert readable(graph, [first, last]) == [1]
+    assert graph.entity("node:Dragon", "k") == {"id": "k", "label": "k"}
+    assert expire(graph, keep=1).kept == ()
 
 
 def test_a_tag_of_another_program_is_spared(graph: Graph) -> None:

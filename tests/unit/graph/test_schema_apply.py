@@ -9,6 +9,7 @@ from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,21 @@ from spark_omnigraph import (
     LoadOptions,
     NotFoundError,
 )
+from spark_omnigraph.branch.orphans import what_is_shown
+from spark_omnigraph.branch.pins import internal_pins
 from spark_omnigraph.catalog.identity import TableKey, table_path
 from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.commit.realign import realign_all
 from spark_omnigraph.graph.changes.diff import Operation
+from spark_omnigraph.graph.load import load
 from spark_omnigraph.graph.read.export import export_records
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
+from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.manifest.rows import schema_epochs
+from spark_omnigraph.staging.stage import stage_range
+from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_APPLY_LOCK
 from tests.format.second_reader import check_format
 from tests.support import schema_steps
 
@@ -243,6 +252,33 @@ def test_a_writer_that_was_planned_before_is_refused(kites: Graph) -> None:
     with stop_at(CrashPoint.CHECKED, change), pytest.raises(ConflictError, match="the schema changed after"):
         kites.load(['{"type": "Kite", "data": {"tag": "c", "span": 9}}'], options=NO_INDEX)
     assert kites.count("node:Kite") == 2
+
+
+def test_a_writer_whose_table_loses_columns_while_rows_are_written_is_refused(
+    kites: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance compares new files with the newest version of a table, not with the one that was captured."""
+
+    def late(context: Any, range_: Any) -> object:
+        Graph.open(kites.uri).apply_schema(KITES.replace("hue: String?", ""))
+        return stage_range(context, range_)
+
+    monkeypatch.setattr(load, "stage_range", late)
+    with pytest.raises(ConflictError, match="the schema of 'node:Kite' changed while rows of it were written"):
+        kites.load(['{"type": "Kite", "data": {"tag": "c", "span": 9}}'], options=NO_INDEX)
+    assert kites.count("node:Kite") == 2
+
+
+def test_a_lock_that_goes_at_this_moment_stands_in_nobodys_way(kites: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever goes through the branches has seen its name, and it is gone before they look at it."""
+    commit = kites.commits()[0].id
+    monkeypatch.setattr(GraphStore, "branch_names", lambda _: {BranchName(SCHEMA_APPLY_LOCK)})
+    assert "node:Kite" in {key for keys in what_is_shown(kites.store).tables.values() for key in keys}
+    assert set(internal_pins(kites.store, MANIFEST)) <= {None}
+    assert realign_all(kites.store) == []
+    with pytest.raises(NotFoundError, match="commit 'none' not found"):
+        kites.commit("none")
+    assert kites.commit(commit).id == commit
 
 
 def test_a_writer_that_has_looked_at_the_schema_looks_again_once_it_is_armed(kites: Graph) -> None:

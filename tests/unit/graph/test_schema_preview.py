@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, FromColumn, Graph, LoadOptions, NotFoundError, SchemaPreview
+from spark_omnigraph import BadRequestError, BadRowsError, FromColumn, Graph, LoadOptions, NotFoundError, SchemaPreview
 from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.errors import SchemaParseError
 from spark_omnigraph.graph.schema import stored
@@ -121,6 +121,18 @@ def test_a_value_keeps_the_rules_of_its_property(tmp_path: Path) -> None:
     assert dict(found.bad_rows.per_rule) == {"enum": 2, "range": 3, "unique": 2}
     assert found.bad_rows.total == 3
     assert figures(graph.plan_schema(after, values={"K.n": 3, "K.e": "lo"})) == {"require_property": (3, 3, 2)}
+
+
+def test_one_value_for_a_new_property_is_held_against_its_rules(tmp_path: Path) -> None:
+    """Also where no stored column has to be read for that."""
+    graph = Graph.init(tmp_path / "g", "node K { tag: String @key }")
+    graph.load([json.dumps({"type": "K", "data": {"tag": tag}}) for tag in ("a", "b")], options=NO_INDEX)
+    after = "node K { tag: String @key  n: I32  e: enum(lo, hi)  @range(n, 0..9) }"
+    with pytest.raises(BadRowsError) as refused:
+        graph.apply_schema(after, values={"K.n": 12, "K.e": "mid"})
+    assert refused.value.summary.per_rule == {"enum": 2, "range": 2}
+    assert graph.apply_schema(after, values={"K.n": 9, "K.e": "hi"}).applied
+    assert graph.entity("node:K", "a") == {"id": "a", "e": "hi", "n": 9, "tag": "a"}
 
 
 def test_bad_rows_are_told_as_those_of_a_load(kites: Graph, tmp_path: Path) -> None:
@@ -261,6 +273,9 @@ def test_branches_are_named(tmp_path: Path) -> None:
         ({"Kite.size": 1, "Kite.n": 2}, BadRequestError, "no stored row takes the value of 'Kite.n'"),
         ({"Kite.size": FromColumn("mail")}, BadRequestError, r"String\? does not fit into I32"),
         (["Kite.size=1"], BadRequestError, "values are a mapping"),
+        ({"Kite.size": object()}, BadRequestError, "'Kite.size' is none that JSON can carry: <object"),
+        ({"Kite.size": 10**5000}, BadRequestError, "none that JSON can carry: a number of"),
+        ({"Kite.tag": "\ud800"}, BadRequestError, "'Kite.tag' is none that JSON can carry"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(kites: Graph, values: Any, error: type[Exception], message: str) -> None:
