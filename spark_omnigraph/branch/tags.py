@@ -37,7 +37,8 @@ from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, branch_path
 from spark_omnigraph.storage.manifest.commit_log import read_commits
-from spark_omnigraph.storage.versions import LANCE_PREFIX, drop_tag, lance_tags, set_tag, stored_since
+from spark_omnigraph.storage.tables.commits import drop_tag, set_tag
+from spark_omnigraph.storage.versions import LANCE_PREFIX, lance_tags, stored_since
 from spark_omnigraph.words import listed, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")

@@ -6,7 +6,7 @@ protects by itself is never relied on: versions are removed by explicit lists th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -14,9 +14,10 @@ from typing import TypeAlias
 from lance import LanceDataset
 
 from spark_omnigraph.manifest.branches import Branch, stored_branch
-from spark_omnigraph.storage.faults import committing, reading
+from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MAX_VERSION, V2_DIGITS
 from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.commits import remove_versions
 
 LANCE_PREFIX = "omnigraph."
 """How the names of our Lance tags begin; others are somebody else's."""
@@ -45,18 +46,6 @@ def lance_tags(dataset: LanceDataset) -> Tagged:
         return {name: (stored_branch(facts["branch"]), int(facts["version"])) for name, facts in listed.items()}
 
 
-def set_tag(dataset: LanceDataset, name: str, branch: Branch, version: int) -> None:
-    """Makes a tag. Raises CommitFailed when one of that name is there, or the version is not."""
-    with committing(f"tag {dataset.uri}"):
-        dataset.tags.create(name, (branch, version))
-
-
-def drop_tag(dataset: LanceDataset, name: str) -> None:
-    """Removes a tag."""
-    with committing(f"drop a tag of {dataset.uri}"):
-        dataset.tags.delete(name)
-
-
 def origins(dataset: LanceDataset) -> set[tuple[Branch, int]]:
     """Lance branch and version that each Lance branch of a dataset begins at."""
     with reading(f"list branches of {dataset.uri}"):
@@ -73,7 +62,7 @@ class Removal:
 
 
 def would_remove(dataset: LanceDataset, versions: Sequence[int]) -> Removal:
-    """What `remove_versions` would take away now; nothing is removed."""
+    """What `remove` would take away now; nothing is removed."""
     if not versions:
         return Removal(0, 0)
     with reading(f"look at versions of {dataset.uri}"):
@@ -81,13 +70,9 @@ def would_remove(dataset: LanceDataset, versions: Sequence[int]) -> Removal:
     return Removal(int(stats.old_versions), int(stats.bytes_removed))
 
 
-def remove_versions(dataset: LanceDataset, versions: Iterable[int]) -> Removal:
-    """Removes these versions of the line that was opened, and files that only they name. Lance refuses the newest
-    version and tagged ones.
-    """
-    listed = list(versions)
-    if not listed:
+def remove(dataset: LanceDataset, versions: Sequence[int]) -> Removal:
+    """Removes these versions of the line that was opened, and files that only they name."""
+    if not versions:
         return Removal(0, 0)
-    with committing(f"remove versions of {dataset.uri}"):
-        stats = dataset.cleanup_old_versions(versions=listed)
+    stats = remove_versions(dataset, versions)
     return Removal(int(stats.old_versions), int(stats.bytes_removed))

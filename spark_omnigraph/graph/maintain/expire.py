@@ -39,7 +39,7 @@ from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.storage.versions import (
     lance_tags,
     origins,
-    remove_versions,
+    remove,
     stored_since,
     version_of,
     would_remove,
@@ -327,7 +327,7 @@ def _remove(store: GraphStore, plan: _Plan) -> list[ExpiredLine]:
             states_gone = True
             reach(CrashPoint.EXPIRY_MANIFESTS_GONE)
         try:
-            removed = remove_versions(_open(store, line), versions)
+            removed = remove(_open(store, line), versions)
         except CommitFailed as failure:  # somebody tagged one of them, or the store failed: the next run goes on
             plan.kept.append((branch_path(*line), str(failure)))
             continue

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
+from lance.lance import CleanupStats
 from lance.optimize import Compaction, RewriteResult
 
 from spark_omnigraph.errors import StorageError
@@ -306,10 +307,24 @@ def expire(dataset: LanceDataset, older_than: timedelta) -> None:
         dataset.cleanup_old_versions(older_than=older_than)
 
 
-def remove_versions(dataset: LanceDataset, versions: Sequence[int]) -> None:
-    """Removes these older versions, and the files that only they name."""
+def remove_versions(dataset: LanceDataset, versions: Sequence[int]) -> CleanupStats:
+    """Removes these versions of the line that was opened, and files that only they name. Lance refuses the newest
+    version and tagged ones.
+    """
     with committing(f"remove versions of {dataset.uri}"):
-        dataset.cleanup_old_versions(versions=list(versions), delete_unverified=False)
+        return dataset.cleanup_old_versions(versions=list(versions), delete_unverified=False)
+
+
+def set_tag(dataset: LanceDataset, name: str, branch: Branch, version: int) -> None:
+    """Makes a tag. Raises CommitFailed when one of that name is there, or the version is not."""
+    with committing(f"tag {dataset.uri}"):
+        dataset.tags.create(name, (branch, version))
+
+
+def drop_tag(dataset: LanceDataset, name: str) -> None:
+    """Removes a tag."""
+    with committing(f"drop a tag of {dataset.uri}"):
+        dataset.tags.delete(name)
 
 
 def create_branch(dataset: LanceDataset, branch: BranchName, parent: Branch, version: int) -> LanceDataset:
