@@ -238,5 +238,5 @@ def test_maintenance_and_compaction_keep_facts(graph: Graph) -> None:
         graph.load([person(name)], metadata={"n": name})
     graph.optimize()
     graph.store.tidy(None, above=1)
-    told = [c.facts.origin.metadata["n"] for c in graph.commits() if c.facts is not None]
-    assert told == ["c", "b", "a"]
+    told = [(c.facts.operation, c.facts.origin.metadata.get("n")) for c in graph.commits() if c.facts is not None]
+    assert told == [("optimize", None), ("load", "c"), ("load", "b"), ("load", "a")]

@@ -179,7 +179,7 @@ def test_a_state_of_a_diff_may_be_one_value(graph: Graph) -> None:
         assert {change.id for change in graph.diff(*states).changes} == ids, states
     refused: tuple[Any, ...] = (None, 1.5, True, ["main"])
     for wrong in refused:
-        with pytest.raises(BadRequestError, match="a state is a version, a commit id, a time or a branch"):
+        with pytest.raises(BadRequestError, match="a state is a version, a commit id, a time, a branch or a tag"):
             graph.diff(wrong)
     with pytest.raises(NotFoundError, match=r"branch 'reviw' not found.*did you mean 'review'"):
         graph.diff("reviw")
