@@ -6,7 +6,7 @@ import re
 from contextlib import ExitStack, suppress
 
 from spark_omnigraph.branch.fork import clear_debris
-from spark_omnigraph.commit.claim import STATES_CLAIM, branch_claim, claimed, source_claim
+from spark_omnigraph.commit.claim import STATES_CLAIM, Claim, branch_claim, claimed, source_claim
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
@@ -65,18 +65,18 @@ def create_branch(store: GraphStore, name: str, base: str | None = None, version
     """
     branch, parent = _new_name(name), parse_branch(base)
     with ExitStack() as claims:
-        claims.enter_context(claimed(store, branch_claim(branch)))
+        claim = claims.enter_context(claimed(store, branch_claim(branch)))
         if parent is not None:
             claims.enter_context(claimed(store, source_claim(parent)))
         if version is not None:
             claims.enter_context(claimed(store, STATES_CLAIM))
         check_new_branch(store, branch, base, version)
-        began_at = _create(WholeBranch(store, parent), branch, version)
-        _refuse_expiring(store, parent, began_at, branch)
+        began_at = _create(WholeBranch(store, parent), branch, version, claim)
+        _refuse_expiring(store, parent, began_at, branch, claim)
     return branch
 
 
-def _refuse_expiring(store: GraphStore, parent: Branch, version: int, branch: BranchName) -> None:
+def _refuse_expiring(store: GraphStore, parent: Branch, version: int, branch: BranchName, claim: Claim) -> None:
     """Removes a new branch again that began at a state which an expiry takes, unless a tag keeps it. An expiry says how
     far it goes before it looks for branches, so one that has not seen this one is seen here.
     """
@@ -85,6 +85,7 @@ def _refuse_expiring(store: GraphStore, parent: Branch, version: int, branch: Br
     if version >= floors_of(rows).get(MANIFEST, {}).get(parent, 0) or (parent, version) in kept:
         return
     for path in (MANIFEST, COMMITS):
+        claim.keep()
         with suppress(CommitFailed):
             drop_branch(store.open_dataset(path), branch)
     raise VersionExpiredError(
@@ -148,7 +149,7 @@ def _refuse_collision(branch: BranchName, names: set[BranchName]) -> None:
             )
 
 
-def _create(base: WholeBranch, branch: BranchName, version: int | None) -> int:
+def _create(base: WholeBranch, branch: BranchName, version: int | None, claim: Claim) -> int:
     """The manifest version that the branch begins at. Its log comes first, its manifest last: that one makes the branch
     exist, so a death between leaves none.
 
@@ -160,6 +161,7 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> int:
     manifest = base.manifest(version)
     try:
         if store.has_lance_branch(COMMITS, branch):
+            claim.keep()
             drop_branch(log, branch)
         for path in (COMMITS, MANIFEST):
             clear_debris(store, path, branch)
@@ -170,6 +172,7 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> int:
             create_lance_branch(log, branch, parent, up_to)
             copy_commits(store.location, branch, lacking)
         reach(CrashPoint.BRANCH_LOGGED)
+        claim.keep()
         made = create_lance_branch(manifest, branch, parent, int(manifest.version))
     except CommitFailed as failure:
         raise ConflictError(f"branch '{branch}' could not be created ({failure}); run it again") from failure
@@ -178,6 +181,7 @@ def _create(base: WholeBranch, branch: BranchName, version: int | None) -> int:
         refuse_schema_change(store)
     except ConflictError:
         for dataset in (made, log):
+            claim.keep()
             with suppress(CommitFailed):  # then that one finds it, and stops
                 drop_branch(dataset, branch)
         raise

@@ -14,7 +14,7 @@ from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.info import BranchInfo, branch_infos
 from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.branch.tags import drop_half_tags, list_tags
-from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim, source_claim
+from spark_omnigraph.commit.claim import Claim, branch_claim, claimed, fork_claim, source_claim
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
@@ -54,18 +54,18 @@ def delete_branch(store: GraphStore, name: str) -> DeletedBranch:
     another branch depends on it or a schema change runs, RecoveryRequiredError when a write on it was interrupted.
     """
     branch = _deletable(name)
-    with claimed(store, branch_claim(branch)), claimed(store, source_claim(branch)):
+    with claimed(store, branch_claim(branch)) as claim, claimed(store, source_claim(branch)):
         # Announced first, and looked second: a writer arms first and then asks for this claim.
         shown = _refuse_in_use(store, branch)
         head, forks = _head(store, branch), _forks(shown, branch)
         own = [location for location in sorted(shown.tables) if (location, branch) in shown.forks]
         drop_half_tags(store, (MANIFEST, *own))  # they would bar the removal
         reach(CrashPoint.BRANCH_FREE)
-        debris = _drop(store, MANIFEST, branch)
+        debris = _drop(store, MANIFEST, branch, claim)
         if branch in store.branch_names():
             raise ConflictError(f"branch '{branch}' could not be deleted ({debris}); run it again")
         reach(CrashPoint.BRANCH_GONE)
-        warnings = [debris, _drop(store, COMMITS, branch)]
+        warnings = [debris, _drop(store, COMMITS, branch, claim)]
         forget_branch(store, branch)
     warnings += [_drop_fork(store, location, branch) for location in own]
     return DeletedBranch(branch, head, forks, tuple(w for w in warnings if w is not None))
@@ -153,18 +153,19 @@ def _head(store: GraphStore, branch: BranchName) -> str | None:
 def _drop_fork(store: GraphStore, location: str, branch: BranchName) -> str | None:
     """Removes the fork of one table, unless somebody made the branch anew meanwhile and shows it."""
     try:
-        with claimed(store, fork_claim(location, branch)):
+        with claimed(store, fork_claim(location, branch)) as claim:
             if (location, branch) in what_is_shown(store).forks:
                 return None
-            return _drop(store, location, branch)
+            return _drop(store, location, branch, claim)
     except (WriterBusyError, StorageError) as error:
         return f"{location} keeps its fork of '{branch}' until cleanup: {error.message}"
 
 
-def _drop(store: GraphStore, location: str, branch: BranchName) -> str | None:
+def _drop(store: GraphStore, location: str, branch: BranchName, claim: Claim) -> str | None:
     try:
         dataset = store.open_dataset(location)
         if store.has_lance_branch(location, branch):
+            claim.keep()
             drop_branch(dataset, branch)
     except (CommitFailed, StorageError) as error:
         return f"{location} keeps its part of '{branch}' until cleanup: {error}"

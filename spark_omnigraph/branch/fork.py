@@ -58,7 +58,7 @@ def clear_debris(store: GraphStore, location: str, branch: BranchName) -> None:
 
 def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
     store = whole.store
-    with claimed(store, fork_claim(entry.location, branch)):
+    with claimed(store, fork_claim(entry.location, branch)) as claim:
         _refuse_used(store, branch, entry)
         source = store.open_dataset(branch_path(entry.location, entry.branch))
         with reading(f"list branches of {entry.location}"):
@@ -71,9 +71,11 @@ def _fork(whole: WholeBranch, branch: BranchName, entry: TableEntry) -> None:
                 # stays until after the publish, so looking again tells that apart from a left-over of the dead.
                 _refuse_used(store, branch, entry)
                 _refuse_shown(store, branch, entry)
+                claim.keep()
                 drop_branch(source, branch)
             else:
                 clear_debris(store, entry.location, branch)
+            claim.keep()
             created = create_branch(source, branch, entry.branch, entry.version)
         except CommitFailed as failure:
             what = f"'{entry.table_key}' could not be forked for branch '{branch}'"

@@ -131,7 +131,7 @@ def _objects_of(
 def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | None:
     """Removes an orphan, looked at again under the claim that whoever makes it holds; else says why it stays."""
     name = branch_claim(orphan.branch) if orphan.location == COMMITS else fork_claim(orphan.location, orphan.branch)
-    with claimed(store, name):
+    with claimed(store, name) as claim:
         # A stage says that it is there before it looks for a fork: an orphan that it may use is seen here.
         owners = find_owners(store)
         if owners.alive:
@@ -150,6 +150,7 @@ def remove_orphan(store: GraphStore, orphan: Orphan, before: datetime) -> str | 
             return "it is younger than the age limit"
         if store.objects.links(orphan.folder):
             return "a symbolic link is in it or leads to it"
+        claim.keep()
         try:
             drop_branch(store.open_dataset(orphan.location), orphan.branch)
         except CommitFailed as failure:

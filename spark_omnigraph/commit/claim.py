@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import msgspec
 
@@ -33,18 +34,44 @@ RECOVERING, REALIGNING = "recover~", "settle~"
 _POLL = 0.05
 
 
+@dataclass(slots=True)
+class Claim:
+    """A claim in this process's hand."""
+
+    store: GraphStore
+    path: str
+    content: bytes
+
+    def keep(self) -> None:
+        """Makes sure that it is still ours, for half of its term at least; to be called right before what cannot be
+        undone. WriterBusyError when we were stopped for so long that it counted as abandoned, and another took it.
+        """
+        objects = self.store.objects
+        if objects.get(self.path) == self.content:
+            if time.time() < _expiry(self.content) - TERM / 2:
+                return
+            longer = _content(uuid.uuid4().hex)
+            if objects.swap(self.path, self.content, longer):
+                self.content = longer
+                return
+        raise WriterBusyError(
+            f"another process took {self.path}, because this one stood still for too long; what it was doing is given "
+            "up here: look at what is there now, and run it again if need be"
+        )
+
+
 @contextmanager
-def claimed(store: GraphStore, name: str, wait: float = WAIT) -> Iterator[None]:
+def claimed(store: GraphStore, name: str, wait: float = WAIT) -> Iterator[Claim]:
     """Holds the claim `name` during the block. WriterBusyError when another process keeps it for `wait` seconds, or
     makes the graph anew.
     """
     path = claim_path(name)
-    content = _take(store, path, wait)
+    claim = Claim(store, path, _take(store, path, wait))
     try:
         refuse_remade(store)
-        yield
+        yield claim
     finally:
-        _release(store, path, content)
+        _release(store, path, claim.content)
 
 
 def refuse_remade(store: GraphStore) -> None:
@@ -106,9 +133,9 @@ def branch_claim(branch: BranchName) -> str:
 
 def _take(store: GraphStore, path: str, wait: float) -> bytes:
     deadline = time.monotonic() + wait
-    token, owner = uuid.uuid4().hex, owner_text()
+    token = uuid.uuid4().hex
     while True:
-        content = json.dumps({"token": token, "owner": owner, "expires_at": time.time() + TERM}).encode()
+        content = _content(token)
         with _all_or_nothing(store, path, content):
             if store.objects.create(path, content):
                 return content
@@ -121,6 +148,10 @@ def _take(store: GraphStore, path: str, wait: float) -> bytes:
         if time.monotonic() >= deadline:
             raise WriterBusyError(f"another process holds {path} for longer than {wait:g} s; {_until(found)}")
         time.sleep(_POLL)
+
+
+def _content(token: str) -> bytes:
+    return json.dumps({"token": token, "owner": owner_text(), "expires_at": time.time() + TERM}).encode()
 
 
 @contextmanager

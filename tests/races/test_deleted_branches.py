@@ -4,14 +4,16 @@ nothing lands on a branch that is not the one it was planned on, and nothing is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from spark_omnigraph import ConflictError, Graph, LoadOptions, NotFoundError
+from spark_omnigraph import ConflictError, Graph, LoadOptions, NotFoundError, WriterBusyError
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.storage.layout import RECOVERY
 from tests.crash.worlds import BEFORE, assert_whole, knows, make_graph, person, state
 
 PLAIN = LoadOptions(build_indexes=False)
@@ -61,4 +63,55 @@ def test_a_writer_whose_branch_goes(tmp_path: Path, name: str, anew: bool) -> No
     assert state(again, "draft") == (BEFORE | NEW if anew else BEFORE)
     fill(again, "x", 3)
     assert state(again, "draft") >= {"Person:x=3", "Knows:kx"}
+    assert_whole(again)
+
+
+def give_up(graph: Graph) -> None:
+    """All claims run out, as those of a process that stands still for longer than their term."""
+    objects = graph.store.objects
+    for name in objects.list(RECOVERY):
+        if name.endswith(".claim"):
+            objects.put(f"{RECOVERY}/{name}", json.dumps({"owner": "still:0", "token": "x", "expires_at": 0}).encode())
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BRANCH_FREE, CrashPoint.BRANCH_GONE])
+def test_a_deletion_that_stood_still_leaves_the_branch_that_was_made_meanwhile(
+    tmp_path: Path, point: CrashPoint
+) -> None:
+    graph = make_graph(tmp_path / "g")
+    fill(graph, "z", 1)
+
+    def meanwhile() -> None:
+        give_up(graph)
+        other = Graph.open(graph.uri)
+        if point is CrashPoint.BRANCH_FREE:
+            other.delete_branch("draft")
+        other.create_branch("draft")
+        fill(other, "y", 2)
+
+    with stop_at(point, meanwhile), pytest.raises(WriterBusyError, match="stood still"):
+        graph.delete_branch("draft")
+    again = Graph.open(graph.uri)
+    assert state(again, "draft") == BEFORE | NEW
+    assert [commit.branch for commit in again.commits(branch="draft", limit=1)] == ["draft"]
+    fill(again, "x", 3)
+    assert_whole(again)
+
+
+def test_a_creation_that_stood_still_leaves_the_branch_that_was_made_meanwhile(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path / "g")
+
+    def meanwhile() -> None:
+        give_up(graph)
+        other = Graph.open(graph.uri)
+        other.create_branch("late")
+        other.load([person("y", 2)], "merge", branch="late", options=PLAIN)
+        other.delete_branch("late")
+
+    with stop_at(CrashPoint.BRANCH_LOGGED, meanwhile), pytest.raises(WriterBusyError, match="stood still"):
+        graph.create_branch("late")
+    again = Graph.open(graph.uri)
+    assert "late" not in again.branches()
+    again.create_branch("late")
+    assert state(again, "late") == BEFORE
     assert_whole(again)

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph import ConflictError
+from spark_omnigraph.branch.orphans import Shown, what_is_shown
 from spark_omnigraph.commit import owners
 from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.maintain import expire
+from spark_omnigraph.storage.graph_store import GraphStore
 from tests.races.loads import SCHEMA, records
 from tests.support.cases import Json
 from tests.support.workers import Worker
@@ -65,6 +68,25 @@ def test_expiry_beside_loads_branches_and_tags(
     assert graph.cleanup(timedelta(0)).kept == ()
     with pytest.raises(VersionExpiredError):
         graph.at(version=2)
+
+
+def test_a_branch_that_is_deleted_while_an_expiry_looks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph.open(root)
+    graph.create_branch("draft")
+    graph.load(records("draft", ["d"]), "merge", branch="draft")
+
+    def then_deleted(store: GraphStore) -> Shown:
+        shown = what_is_shown(store)
+        monkeypatch.setattr(expire, "what_is_shown", what_is_shown)
+        Graph.open(root).delete_branch("draft")
+        return shown
+
+    monkeypatch.setattr(owners, "SKEW", 0.0)
+    monkeypatch.setattr(expire, "what_is_shown", then_deleted)
+    report = graph.cleanup(timedelta(0), keep=1, force=True)
+    assert report.expiry is not None
+    assert Graph.open(root).branches() == ["main"]
+    assert parts(Graph.open(root)) == {"m"}
 
 
 def until_won(worker: Worker, asked: dict[str, Json]) -> None:

@@ -286,11 +286,14 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
         return "a pending write covers it"
     stored = stored_since(store.objects, branch_path(location, branch))
     newest, hidden = max(shown.pins[location][branch]), shown.hidden.get(location, 0)
-    if branch is None and newest <= hidden < min(stored):
+    oldest = min(stored, default=0)
+    if branch is None and newest <= hidden < oldest:
         return None  # a schema change has removed it for good
     floor = floors_of(store.manifest_rows(store.manifest(None))).get(location, {}).get(branch, 0)
-    lost = [v for v in shown.pins[location][branch] if v not in stored and (v == newest or v > max(floor, min(stored)))]
+    lost = [v for v in shown.pins[location][branch] if v not in stored and (v == newest or v > max(floor, oldest))]
     if lost:
+        if branch is not None and (location, branch) not in what_is_shown(store).forks:
+            return f"branch '{branch}' was deleted a moment ago"
         raise StorageError(
             f"storage: nothing expires: {branch_path(location, branch)} lacks version {max(lost)}, which is published; "
             "put it back from a backup"
@@ -299,7 +302,8 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
         return None
     if any(covering(store, branch, frozenset({key})) is not None for key in keys):
         return "a pending write covers it"
-    if max(what_is_shown(store).pins[location][branch]) >= max(stored):
+    again = what_is_shown(store).pins.get(location, {}).get(branch, ())
+    if not again or max(again) >= max(stored):
         return "it was written a moment ago"
     raise DriftError(
         f"nothing expires: '{min(keys)}' of branch '{display(branch)}' is at version {max(stored)}, but version "
