@@ -74,6 +74,19 @@ def test_two_merges_into_one_branch_are_both_there(graph: Graph, point: CrashPoi
 
 
 @LAST
+def test_a_merge_reports_the_commit_that_it_stands_on(graph: Graph, point: CrashPoint) -> None:
+    """Others may write tables that the merge does not look at; then it is no fast-forward any more."""
+    add(graph, "people", person("d", 4))
+    with meanwhile(graph, point, lambda g: g.load([knows("a", "b", "k7")], "append", options=PLAIN)):
+        report = graph.merge_branch("people")
+    merge, load = graph.commits()[:2]
+    assert load.facts is not None
+    assert load.facts.operation == "load"
+    assert (str(report.outcome), report.commit, report.target_commit) == ("merged", merge.id, load.id)
+    assert state(graph) == BEFORE | {"Person:d=4", "Knows:k7"}
+
+
+@LAST
 def test_the_later_of_two_merges_that_differ_is_refused(graph: Graph, point: CrashPoint) -> None:
     add(graph, "other", person("a", 7), person("d", 4))
     with (

@@ -179,6 +179,8 @@ def _attempt(
             counts = {key: RowFacts(rows.appended, rows.updated, rows.deleted) for key, rows in sorted(tables.items())}
             facts = CommitFacts("merge", None, counts, None, clock.total(), request.origin)
             published = files.commit(replace(_candidate(store, request, plan, changed), facts=facts))
+    if published.parent not in (None, plan.target_commit):  # others wrote tables that this merge does not look at
+        outcome = MergeOutcome.MERGED
     report = _report(request, plan, outcome, tables, published, clock)
     return replace(report, warnings=(*plan.warnings, *found.warnings, *report.warnings))
 
@@ -286,7 +288,7 @@ def _report(
         display(request.source),
         display(request.target),
         plan.source_commit,
-        plan.target_commit,
+        published.parent or plan.target_commit,
         tuple(commit.id for commit, _ in plan.bases),
         published.commit_id,
         published.manifest_version,
