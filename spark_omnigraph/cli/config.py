@@ -60,6 +60,7 @@ class JobConfig:
     edge: str | None = None
     coerce: bool = False
     csv_single_line: bool = False
+    version_as_of: int | None = None
     mode: LoadMode = LoadMode.APPEND
     base: str = "main"
     max_bad_rows: int | float = 0

@@ -166,7 +166,7 @@ FORCE = Option(
 
 INPUT = Option(
     "input",
-    "files (JSONL and CSV also .gz, Parquet, Arrow), folders or globs",
+    "files (JSONL and CSV also .gz, Parquet, Arrow), folders or globs, or Delta tables (delta:PATH)",
     values.graph_uri,
     "PATH",
     shape=Shape.MANY,
@@ -177,7 +177,7 @@ INPUT_FORMAT = Option(
     "input_format",
     "what the files hold; auto goes by the endings .parquet, .csv, .tsv and .arrow, and takes all others as JSONL",
     values.one_of(*InputFormat),
-    "auto|jsonl|parquet|csv|arrow",
+    "auto|jsonl|parquet|csv|arrow|delta",
     default="auto",
     flag="--format",
 )
@@ -197,6 +197,7 @@ CSV_SINGLE_LINE = Option(
     "csv_single_line", "no value of CSV spans lines, so that one file is read by several tasks", values.switch,
     default="false", shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
+VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
 MODE = Option(
     "mode",
     "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
@@ -277,7 +278,7 @@ CACHE = Option(
     "URI",
 )
 LOADING = (
-    INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE,
+    INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE, VERSION_AS_OF,
     BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE, SHOW_ROWS, INDEX,
     LOAD_CONCURRENCY, SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip

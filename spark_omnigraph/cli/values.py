@@ -133,6 +133,14 @@ def positive(value: str) -> int:
     return number
 
 
+def natural(value: str) -> int:
+    """A whole number from 0 on."""
+    number = whole_number(value)
+    if number is None:
+        raise ValueError(f"'{shortened(value)}' is not a whole number from 0 on")
+    return number
+
+
 def whole_number(value: str) -> int | None:
     """A number of digits alone, None for any other text. ValueError for one that no count reaches."""
     number = count_of(value)

@@ -47,6 +47,8 @@ class InputFormat(TextEnum):
     PARQUET = "parquet"
     CSV = "csv"
     ARROW = "arrow"
+    DELTA = "delta"
+    """A Delta table, at one version."""
 
 
 class EmbedAtLoad(TextEnum):

@@ -12,9 +12,9 @@ from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
+from pyspark import TaskContext, cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from spark_omnigraph.errors import InternalError, OmnigraphError
@@ -76,6 +76,16 @@ class SparkExecutor:
         first: Iterator[R] = self._run(program, waves[0])
         return chain(first, chain.from_iterable(self._run(program, wave) for wave in waves[1:]))
 
+    def map_frame(self, work: Callable[[Iterator[pa.RecordBatch], int], R], frame: DataFrame) -> list[R]:
+        """`work` of the rows of every partition and its number, in one job, in the order of partitions."""
+        rows = _partition_rows(cloudpickle.dumps((_attempt, work)), CHUNK_BYTES)
+        try:
+            table = frame.mapInArrow(rows, _DDL).toArrow()
+        except (PySparkException, _JavaError) as error:
+            raise task_failure(error) from error
+        numbers = sorted(set(table.column("item").to_pylist()))
+        return [pickle.loads(payload) for payload in _payloads(table, numbers)]
+
     def _run(self, program: bytes, items: Sequence[T]) -> Iterator[R]:
         """One job: a task for each item, or as many as may run at once."""
         rows = _task_rows(program, [cloudpickle.dumps(item) for item in items], CHUNK_BYTES)
@@ -87,9 +97,9 @@ class SparkExecutor:
         return _results(table, len(items))
 
 
-def _attempt(work: Callable[[T], R], item: T) -> tuple[str, bytes]:
+def _attempt(work: Callable[..., R], *items: object) -> tuple[str, bytes]:
     try:
-        return _DONE, pickle.dumps(work(item), protocol=pickle.HIGHEST_PROTOCOL)
+        return _DONE, pickle.dumps(work(*items), protocol=pickle.HIGHEST_PROTOCOL)
     except OmnigraphError as error:
         return _REFUSED, pickle.dumps(error)
 
@@ -98,7 +108,7 @@ def _task_rows(program: bytes, items: list[bytes], chunk: int) -> _Rows:
     """Body of the tasks. It is pickled by value and names nothing of this package, so that it starts on an executor
     without the package too and can say what is missing there.
     """
-    row, missing = _ROW, _MISSING
+    missing, pieces = _MISSING, _pieces(chunk)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -109,27 +119,59 @@ def _task_rows(program: bytes, items: list[bytes], chunk: int) -> _Rows:
                 except ModuleNotFoundError as error:
                     place = {"module": error.name or str(error), "host": socket.gethostname(), "python": sys.executable}
                     status, payload = missing, json.dumps(place).encode()
-                for part, start in enumerate(range(0, max(1, len(payload)), chunk)):
-                    piece = [[number], [part], [status], [payload[start : start + chunk]]]
-                    yield pa.RecordBatch.from_arrays(
-                        [pa.array(value, kind) for value, kind in zip(piece, row.types)], schema=row
-                    )
+                yield from pieces(number, status, payload)
 
     return run
 
 
+def _partition_rows(program: bytes, chunk: int) -> _Rows:
+    """Like `_task_rows`, of a task that works on the rows of its partition."""
+    missing, pieces = _MISSING, _pieces(chunk)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        number = 0 if task is None else task.partitionId()
+        try:
+            attempt, work = pickle.loads(program)
+            status, payload = attempt(work, iter(batches), number)
+        except ModuleNotFoundError as error:
+            place = {"module": error.name or str(error), "host": socket.gethostname(), "python": sys.executable}
+            status, payload = missing, json.dumps(place).encode()
+        yield from pieces(number, status, payload)
+
+    return run
+
+
+def _pieces(chunk: int) -> Callable[[int, str, bytes], Iterator[pa.RecordBatch]]:
+    """Rows of a result, by value too."""
+    row = _ROW
+
+    def pieces(number: int, status: str, payload: bytes) -> Iterator[pa.RecordBatch]:
+        for part, start in enumerate(range(0, max(1, len(payload)), chunk)):
+            piece = [[number], [part], [status], [payload[start : start + chunk]]]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(value, kind) for value, kind in zip(piece, row.types)], schema=row
+            )
+
+    return pieces
+
+
 def _results(table: pa.Table, count: int) -> Iterator[R]:
     """Checks every outcome before the first result is handed out."""
+    return (pickle.loads(payload) for payload in _payloads(table, range(count)))
+
+
+def _payloads(table: pa.Table, numbers: Sequence[int]) -> list[bytes]:
     parts: dict[int, dict[int, bytes]] = {}
     statuses: dict[int, str] = {}
     for batch in table.to_batches():
         for number, part, status, payload in zip(*(c.to_pylist() for c in batch.columns)):
             parts.setdefault(number, {})[part] = payload
             statuses[number] = status
-    payloads = [b"".join(parts.get(i, {})[p] for p in sorted(parts.get(i, {}))) for i in range(count)]
-    for number, payload in enumerate(payloads):
+    payloads = [b"".join(parts.get(i, {})[p] for p in sorted(parts.get(i, {}))) for i in numbers]
+    for number, payload in zip(numbers, payloads):
         _raise_unless_done(statuses.get(number), payload, number)
-    return (pickle.loads(payload) for payload in payloads)
+    return payloads
 
 
 def _raise_unless_done(status: str | None, payload: bytes, number: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,14 @@ from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.provider import provider_of
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.load.inputs import find_inputs, input_choices
+from spark_omnigraph.graph.load.inputs import delta_alone, find_inputs, input_choices
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.records.mode import EmbedAtLoad
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 if TYPE_CHECKING:
     from spark_omnigraph.graph.load.inputs import InputArguments
+    from spark_omnigraph.graph.load.source import OnceRows
 
 
 def ingest(job: Job) -> VerbOutcome:
@@ -30,15 +32,16 @@ def ingest(job: Job) -> VerbOutcome:
         "format": config.input_format,
         "mapping": None if config.mapping is None else Path(config.mapping),
         "csv_single_line": config.csv_single_line,
+        "version_as_of": config.version_as_of,
     }
-    paths = list(config.input) or None
-    inputs = find_inputs(paths, input_choices(arguments), storage)
-    job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
+    found = _find(job, arguments, storage)
     graph = Graph.open(config.graph, storage_options=storage)
-    executor = job.host.executor(config, inputs.size)
+    executor = job.host.executor(config, found.size)
+    source = found.paths if found.table is None else _delta_rows(executor, found.table, config.version_as_of)
+    arguments |= {"version_as_of": None} if found.table is not None else {}
     with Progress(job.log) as progress:
         report = graph.with_origin(job.origin).ingest(
-            paths,
+            source,
             config.branch,
             config.base,
             config.mode,
@@ -63,6 +66,35 @@ def ingest(job: Job) -> VerbOutcome:
             "executor": "local" if executor is None or isinstance(executor, LocalExecutor) else "spark",
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is loaded, and how large it is; `table` is a Delta table that Spark reads."""
+
+    paths: list[str] | None
+    size: int = 0
+    table: str | None = None
+
+
+def _find(job: Job, arguments: InputArguments, storage: Mapping[str, str]) -> _Found:
+    config, choices = job.config, input_choices(arguments)
+    paths = list(config.input) or None
+    table = delta_alone(config.input, choices)
+    if table is not None and config.executor == "spark":
+        job.log.info("input: %s", table)
+        return _Found(paths, table=table)
+    inputs = find_inputs(paths, choices, storage)
+    job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
+    return _Found(paths, inputs.size, table if job.host.takes_spark(config, inputs.size) else None)
+
+
+def _delta_rows(executor: Executor | None, table: str, version: int | None) -> OnceRows:
+    from spark_omnigraph.spark.executor import SparkExecutor  # noqa: PLC0415 - needs pyspark, which is optional
+    from spark_omnigraph.spark.rows import delta_rows  # noqa: PLC0415 - needs pyspark, too
+
+    assert isinstance(executor, SparkExecutor)
+    return delta_rows(executor.spark, table, version)
 
 
 def load_options(job: Job, executor: Executor | None, progress: Progress) -> LoadOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
@@ -10,7 +11,7 @@ from typing import TypedDict
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.graph.arguments import SWITCH, require
+from spark_omnigraph.graph.arguments import SWITCH, WHOLE, require
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.records.frames.mapping import (
     InputMapping,
@@ -22,7 +23,8 @@ from spark_omnigraph.records.frames.mapping import (
 from spark_omnigraph.records.frames.rules import plan_rows
 from spark_omnigraph.records.mode import DecodeOptions, EmbedAtLoad, InputFormat, choice
 from spark_omnigraph.staging.filling import accepting
-from spark_omnigraph.storage.input.found import Inputs, Source, list_inputs
+from spark_omnigraph.storage.input.delta import PREFIX, delta_input, is_delta
+from spark_omnigraph.storage.input.found import Inputs, Source, list_inputs, looks_like_path
 from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.storage.input.tables import table_columns
 from spark_omnigraph.words import nearest
@@ -30,7 +32,8 @@ from spark_omnigraph.words import nearest
 
 class InputArguments(TypedDict, total=False):
     """What a load is told about its input: the type of the rows of tables, the format of files, which columns become
-    which properties (a path, a text or a dictionary), and whether no value of CSV spans lines.
+    which properties (a path, a text or a dictionary), whether no value of CSV spans lines, and which version of a Delta
+    table is read.
     """
 
     node: str | None
@@ -38,6 +41,7 @@ class InputArguments(TypedDict, total=False):
     format: str
     mapping: MappingSource | None
     csv_single_line: bool
+    version_as_of: int | None
 
 
 class LoadArguments(InputArguments, total=False):
@@ -71,6 +75,7 @@ class InputChoices:
     format: InputFormat = InputFormat.AUTO
     mapping: InputMapping | None = None
     single_line: bool = False
+    version: int | None = None
 
     @property
     def of_tables(self) -> TableInput:
@@ -102,11 +107,17 @@ def input_choices(given: Mapping[str, object]) -> InputChoices:
             raise BadRequestError(f"'{name}' is the name of a type")
     single_line, mapping = given.get("csv_single_line", False), given.get("mapping")
     require("csv_single_line", single_line, SWITCH)
+    version = given.get("version_as_of")
+    if version is not None:
+        require("version_as_of", version, WHOLE)
+        if version < 0:  # type: ignore[operator]  # a whole number, as was looked at
+            raise BadRequestError("version_as_of is a version of a Delta table, from 0 on")
     return InputChoices(
         type_named(named["node"], named["edge"]),  # type: ignore[arg-type]  # texts, as was looked at
         choice("format", given.get("format", InputFormat.AUTO), InputFormat),
         None if mapping is None else read_mapping(mapping),  # type: ignore[arg-type]  # which looks at it
         bool(single_line),
+        version,  # type: ignore[arg-type]  # a whole number, as was looked at
     )
 
 
@@ -118,18 +129,52 @@ def find_inputs(
     warnings: list[str] = []
     mapped = [] if choices.mapping is None else [each for each in choices.mapping.inputs if each[0] is not None]
     if source is not None or not mapped:
-        inputs = list_inputs(() if source is None else source, options)
+        inputs = _listed(() if source is None else source, choices.format, choices.version, options)
         warnings += inputs.warnings
         found += [_formed(file, choices) for file in inputs.files]
     for path, how in mapped:
-        inputs = list_inputs(path or "", options)
+        inputs = _listed(path or "", how.format, how.version, options)
         warnings += inputs.warnings
         found += [_table(file, how, _format(file, how.format), choices) for file in inputs.files]
     names = [file.name for file in found]
-    twice = next((name for name in names if names.count(name) > 1), None) if mapped else None
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise BadRequestError(f"input '{twice}' is read twice; give all its 'rows' in one input of the mapping")
     return Inputs(tuple(found), tuple(warnings))
+
+
+def delta_alone(paths: Sequence[str], choices: InputChoices) -> str | None:
+    """The Delta table of a load that has no other input."""
+    named = () if choices.mapping is None else [path for path, _ in choices.mapping.inputs if path is not None]
+    if len(paths) != 1 or named or not (choices.format is InputFormat.DELTA or is_delta(paths[0])):
+        return None
+    return paths[0]
+
+
+def _listed(
+    source: Source | Sequence[str | os.PathLike[str]],
+    form: InputFormat,
+    version: int | None,
+    options: Mapping[str, str],
+) -> Inputs:
+    """Files, and Delta tables in their places."""
+    given = [source] if isinstance(source, (str, os.PathLike)) else source
+    named = isinstance(given, Sequence) and all(looks_like_path(each) for each in given)
+    tables = [each for each in given if form is InputFormat.DELTA or is_delta(os.fspath(each))] if named else []
+    if version is not None and not tables:
+        raise BadRequestError("a version is of a Delta table, and no input is one")
+    if not tables:
+        return list_inputs(source, options)
+    files: list[InputFile] = []
+    warnings: list[str] = []
+    for each in given:
+        if each in tables:
+            files.append(delta_input(os.fspath(each), version, options))
+        else:
+            inputs = list_inputs(each, options)
+            files += inputs.files
+            warnings += inputs.warnings
+    return Inputs(tuple(files), tuple(warnings))
 
 
 def distinct_tables(files: Iterable[InputFile], how: TableInput | None = None) -> frozenset[str]:
@@ -170,6 +215,8 @@ def _formed(file: InputFile, choices: InputChoices) -> InputFile:
 
 
 def _format(file: InputFile, given: InputFormat) -> InputFormat:
+    if file.name.startswith(PREFIX):
+        return InputFormat.DELTA
     if given is not InputFormat.AUTO:
         return given
     name = file.name.lower()

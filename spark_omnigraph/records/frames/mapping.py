@@ -52,7 +52,9 @@ class MappingRule:
 
 @dataclass(frozen=True, slots=True)
 class TableInput:
-    """How the rows of a table are read. `nulls`, `delimiter` and `single_line` are of CSV."""
+    """How the rows of a table are read. `nulls`, `delimiter` and `single_line` are of CSV, `version` is of Delta: the
+    newest without one.
+    """
 
     rules: tuple[MappingRule, ...] = (MappingRule(None),)
     format: InputFormat = InputFormat.AUTO
@@ -61,6 +63,7 @@ class TableInput:
     nulls: tuple[str, ...] = NULLS
     delimiter: str | None = None
     single_line: bool = False
+    version: int | None = None
 
     @classmethod
     def of_type(cls, table_key: TableKey | None) -> TableInput:
@@ -101,11 +104,12 @@ class _Rule(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Input(_Rule, forbid_unknown_fields=True):
     path: str | None = None
-    format: Literal["auto", "parquet", "csv", "arrow"] = "auto"
+    format: Literal["auto", "parquet", "csv", "arrow", "delta"] = "auto"
     rows: list[_Rule] = []
     ignore: list[str] = []
     nulls: list[str] = msgspec.field(default_factory=lambda: list(NULLS))
     delimiter: _One | None = None
+    version: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -181,6 +185,7 @@ def _table_input(what: str, given: _Input) -> TableInput:
         tuple(given.ignore),
         nulls=tuple(given.nulls),
         delimiter=given.delimiter,
+        version=given.version,
     )
 
 

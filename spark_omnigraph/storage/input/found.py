@@ -66,7 +66,7 @@ def list_inputs(source: Source | Sequence[str | os.PathLike[str]], options: Mapp
             raise BadRequestError("the input is a JSON line where a path is expected: give a list of lines")
         return _files_of([text], options)
     items = list(_iterable(source))
-    if items and all(_looks_like_path(item) for item in items):
+    if items and all(looks_like_path(item) for item in items):
         return _files_of([os.fspath(item) for item in items if isinstance(item, (str, os.PathLike))], options)
     content = b"\n".join(_line(place, item) for place, item in enumerate(items))
     return Inputs((InputFile(MEMORY_NAME, len(content), "memory", content),))
@@ -94,7 +94,8 @@ def _line(place: int, item: object) -> bytes:
     return item.removesuffix("\n").encode("utf-8", "surrogatepass")
 
 
-def _looks_like_path(item: object) -> bool:
+def looks_like_path(item: object) -> bool:
+    """Whether an item of a list can be a path, glob or URI, and not a JSON line."""
     if isinstance(item, str):
         text = item.strip().removeprefix("\ufeff")
         return bool(text) and "\n" not in item and not text.startswith(("{", "//", "["))

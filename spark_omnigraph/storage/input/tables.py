@@ -1,4 +1,4 @@
-"""Tables as input: Parquet by row groups, Arrow by batches, CSV by file or by ranges of lines.
+"""Tables as input: Parquet by row groups, Arrow by batches, CSV by file or by ranges of lines, Delta by its files.
 
 Rows are numbered from 1, those of CSV with the header as the first, so that a row has the number of its line where no
 value spans several lines.
@@ -19,6 +19,7 @@ from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import InputFormat
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.input.csv import csv_batches, csv_names
+from spark_omnigraph.storage.input.delta import delta_batches, delta_schema, delta_sizes
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, byte_bounds, open_raw
 from spark_omnigraph.storage.input.table_rows import TableRows, rows_of
 
@@ -31,18 +32,22 @@ def table_columns(file: InputFile, options: Mapping[str, str]) -> pa.Schema:
     how = _how(file)
     if how.format is InputFormat.CSV:
         return pa.schema([(name, pa.string()) for name in csv_names(file, how, options)])
+    if how.format is InputFormat.DELTA:
+        return delta_schema(file, options)
     with _opened(file, options) as found:
         return found.schema_arrow if isinstance(found, pq.ParquetFile) else found.schema
 
 
 def bounds(file: InputFile, size: int, options: Mapping[str, str]) -> list[int]:
     """Where the ranges of a file begin and end, each of about so many bytes: in bytes, of Parquet in row groups, of
-    Arrow in batches.
+    Arrow in batches, of Delta in files.
     """
     if file.table is None or (file.table.format is InputFormat.CSV and file.table.single_line):
         return byte_bounds(file, size)
     if file.table.format is InputFormat.CSV:
         return [0, file.size]
+    if file.table.format is InputFormat.DELTA:
+        return _grouped(delta_sizes(file, options), size)
     with _opened(file, options) as found:
         if isinstance(found, pq.ParquetFile):
             meta = found.metadata
@@ -60,6 +65,9 @@ def read_table(range_: InputRange, options: Mapping[str, str]) -> Iterator[Table
     file, how = range_.file, _how(range_.file)
     if how.format is InputFormat.CSV:
         yield from csv_batches(range_, how, options)
+        return
+    if how.format is InputFormat.DELTA:
+        yield from rows_of(delta_batches(file, range(range_.start, range_.end), options))
         return
     with _opened(file, options) as found:
         yield from rows_of(_batches(found, range(range_.start, range_.end)))

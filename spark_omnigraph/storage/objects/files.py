@@ -53,15 +53,15 @@ class ObjectFile(io.RawIOBase):
         return len(data)
 
 
-def open_object(uri: str, stamp: str, options: Mapping[str, str], *, buffered: bool) -> IO[bytes]:
+def open_object(uri: str, stamp: str | None, options: Mapping[str, str], *, buffered: bool) -> IO[bytes]:
     """The object as a stream; `buffered` for whoever reads in small pieces.
 
-    Raises IoError when it is another object than the one whose entity tag was `stamp`.
+    Raises IoError when it is another object than the one whose entity tag was `stamp`; None of one that never changes.
     """
     bucket, key = split_s3(uri)
     store = open_object_store(locate(bucket, options))
     meta = obstore.head(store, key)
-    if str(meta["e_tag"]) != stamp:
+    if stamp is not None and str(meta["e_tag"]) != stamp:
         raise IoError(f"storage: input {uri} changed while it was loaded; run the load again")
     raw = ObjectFile(store, key, int(meta["size"]))
     return io.BufferedReader(raw, _GZIP_BUFFER) if buffered else raw  # type: ignore[return-value]  # RawIOBase is one

@@ -125,6 +125,7 @@ def test_ingest_hands_every_option_on(calls: Calls, source: str, capsys: pytest.
     name, args, kwargs = calls[1]
     options: LoadOptions = kwargs.pop("options")
     inputs = {"node": None, "edge": None, "format": "auto", "mapping": None, "csv_single_line": True}
+    inputs |= {"version_as_of": None}
     assert (name, args, kwargs) == ("ingest", ([source], "dev", "base", "merge"), {"actor": "etl", **inputs})
     assert options.coerce is True
     assert (options.max_bad_rows, options.bad_rows) == (0.05, "bad.jsonl")
