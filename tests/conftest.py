@@ -16,7 +16,7 @@ from spark_omnigraph.embed.config import KEYS, VARIABLES
 from spark_omnigraph.spark.session import local_session
 from tests.support.short_jvm import SHORT_LIVED, WARM
 
-DEFAULT_RUN = "not long and not benchmark"
+DEFAULT_RUN = "not long and not benchmark and not delta"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

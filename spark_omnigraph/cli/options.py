@@ -217,7 +217,13 @@ MAX_BAD_ROWS = Option(
     default="0",
     env=True,
 )
-BAD_ROWS = Option("bad_rows", "write every bad row to this JSONL file", values.graph_uri, "PATH", env=True)
+BAD_ROWS = Option(
+    "bad_rows",
+    "write every bad row to this JSONL file, or add it to a Delta table (delta:PATH)",
+    values.graph_uri,
+    "PATH",
+    env=True,
+)
 SHOW_ROWS = Option(
     "show_rows",
     "show the text of so many bad rows in messages; unset: 3 at a terminal, none otherwise",

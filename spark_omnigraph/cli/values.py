@@ -14,7 +14,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.read import arguments
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.redaction import SECRET_NAME, has_credentials
-from spark_omnigraph.storage.uri import has_scheme, locate, nearest_path, plain
+from spark_omnigraph.storage.uri import DELTA, has_scheme, locate, nearest_path, plain
 
 Parser = Callable[[str], object]
 
@@ -230,8 +230,10 @@ def switch(value: str) -> bool:
 
 
 def metrics(value: str) -> str:
-    """A file of JSON lines on this machine, or a folder of Parquet files, which may be an object store's."""
+    """A file of JSON lines here, or a folder of Parquet files or a Delta table, which may be an object store's."""
     place = graph_uri(value)
+    if place.startswith(DELTA):
+        return place
     is_folder = plain(place).rstrip("/").endswith(".parquet")
     if not is_folder and plain(place).startswith("s3://"):
         raise ValueError("nothing is added to an object: name a folder of Parquet files, s3://…/runs.parquet")

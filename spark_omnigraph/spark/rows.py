@@ -20,7 +20,7 @@ from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.staging.receipt import StageContext
 from spark_omnigraph.staging.stage import stage_frame
-from spark_omnigraph.storage.input.delta import EXTRA, PREFIX
+from spark_omnigraph.storage.uri import DELTA, DELTA_EXTRA
 
 _ABSENT = ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException")
 _NO_TABLE = ("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "PATH_NOT_FOUND")
@@ -47,13 +47,13 @@ def _stage(context: StageContext, how: TableInput, batches: Iterator[pa.RecordBa
 
 def delta_rows(spark: SparkSession, uri: str, version: int | None) -> FrameRows:
     """A Delta table, as the session reads it. NotFoundError, or BadRequestError where the session has no Delta."""
-    place = uri.removeprefix(PREFIX)
+    place = uri.removeprefix(DELTA)
     reader = spark.read.format("delta")
     try:
         frame = (reader if version is None else reader.option("versionAsOf", version)).load(place)
-        return FrameRows(frame, f"{PREFIX}{place}" if version is None else f"{PREFIX}{place}@v{version}")
+        return FrameRows(frame, f"{DELTA}{place}" if version is None else f"{DELTA}{place}@v{version}")
     except PySparkException as error:
-        raise _refused(error, f"{PREFIX}{place}", version) from error
+        raise _refused(error, f"{DELTA}{place}", version) from error
 
 
 def _refused(error: PySparkException, name: str, version: int | None) -> Exception:
@@ -63,7 +63,7 @@ def _refused(error: PySparkException, name: str, version: int | None) -> Excepti
             f"input '{name}' is a Delta table, and this session has no Delta: start it with the jars of Delta "
             "(--packages io.delta:delta-spark_4.2_2.13:4.4.0, or --jars) and "
             "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension, or use --executor local with "
-            f"{EXTRA}"
+            f"{DELTA_EXTRA}"
         )
     if any(sign in text for sign in _NO_TABLE):
         return NotFoundError(f"input '{name}' not found: there is no Delta table")

@@ -5,14 +5,21 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from spark_omnigraph.storage.input.globs import has_magic
-from spark_omnigraph.storage.uri import is_inside, plain
+from spark_omnigraph.storage.uri import DELTA, DELTA_EXTRA, is_inside, plain
 
 
 def why_not(path: str, graph: str, read: Iterable[str]) -> str | None:
-    """Why a file may not or cannot be written, as the end of a sentence; None when it may. Links are followed."""
+    """Why a file may not or cannot be written, as the end of a sentence; None when it may. Links are followed. Of a
+    Delta table, `delta:…`, whether rows can be added.
+    """
+    if path.startswith(DELTA):
+        return (
+            why_no_delta() or why_kept(path, graph, read) or _why_unwritable(f"{plain(path[len(DELTA) :])}/_delta_log")
+        )
     return why_kept(path, graph, read) or _why_unwritable(plain(path))
 
 
@@ -20,6 +27,11 @@ def why_kept(path: str, graph: str, read: Iterable[str]) -> str | None:
     """Why what stands at a path must stay, whatever else became of the disk, as the end of a sentence."""
     if "\0" in path:
         return "has a zero byte, which no path has"
+    if path.startswith(DELTA):
+        place = path[len(DELTA) :].rstrip("/")
+        if os.path.isfile(plain(place)):
+            return "is a file: name a folder for the table"
+        path = f"{place}/_delta_log/0"
     if graph and is_inside(path, graph):
         return f"lies inside the graph {graph}, whose files are its own: name a file elsewhere"
     if path.endswith("/") or os.path.isdir(plain(path)):
@@ -27,6 +39,13 @@ def why_kept(path: str, graph: str, read: Iterable[str]) -> str | None:
     return next(
         (f"is read ({name}) and would be replaced: name another file" for name in read if _is_read(path, name)), None
     )
+
+
+def why_no_delta() -> str | None:
+    """Why no Delta table can be written here, as the end of a sentence; None where one can."""
+    if find_spec("deltalake") is not None:
+        return None
+    return f"is a Delta table, and the package deltalake is not here: {DELTA_EXTRA}"
 
 
 def _why_unwritable(path: str) -> str | None:

@@ -16,6 +16,9 @@ from spark_omnigraph.storage.spelling import refuse_key, refuse_root
 from spark_omnigraph.words import nearest
 
 PLACES = "on a local disk (a path, file://) or on S3 and what speaks its protocol (s3://, s3a://)"
+DELTA = "delta:"
+"""What the place of a Delta table begins with."""
+DELTA_EXTRA = "pip install 'spark-omnigraph[delta]'"
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _FUSE_MOUNTS = ("/Volumes/", "/dbfs/")

@@ -12,7 +12,7 @@ from spark_omnigraph.bad_rows import STORED, BadRow, BadRowSummary, Rule
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget
-from spark_omnigraph.graph.load.bad_rows import write_rows
+from spark_omnigraph.graph.load.bad_rows import ReportTarget, write_rows
 
 BYTES_A_TOKEN = 4
 """Of a text in UTF-8, roughly."""
@@ -79,7 +79,7 @@ def bad_rows_of(failed: Sequence[FailedRows], failures: Mapping[str, str], reque
     if not total and path is None:
         return BadRowSummary()
     told = chain.from_iterable(_bad_rows(each.target, each.rows, failures) for each in failed)
-    sample = write_rows(told, path, request.store.options)
+    sample = write_rows(told, ReportTarget(path, request.store.options))
     return BadRowSummary(total, {str(Rule.EMBEDDING): total} if total else {}, tuple(sample), path)
 
 

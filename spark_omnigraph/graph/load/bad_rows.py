@@ -6,10 +6,15 @@ import heapq
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
 from itertools import groupby, islice
+from tempfile import TemporaryFile
+from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
 
 from spark_omnigraph.bad_rows import MISTAKES, BadRow, BadRowSummary, Mistake
 from spark_omnigraph.errors import BadRequestError, IoError
@@ -17,15 +22,45 @@ from spark_omnigraph.graph.load.second_pass import Located, SecondPass
 from spark_omnigraph.records.jsonl.decode import Rejected
 from spark_omnigraph.staging.located import TEXTS, LocatedRows
 from spark_omnigraph.staging.receipt import RangeReceipt
+from spark_omnigraph.storage.delta_append import append_once
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange
 from spark_omnigraph.storage.objects.whole_file import whole_path
 from spark_omnigraph.storage.targets import why_not
-from spark_omnigraph.storage.uri import has_scheme, locate, plain
+from spark_omnigraph.storage.uri import DELTA, has_scheme, locate, plain
 from spark_omnigraph.write.checker import Finding
 from spark_omnigraph.write.staged_table import Rows, StagedTable
 
 SAMPLE = 20
 """Bad rows kept in the error and the summary; the report has all."""
+
+
+_TOGETHER = 4096
+_DELTA_ROWS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run_id", "graph", "branch")),
+        ("loaded_at", pa.timestamp("us", "UTC")),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("offset", pa.int64()),
+        *((name, pa.string()) for name in ("record_type", "field", "rule", "message", "raw", "id")),
+        ("further", pa.list_(pa.struct([(name, pa.string()) for name in ("field", "rule", "message")]))),
+    ]
+)
+"""Columns of bad rows in a Delta table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTarget:
+    """Where bad rows go: a file or an object of JSON lines, or a Delta table (`delta:…`), to which each run adds its
+    own once. A stream numbers its batches.
+    """
+
+    path: str | None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    graph: str | None = None
+    branch: str | None = None
+    run_id: str = field(default_factory=lambda: uuid4().hex)
+    number: int = 1
 
 
 class LineNumbers:
@@ -59,18 +94,18 @@ def check_report_path(
     reason = why_not(path, root or "", (file.name for file in inputs))
     if reason is not None:
         raise BadRequestError(f"the {what} '{path}' {reason}")
-    if has_scheme(plain(path)):
-        locate(plain(path))  # refuses a scheme that cannot be written to
+    place = plain(path.removeprefix(DELTA))
+    if has_scheme(place):
+        locate(place)  # refuses a scheme that cannot be written to
 
 
 def write_report(
     ranges: Sequence[InputRange],
     receipts: Sequence[RangeReceipt],
     found: FoundRows,
-    path: str | None,
-    storage_options: Mapping[str, str] | None = None,
+    target: ReportTarget,
 ) -> BadRowSummary:
-    """Counts and samples all bad rows, and writes them, a JSON line each, to `path` when one is given: file or `s3://…`.
+    """Counts and samples all bad rows, and writes them to the target.
 
     `found` are rows from the checks of the whole graph. Of what tasks refused, one range is in memory at a time.
     """
@@ -84,10 +119,10 @@ def write_report(
     total += sum(bad_rows(found.findings).values())
     sample: list[BadRow] = []
     if total:
-        sample = write_rows(_in_order(ranges, receipts, found), path, storage_options)
-    elif path is not None:
-        write_rows(iter(()), path, storage_options)
-    return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), path)
+        sample = write_rows(_in_order(ranges, receipts, found), target)
+    elif target.path is not None:
+        write_rows(iter(()), target)
+    return BadRowSummary(total, dict(sorted(per_rule.items())), tuple(sample), target.path)
 
 
 def bad_rows(findings: Iterable[Finding]) -> dict[str, int]:
@@ -253,14 +288,38 @@ def _bad_row(file: str, line: int, row: Rejected) -> BadRow:
     return replace(first, id=row.id, further=row.further)
 
 
-def write_rows(rows: Iterable[BadRow], path: str | None, options: Mapping[str, str] | None) -> list[BadRow]:
-    """Writes all rows, whole or not at all, to the file if there is one, and returns the first ones."""
-    sample: list[BadRow] = []
+def write_rows(rows: Iterable[BadRow], target: ReportTarget) -> list[BadRow]:
+    """Writes all rows, whole or not at all, to the target if there is one, and returns the first ones."""
+    path = target.path
     if path is None:
         return list(islice(rows, SAMPLE))
-    with whole_path(plain(path), options) as part, open(part, "wb") as out:
+    if path.startswith(DELTA):
+        return _append_rows(rows, path, target)
+    sample: list[BadRow] = []
+    with whole_path(plain(path), target.options) as part, open(part, "wb") as out:
         for row in rows:
             if len(sample) < SAMPLE:
                 sample.append(row)
             out.write(json.dumps(row.to_dict(), ensure_ascii=False).encode() + b"\n")
     return sample
+
+
+def _append_rows(rows: Iterable[BadRow], path: str, target: ReportTarget) -> list[BadRow]:
+    """Adds all rows to a Delta table, once for each run."""
+    kept: list[BadRow] = []
+    now = datetime.now(timezone.utc)
+    facts = {"run_id": target.run_id, "graph": target.graph, "branch": target.branch, "loaded_at": now}
+    with TemporaryFile() as spool:
+        with ipc.new_stream(spool, _DELTA_ROWS) as out:
+            source = iter(rows)
+            while part := list(islice(source, _TOGETHER)):
+                kept += part[: SAMPLE - len(kept)]
+                told = [{**row.to_dict(), **facts, "further": [asdict(each) for each in row.further]} for row in part]
+                out.write_batch(pa.RecordBatch.from_pylist(told, _DELTA_ROWS))
+
+        def again() -> Iterator[pa.RecordBatch]:
+            spool.seek(0)
+            yield from ipc.open_stream(spool)
+
+        append_once(path, _DELTA_ROWS, again, f"omnigraph:bad_rows:{target.run_id}", target.number, target.options)
+    return kept

@@ -23,10 +23,11 @@ from spark_omnigraph.records.frames.mapping import (
 from spark_omnigraph.records.frames.rules import plan_rows
 from spark_omnigraph.records.mode import DecodeOptions, EmbedAtLoad, InputFormat, choice
 from spark_omnigraph.staging.filling import accepting
-from spark_omnigraph.storage.input.delta import PREFIX, delta_input, is_delta
+from spark_omnigraph.storage.input.delta import delta_input, is_delta
 from spark_omnigraph.storage.input.found import Inputs, Source, list_inputs, looks_like_path
 from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.storage.input.tables import table_columns
+from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.words import nearest
 
 
@@ -215,7 +216,7 @@ def _formed(file: InputFile, choices: InputChoices) -> InputFile:
 
 
 def _format(file: InputFile, given: InputFormat) -> InputFormat:
-    if file.name.startswith(PREFIX):
+    if file.name.startswith(DELTA):
         return InputFormat.DELTA
     if given is not InputFormat.AUTO:
         return given

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
+from uuid import uuid4
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRowsError
-from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, bad_rows, write_report
+from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, ReportTarget, bad_rows, write_report
 from spark_omnigraph.graph.load.inputs import accepted, check_tables
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
@@ -78,6 +79,8 @@ class LoadRequest:
     """What messages call a part of a frame, which has a number."""
     distinct: frozenset[str] = frozenset()
     """Tables of whose rows equal ones count once."""
+    call: str = field(default_factory=lambda: uuid4().hex)
+    """Of all its attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ def check_and_finish(
 ) -> LoadReport:
     """The second half of an attempt."""
     with clock.phase("check"):
-        checked = check_load(request, staged, files)
+        checked = check_load(store, request, staged, files)
     reach(CrashPoint.CHECKED)
     prepared = replace(prepare(store, request, checked), facts=_facts(request, checked, clock))
     if request.options.dry_run or prepared.is_empty:
@@ -233,7 +236,7 @@ def _behind_blobs(entity: EntityType | None) -> tuple[str, ...]:
     return tuple(p.name for p in entity.properties if p.name in unique and p.name > blob)
 
 
-def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> CheckedLoad:
+def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> CheckedLoad:
     """Asks the probes, writes the bad-row report, and takes bad and superseded rows out of the staged files.
 
     Raises BadRowsError when there are more bad rows than the options allow, or an overwrite has only such for
@@ -245,7 +248,7 @@ def check_load(request: LoadRequest, staged: StagedLoad, files: StagedFiles) -> 
     )
     checker.distinct = request.distinct
     result = checker.run(staged.mentioned)
-    summary = _report_bad_rows(request, staged, result)
+    summary = _report_bad_rows(store.root, request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
         raise BadRowsError(_refusal(summary, request.options.limit_of(staged.read.total())), summary)
     bad = sum((Counter(receipt.bad) for receipt in staged.receipts), Counter(bad_rows(result.findings)))
@@ -265,7 +268,7 @@ def _refuse_emptying(staged: StagedLoad, bad: Mapping[str, int], summary: BadRow
             raise BadRowsError(f"all {read[key]} rows for '{key}' are bad: {_refusal(summary)}", summary)
 
 
-def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:
+def _report_bad_rows(root: str, request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:
     ranges, receipts = staged.plan.ranges, staged.receipts
     found = FoundRows(staged.tables, result.findings, SAMPLE if request.options.bad_rows is None else None)
     found.locate(staged.again)
@@ -273,7 +276,10 @@ def _report_bad_rows(request: LoadRequest, staged: StagedLoad, result: CheckResu
     if options.batch is not None and not (result.findings or any(receipt.bad_total for receipt in receipts)):
         path = None
     context = staged.plan.context
-    summary = write_report(ranges, receipts, found, path, context.storage_options)
+    run = request.origin.run_id or request.call
+    number = 1 if options.batch is None else options.batch + 1
+    target = ReportTarget(path, context.storage_options, root, display(request.branch), run, number)
+    summary = write_report(ranges, receipts, found, target)
     return without_personal(summary, context.catalog)
 
 

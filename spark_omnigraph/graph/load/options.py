@@ -20,6 +20,7 @@ from spark_omnigraph.records.mode import (
     choice,
 )
 from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.write.executor import Executor
 
 Progress = Callable[[str, int, int], None]
@@ -79,8 +80,8 @@ class LoadOptions:
 
     @property
     def report(self) -> str | None:
-        """Where the report goes: of batch 7 `bad-7.jsonl` when `bad.jsonl` is asked for."""
-        if self.bad_rows is None or self.batch is None:
+        """Where the report goes: of batch 7 `bad-7.jsonl` when `bad.jsonl` is asked for. A Delta table takes all."""
+        if self.bad_rows is None or self.batch is None or self.bad_rows.startswith(DELTA):
             return self.bad_rows
         folder, name = os.path.split(self.bad_rows)
         stem, ending = os.path.splitext(name)

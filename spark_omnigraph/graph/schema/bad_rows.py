@@ -9,7 +9,7 @@ import numpy as np
 from spark_omnigraph.bad_rows import MISTAKES, STORED, BadRow, BadRowSummary, Mistake
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.graph.load.bad_rows import write_rows
+from spark_omnigraph.graph.load.bad_rows import ReportTarget, write_rows
 from spark_omnigraph.graph.merge.rows import text_rows
 from spark_omnigraph.graph.schema.count import BrokenRule, BrokenTable, StepCounts
 from spark_omnigraph.graph.schema.projection import Projection
@@ -26,7 +26,7 @@ _MOST_ROWS = 256
 def report_broken(counts: StepCounts, path: str | None, options: Mapping[str, str]) -> BadRowSummary:
     """Counts, the first bad rows, and all of them in a file of JSON lines (or an `s3://` object) when one is given."""
     rows = (row for each in counts.broken for row in _bad_rows(each))
-    sample = write_rows(rows, path, options)
+    sample = write_rows(rows, ReportTarget(path, options))
     return BadRowSummary(counts.bad_rows, dict(counts.per_rule), tuple(sample), path)
 
 

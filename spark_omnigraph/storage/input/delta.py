@@ -23,14 +23,12 @@ import pyarrow.parquet as pq
 from spark_omnigraph.errors import BadRequestError, IoError, NotFoundError
 from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.storage.objects.files import open_object
-from spark_omnigraph.storage.uri import locate, plain
+from spark_omnigraph.storage.uri import DELTA, DELTA_EXTRA, locate, plain
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-PREFIX = "delta:"
 LOG = "_delta_log"
-EXTRA = "pip install 'spark-omnigraph[delta]'"
 BY_SPARK = "read it with --executor spark in a session that has Delta"
 _SCANNED = {"deletionVectors", "v2Checkpoint"}
 """Features of a table that a dataset of Arrow does not know, and a scan does."""
@@ -64,7 +62,7 @@ _LAST = datetime(2262, 4, 11, tzinfo=timezone.utc)
 
 def is_delta(text: str) -> bool:
     """Whether a path is said to be a Delta table, or is a folder on this machine that is one."""
-    if text.startswith(PREFIX):
+    if text.startswith(DELTA):
         return True
     path = plain(text)
     return "://" not in path and "\0" not in path and os.path.isdir(os.path.join(path, LOG))
@@ -72,8 +70,8 @@ def is_delta(text: str) -> bool:
 
 def delta_table(uri: str, version: int | None, options: Mapping[str, str]) -> DeltaTable:
     """A table at a version, or at its newest. NotFoundError, or BadRequestError for one that cannot be read here."""
-    place = plain(uri.removeprefix(PREFIX))
-    name = f"{PREFIX}{place}"
+    place = plain(uri.removeprefix(DELTA))
+    name = f"{DELTA}{place}"
     found = locate(place, options).options if place.startswith("s3://") else {}
     with _reading(name, version) as package:
         table: DeltaTable = package.DeltaTable(place, version=version, storage_options=dict(found) or None)
@@ -93,8 +91,8 @@ def delta_input(uri: str, version: int | None, options: Mapping[str, str]) -> In
     table = delta_table(uri, version, options)
     actions = pa.table(table.get_add_actions(flatten=True))
     size = sum(actions.column("size_bytes").to_pylist()) if actions.num_rows else 0
-    place = plain(uri.removeprefix(PREFIX)).rstrip("/")
-    return InputFile(f"{PREFIX}{place}@v{table.version()}", size, f"{table.metadata().id}@v{table.version()}")
+    place = plain(uri.removeprefix(DELTA)).rstrip("/")
+    return InputFile(f"{DELTA}{place}@v{table.version()}", size, f"{table.metadata().id}@v{table.version()}")
 
 
 def is_scanned(file: InputFile, options: Mapping[str, str]) -> bool:
@@ -191,7 +189,7 @@ def _reading(name: str, version: int | None = None) -> Iterator[Any]:
         package = import_module("deltalake")
     except ImportError:
         raise BadRequestError(
-            f"input '{name}' is a Delta table, and the package deltalake is not here: {EXTRA}, or {BY_SPARK}"
+            f"input '{name}' is a Delta table, and the package deltalake is not here: {DELTA_EXTRA}, or {BY_SPARK}"
         ) from None
     errors = import_module("deltalake.exceptions")
     try:
