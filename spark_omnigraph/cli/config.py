@@ -20,6 +20,7 @@ from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
 from spark_omnigraph.storage import targets
+from spark_omnigraph.storage.uri import DELTA
 
 if TYPE_CHECKING:
     from spark_omnigraph.graph.read.history import Where
@@ -107,6 +108,8 @@ class JobConfig:
     file: str = ""
     text: str = ""
     format: str = "table"
+    incremental: bool = False
+    with_blobs: bool = False
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
@@ -206,6 +209,8 @@ def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str,
         path: str | None = getattr(config, key)
         if key == "metrics" and path is not None and path.endswith(".parquet"):
             path += "/run.parquet"  # a folder, to which each run adds a file
+        if key == "output" and path is not None and config.verb == "export" and config.format != "jsonl":
+            path = f"{path.removeprefix(DELTA).rstrip('/')}/nodes"  # the folder of its tables
         reason = None if path is None else why(path, config.graph, [name for name in read if name])
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"

@@ -316,6 +316,26 @@ OUTPUT = Option(
     values.output,
     "PATH",
 )
+EXPORT_FORMAT = Option(
+    "format",
+    "JSON lines that ingest reads again; or a table for each type: Delta, or a file of Parquet; those need --output",
+    values.one_of("jsonl", "delta", "parquet"),
+    "jsonl|delta|parquet",
+    default="jsonl",
+)
+EXPORT_OUTPUT = Option(
+    "output",
+    "write to this file or object (s3://…) instead of standard output, packed when the name ends in .gz; of tables the "
+    "folder, which gets nodes/TYPE and edges/TYPE",
+    values.graph_uri,
+    "PATH",
+)
+INCREMENTAL = Option(
+    "incremental", "of Delta tables write only what changed since the state that they show", values.switch,
+    default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
+WITH_BLOBS = Option("with_blobs", "tables have blobs too", values.switch, default="false", shape=Shape.SWITCH)
+TABLES_OUT = (EXPORT_FORMAT, EXPORT_OUTPUT, INCREMENTAL, WITH_BLOBS)
 CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,

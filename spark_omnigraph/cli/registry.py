@@ -108,10 +108,10 @@ _ALL = (
     ),
     Verb(
         "export",
-        "Writes the graph as JSON lines that ingest reads again.",
+        "Writes the graph as JSON lines that ingest reads again, or its types as Delta tables or Parquet.",
         "spark-omnigraph export --graph graphs/films --type Film --output films.jsonl",
         _in("read", "export"),
-        (o.TYPES, o.OUTPUT, *o.PAST),
+        (o.TYPES, *o.TABLES_OUT, *o.PAST),
         o.TO_READ,
         has_rows=True,
     ),

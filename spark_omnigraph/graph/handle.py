@@ -279,6 +279,22 @@ class Graph(StateVerbs):
         """JSON lines that `load` accepts again, of the chosen types or tables; all when none is chosen."""
         return export_records(self.store, *self._shown(where), types, tables)
 
+    def export_tables(
+        self,
+        output: str,
+        format: str = "delta",
+        types: Sequence[str] | None = None,
+        *,
+        incremental: bool = False,
+        with_blobs: bool = False,
+        **where: Unpack[Where],
+    ) -> dict[str, verbs.WrittenTable]:
+        """Types as tables: a Delta table `OUTPUT/nodes/TYPE` or `OUTPUT/edges/TYPE`, or a file of Parquet; by table key
+        what was written. `incremental` writes what changed since the state that a Delta table shows.
+        """
+        shown = self._shown(where)
+        return verbs.export_types(self.store, *shown, output, format, types or (), incremental, with_blobs)
+
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
         warnings = () if self.lost is None else (str(self.lost),)

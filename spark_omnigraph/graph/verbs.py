@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.graph.read.tables import WrittenTable as WrittenTable
+    from spark_omnigraph.graph.read.tables import export_types as export_types
     from spark_omnigraph.graph.restore.restore import restore as restore
     from spark_omnigraph.graph.restore.restore import restore_request as restore_request
     from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
@@ -78,6 +80,7 @@ _HOMES = {
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "graph.read.tables": ("WrittenTable", "export_types"),
     "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),

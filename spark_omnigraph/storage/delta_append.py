@@ -42,7 +42,7 @@ def append_once(
     """
     place = plain(uri.removeprefix(DELTA))
     given = dict(locate(place, options).options) if place.startswith("s3://") else {}
-    with _writing(f"{DELTA}{place}") as package:
+    with writing(f"{DELTA}{place}") as package:
         marked = package.CommitProperties(app_transactions=[package.Transaction(application, version)])
         for attempt in range(_ATTEMPTS):
             try:
@@ -64,15 +64,19 @@ def _opened(package: Any, place: str, schema: pa.Schema, options: dict[str, str]
         # What somebody makes at the same moment is taken as it is.
         package.DeltaTable.create(place, schema, mode="ignore", storage_options=options or None)
     table: DeltaTable = package.DeltaTable(place, storage_options=options or None)
-    if _DELETION_VECTORS in (table.protocol().writer_features or ()):
-        raise BadRequestError(
-            f"{DELTA}{place} has deletion vectors, and is not written to without Spark: name another table"
-        )
+    refuse_masked(f"{DELTA}{place}", table)
     return table
 
 
+def refuse_masked(name: str, table: DeltaTable) -> None:
+    """BadRequestError for a table with deletion vectors."""
+    if _DELETION_VECTORS in (table.protocol().writer_features or ()):
+        raise BadRequestError(f"'{name}' has deletion vectors, and is not written to without Spark: name another table")
+
+
 @contextmanager
-def _writing(name: str) -> Iterator[Any]:
+def writing(name: str) -> Iterator[Any]:
+    """The package, with its errors as ours: BadRequestError for other columns, IoError for what cannot be written."""
     why = why_no_delta()
     if why is not None:
         raise BadRequestError(f"'{name}' {why}")

@@ -52,7 +52,7 @@ def test_a_job_reads_a_version(
     given = ["--graph", str(tmp_path / "g"), "--input", f"delta:{tables / 'masked'}", "--node", "Film"]
     assert main(["ingest", *given, "--executor", "spark", "--version-as-of", "1"]) == 0
     body = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert body["executor"] == "spark"
+    assert body["result"]["executor"] == "spark"
     assert body["tables"]["node:Film"]["inserted"] == 4
     assert main(["merge", *given, "--executor", "spark", "--version-as-of", "9"]) == 6
     assert "has no version 9" in json.dumps(json.loads(capsys.readouterr().out.splitlines()[-1])["error"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table, speaker
 from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.describe import TypeDescription
@@ -62,11 +63,38 @@ def diff(job: Job) -> VerbOutcome:
 
 
 def export(job: Job) -> VerbOutcome:
-    """The graph as JSON lines, in the form that `ingest` reads."""
+    """The graph as JSON lines, in the form that `ingest` reads, or as a table for each type."""
     config = job.config
+    if config.format != "jsonl":
+        return _export_tables(job)
+    if config.incremental or config.with_blobs:
+        raise UsageError("--incremental and --with-blobs are of tables: choose --format delta or parquet")
     count = _write_lines(job, _at(job).export(types=list(config.types) or None))
     job.log.info("exported %s", counted(count, "record"))
     return VerbOutcome(result={"records": count, "output": config.output})
+
+
+def _export_tables(job: Job) -> VerbOutcome:
+    config = job.config
+    if config.output is None:
+        raise UsageError(f"--format {config.format} needs --output: the folder of the tables")
+    graph = _at(job)
+    found = graph.export_tables(
+        config.output,
+        config.format,
+        types=list(config.types) or None,
+        incremental=config.incremental,
+        with_blobs=config.with_blobs,
+    )
+    for key, each in found.items():
+        gone = f", {each.deleted:,} deleted" if each.deleted else ""
+        job.log.info("%s: %s, %s%s -> %s", key, each.outcome, counted(each.rows, "row"), gone, each.uri)
+    version = graph.snapshot().version
+    return VerbOutcome(
+        manifest_version=version,
+        result={"records": sum(each.rows for each in found.values()), "output": config.output}
+        | {"written": {key: {**asdict(each), "outcome": str(each.outcome)} for key, each in found.items()}},
+    )
 
 
 def show_schema(job: Job) -> VerbOutcome:

@@ -32,7 +32,7 @@ def export_records(
 
     Dates are days since the epoch, date-times ISO text to the millisecond with Z, blobs their URI or `base64:` text.
     """
-    for entity in _chosen(catalog, types or (), tables or ()):
+    for entity in chosen_types(catalog, types or (), tables or ()):
         entry = snapshot.entries.get(entity.table_key)
         if entry is None:
             continue
@@ -59,7 +59,8 @@ def read_entity(store: GraphStore, catalog: Catalog, snapshot: Snapshot, table_k
     return None
 
 
-def _chosen(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> list[EntityType]:
+def chosen_types(catalog: Catalog, types: Sequence[str], tables: Sequence[str]) -> list[EntityType]:
+    """Types by names and by table keys, all when none is given, in key order. NotFoundError for an unknown one."""
     names = {entity.name for entity in catalog.tables()}
     for name in types:
         if name not in names:
