@@ -93,6 +93,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.embed.report import PropertyCounts as PropertyCounts
     from spark_omnigraph.graph.embed.request import EmbedChoices as EmbedChoices
     from spark_omnigraph.graph.embed.request import EmbedMode as EmbedMode
+    from spark_omnigraph.graph.export.tables import ExportOutcome as ExportOutcome
+    from spark_omnigraph.graph.export.tables import WrittenTable as WrittenTable
     from spark_omnigraph.graph.handle import Graph as Graph
     from spark_omnigraph.graph.load.inputs import InputArguments as InputArguments
     from spark_omnigraph.graph.load.inputs import LoadArguments as LoadArguments
@@ -201,6 +203,7 @@ _HOMES = {
     "graph.delete.by_id": ("DeleteReport",),
     "graph.embed.report": ("EmbedReport", "PropertyCounts"),
     "graph.embed.request": ("EmbedChoices", "EmbedMode"),
+    "graph.export.tables": ("ExportOutcome", "WrittenTable"),
     "graph.handle": ("Graph",),
     "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.options": ("LoadOptions", "LoadReport", "TableCounts"),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.embed.request import embed_request as embed_request
     from spark_omnigraph.graph.erase.erase import EraseRequest as EraseRequest
     from spark_omnigraph.graph.erase.erase import erase as erase
+    from spark_omnigraph.graph.export.tables import WrittenTable as WrittenTable
+    from spark_omnigraph.graph.export.tables import export_types as export_types
     from spark_omnigraph.graph.load.inputs import InputArguments as InputArguments
     from spark_omnigraph.graph.load.inputs import LoadArguments as LoadArguments
     from spark_omnigraph.graph.load.source import LoadCall as LoadCall
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
-    from spark_omnigraph.graph.read.tables import WrittenTable as WrittenTable
-    from spark_omnigraph.graph.read.tables import export_types as export_types
     from spark_omnigraph.graph.restore.restore import restore as restore
     from spark_omnigraph.graph.restore.restore import restore_request as restore_request
     from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
@@ -70,6 +70,7 @@ _HOMES = {
     "graph.embed.report": ("EmbedReport",),
     "graph.embed.request": ("EmbedChoices", "embed_request"),
     "graph.erase.erase": ("EraseRequest", "erase"),
+    "graph.export.tables": ("WrittenTable", "export_types"),
     "graph.load.inputs": ("InputArguments", "LoadArguments"),
     "graph.load.source": ("LoadCall", "load_source"),
     "graph.maintain.cleanup": ("CleanupReport", "cleanup"),
@@ -80,7 +81,6 @@ _HOMES = {
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.history": ("commit_history", "get_commit"),
     "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
-    "graph.read.tables": ("WrittenTable", "export_types"),
     "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),

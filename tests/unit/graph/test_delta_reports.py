@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_a_job_adds_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_what_was_added_is_not_added_again(tmp_path: Path) -> None:
     place = f"delta:{tmp_path}/t"
-    added = [append_once(place, ROWS, lambda n=n: one(n), "app", n, {}) for n in (1, 1, 2, 1)]  # type: ignore[misc]
+    added = [append_once(place, ROWS, partial(one, n), "app", n, {}) for n in (1, 1, 2, 1)]
     assert added == [True, False, True, False]
     assert append_once(place, ROWS, lambda: one(7), "other", 1, {})
     assert sorted(row["n"] for row in stored(tmp_path / "t")) == [1, 2, 7]

@@ -20,7 +20,7 @@ from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, 
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.commit import owners
 from spark_omnigraph.errors import VersionExpiredError
-from spark_omnigraph.graph.read.tables import TableOutcome
+from spark_omnigraph.graph.export.tables import ExportOutcome
 from spark_omnigraph.storage.delta_write import Following
 
 SCHEMA = """
@@ -75,9 +75,9 @@ def test_every_value_of_every_type(graph: Graph, tmp_path: Path, form: str) -> N
     out = tmp_path / "out"
     done = graph.export_tables(str(out), form, with_blobs=True)
     assert {key: (each.outcome, each.rows) for key, each in done.items()} == {
-        "edge:ActedIn": (TableOutcome.WHOLE, 1),
-        "node:Film": (TableOutcome.WHOLE, 2),
-        "node:Person": (TableOutcome.WHOLE, 1),
+        "edge:ActedIn": (ExportOutcome.WHOLE, 1),
+        "node:Film": (ExportOutcome.WHOLE, 2),
+        "node:Person": (ExportOutcome.WHOLE, 1),
     }
     read = rows if form == "delta" else lambda place: pq.read_table(f"{place}.parquet").sort_by("id").to_pylist()
     full, bare = read(out / "nodes" / "Film")
@@ -97,14 +97,14 @@ def test_blobs_are_left_out_and_types_chosen(graph: Graph, tmp_path: Path) -> No
 def test_a_repeat_writes_nothing_and_a_change_its_rows(graph: Graph, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     graph.export_tables(out)
-    assert {each.outcome for each in graph.export_tables(out, incremental=True).values()} == {TableOutcome.SAME}
+    assert {each.outcome for each in graph.export_tables(out, incremental=True).values()} == {ExportOutcome.SAME}
     assert DeltaTable(f"{out}/nodes/Film").version() == 0
     graph.load([node("Film", title="bare", a=7), node("Film", title="new")], "merge", options=PLAIN)
     graph.delete("node:Film", [FULL["title"]])
     done = graph.export_tables(out, incremental=True)
     film = done["node:Film"]
-    assert (film.outcome, film.rows, film.deleted) == (TableOutcome.CHANGES, 2, 1)
-    assert done["node:Person"].outcome is TableOutcome.SAME
+    assert (film.outcome, film.rows, film.deleted) == (ExportOutcome.CHANGES, 2, 1)
+    assert done["node:Person"].outcome is ExportOutcome.SAME
     assert [(row["id"], row["a"]) for row in rows(tmp_path / "out/nodes/Film")] == [("bare", 7), ("new", None)]
     newest = DeltaTable(f"{out}/nodes/Person").history(1)[0]
     assert newest["omnigraph.manifest_version"] == str(graph.snapshot().version)  # also where no row differs
@@ -133,7 +133,7 @@ def test_other_columns_another_branch_or_another_graph_are_written_whole(graph: 
     out = str(tmp_path / "out")
     graph.export_tables(out, types=["Person"])
     graph.apply_schema(SCHEMA.replace("name: String @key", "name: String @key  born: I32?"))
-    assert graph.export_tables(out, types=["Person"], incremental=True)["node:Person"].outcome is TableOutcome.WHOLE
+    assert graph.export_tables(out, types=["Person"], incremental=True)["node:Person"].outcome is ExportOutcome.WHOLE
     graph.create_branch("draft")
     graph.load([node("Person", name="Bo")], branch="draft", options=PLAIN)
     graph.export_tables(out, types=["Person"], incremental=True, branch="draft")

@@ -53,7 +53,7 @@ class TableFormat(TextEnum):
     PARQUET = "parquet"
 
 
-class TableOutcome(TextEnum):
+class ExportOutcome(TextEnum):
     """What became of a table."""
 
     WHOLE = "whole"
@@ -80,7 +80,7 @@ class WrittenTable:
     """A table that was written: its place, what was done, and how many rows; it showed the version `since` before."""
 
     uri: str
-    outcome: TableOutcome
+    outcome: ExportOutcome
     rows: int
     deleted: int = 0
     since: int | None = None
@@ -105,7 +105,7 @@ def write_tables(
     done: dict[str, WrittenTable] = {}
     for entity in chosen_types(catalog, request.types, ()):
         kind, name = entity.table_key.kind, entity.name
-        shown = _Type(store, snapshot, entity, request.with_blobs)
+        shown = _ExportedType(store, snapshot, entity, request.with_blobs)
         if request.format is TableFormat.PARQUET:
             done[entity.table_key] = shown.to_parquet(f"{place}/{kind}s/{name}.parquet")
         else:
@@ -130,7 +130,7 @@ def export_types(  # noqa: PLR0913 - as many as the call has
     return write_tables(store, catalog, snapshot, request)
 
 
-class _Type:
+class _ExportedType:
     """One type of a state."""
 
     def __init__(self, store: GraphStore, snapshot: Snapshot, entity: EntityType, with_blobs: bool) -> None:
@@ -152,25 +152,25 @@ class _Type:
             for batch in self._rows():
                 out.write_batch(batch.cast(schema) if batch.schema != schema else batch)
                 rows += batch.num_rows
-        return WrittenTable(place, TableOutcome.WHOLE, rows)
+        return WrittenTable(place, ExportOutcome.WHOLE, rows)
 
     def to_delta(self, catalog: Catalog, place: str, incremental: bool) -> WrittenTable:
         version = self._snapshot.version
         target = Following(place, self._application(), self._facts(), self._store.storage_options)
         since, columns = target.shown()
         if since is not None and since >= version:
-            return WrittenTable(place, TableOutcome.SAME, 0, since=since)
+            return WrittenTable(place, ExportOutcome.SAME, 0, since=since)
         counted = _Counted()
         if not incremental or since is None or columns is None or columns.names != self._schema.names:
             target.replace(self._schema, counted.of(self._rows()), version)
-            return WrittenTable(place, TableOutcome.WHOLE, counted.rows, since=since)
+            return WrittenTable(place, ExportOutcome.WHOLE, counted.rows, since=since)
         changes = self._changes(catalog, since)
         first = next(changes, None)
         if first is None:
             target.note(version)
-            return WrittenTable(place, TableOutcome.SAME, 0, since=since)
+            return WrittenTable(place, ExportOutcome.SAME, 0, since=since)
         target.merge(first.schema, counted.of(_before(first, changes)), version)
-        return WrittenTable(place, TableOutcome.CHANGES, counted.rows - counted.gone, counted.gone, since)
+        return WrittenTable(place, ExportOutcome.CHANGES, counted.rows - counted.gone, counted.gone, since)
 
     def _facts(self) -> dict[str, str]:
         branch, key = display(self._snapshot.branch), self._entity.table_key

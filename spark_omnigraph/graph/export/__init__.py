@@ -1,0 +1,1 @@
+"""Types of a graph as tables for other programs."""
