@@ -4,7 +4,7 @@ PYTHON ?= .venv/bin/python
 OLD_PYTHON ?= python3.10
 NEW_PYTHON ?= python3.13
 
-.PHONY: help check lint types layers test connect long stress old new pages fix lock demo
+.PHONY: help check lint types layers test connect delta long stress old new pages fix lock demo
 
 help:       ## this list
 	@grep -E '^[a-z]+:.*## |^## ' $(MAKEFILE_LIST) | sed -E 's/^## (.*)/\n\1/; s/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -24,6 +24,8 @@ test:       ## the default run
 	$(PYTHON) -m pytest
 connect:    ## tests of Spark a second time, over Spark Connect
 	$(PYTHON) -m pytest -m connect
+delta:      ## tests of Delta on Spark, whose jars are fetched first
+	$(PYTHON) -m tests.support.delta_jars; $(PYTHON) -m pytest -m delta
 long:       ## what takes minutes
 	$(PYTHON) -m pytest -m long
 stress:     ## processes that load, die and recover at once, for ten minutes
