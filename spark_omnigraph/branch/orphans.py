@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spark_omnigraph.catalog.identity import is_table_path
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import find_owners
@@ -102,6 +103,18 @@ def _hidden(rows: Iterable[ManifestRow], locations: dict[str, str]) -> dict[str,
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:
     return {row.table_key: row.location for row in rows if row.kind == RowKind.TABLE and row.location is not None}
+
+
+def stray_tables(store: GraphStore, shown: Shown) -> dict[str, list[StoredObject]]:
+    """Objects of datasets in the places of tables that no manifest names, by dataset: a schema change made them, and
+    died before its publish. None while a row of a manifest is not to be believed, which may be the one that names them.
+    """
+    found: dict[str, list[StoredObject]] = {}
+    for each in () if shown.damaged else (*store.objects.walk("nodes"), *store.objects.walk("edges")):
+        location = "/".join(each.path.split("/")[:2])
+        if location not in shown.tables and is_table_path(location):
+            found.setdefault(location, []).append(each)
+    return found
 
 
 def find_orphans(store: GraphStore, location: str, shown: Shown) -> list[Orphan]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +12,7 @@ import msgspec
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.rows import schema_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
@@ -86,6 +87,17 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     staged = store.objects.get(SCHEMA_SOURCE + STAGED)
     found = None if staged is None else _known(staged.decode(errors="replace"), epoch.next_hash)
     return found or read_contract(store)
+
+
+def former_catalogs(store: GraphStore) -> Iterator[Catalog]:
+    """Schemas that the graph had before, the newest first, back to the first that nobody kept."""
+    manifest = store.manifest(None)
+    for epoch in reversed(schema_epochs(store.manifest_rows(manifest))):
+        text = read_schema_text(manifest, epoch)
+        found = None if text is None else _known(text, epoch.schema_hash)
+        if found is None:
+            return
+        yield found.catalog
 
 
 def _known(source: str, schema_hash: str) -> Contract | None:
