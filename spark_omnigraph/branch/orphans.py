@@ -12,6 +12,7 @@ from spark_omnigraph.catalog.identity import is_table_path
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import find_owners
+from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.manifest.branches import Branch, BranchName, display
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import damaged
@@ -72,7 +73,12 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
     hidden: dict[str, int] = {}
     names = [name for name in store.graph_branches() if name is not None and name not in apart_from]
     for branch in (None, *names):
-        rows = store.manifest_rows(WholeBranch(store, branch).manifest())
+        try:
+            rows = store.manifest_rows(WholeBranch(store, branch).manifest())
+        except NotFoundError:
+            if branch in store.branch_names():
+                raise
+            continue  # it was deleted meanwhile, and shows nothing
         locations = _locations(rows)
         where = f"the manifest of branch '{display(branch)}'"
         bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}

@@ -198,7 +198,7 @@ class GraphStore:
         dataset, newest, form = self._manifest(branch, version)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
-        origin = origin_of(dataset, rows, self.root, branch)
+        origin = origin_of(dataset, rows, self.location, branch)
         snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
         snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version))
         if self.location.is_local:

@@ -6,6 +6,7 @@ Whoever makes one anew removes the old one first. So what stands after a table w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 import lance
@@ -22,9 +23,9 @@ from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import Location
 
 
-def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch: Branch) -> GraphMark | None:
+def origin_of(manifest: LanceDataset, rows: list[ManifestRow], location: Location, branch: Branch) -> GraphMark | None:
     """What tells an opened manifest from another: the first file that its branch has of its own, or the first at all,
-    which both stay the same until it is compacted. None for one without rows, which names no table.
+    which both stay the same until it is compacted, and a commit. None for one without rows, which names no table.
     """
     files = [file for fragment in manifest.get_fragments() for file in fragment.data_files()]
     if not files:
@@ -33,10 +34,28 @@ def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch
     folder = branch_path(MANIFEST, branch)
     if first.base_id is not None:
         folder = MANIFEST + str(manifest.base_paths()[first.base_id].path).rpartition(MANIFEST)[2]
-    publish = sentinel_facts(rows)
-    return GraphMark(
-        root, branch, f"{folder.rstrip('/')}/data/{first.path}", None if publish is None else publish.commit
-    )
+    path, publish = f"{folder.rstrip('/')}/data/{first.path}", sentinel_facts(rows)
+    commit = publish.commit if publish is not None else None
+    if commit is None:
+        with suppress(StorageError):
+            commit = _first_logged(location.root, branch, path, tuple(sorted(location.options.items())))
+    return GraphMark(location.root, branch, path, commit)
+
+
+@lru_cache(maxsize=64)
+def _first_logged(root: str, branch: Branch, file: str, options: tuple[tuple[str, str], ...]) -> str | None:
+    """A commit of the graph that a file of the manifest is of, where no publish names one: of a new graph, and of one
+    that another engine has written. It is of that graph if the file stands after the log was read.
+    """
+    with reading("look for a commit"):
+        found = _log(root, branch, dict(options)).scanner(columns=["graph_commit_id"], limit=1).to_table()
+    is_same = _client(root, options).modified(file) is not None
+    return str(found.column(0)[0]) if found.num_rows and is_same else None
+
+
+def _log(root: str, branch: Branch, options: dict[str, str]) -> LanceDataset:
+    with reading("open the commit log"):
+        return lance.dataset(Location(root).join(branch_path(COMMITS, branch)), storage_options=options or None)
 
 
 def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
@@ -56,10 +75,9 @@ def _is_logged(origin: GraphMark, options: dict[str, str]) -> bool:
     """Whether the log has the commit, as it has when the manifest was compacted and cleaned up since."""
     if origin.commit is None:
         return False
-    place = Location(origin.root).join(branch_path(COMMITS, origin.branch))
     try:
+        log = _log(origin.root, origin.branch, options)
         with reading("look for a commit"):
-            log = lance.dataset(place, storage_options=options or None)
             return int(log.count_rows(filter=is_text_of("graph_commit_id", [origin.commit]))) > 0
     except StorageError:
         return False

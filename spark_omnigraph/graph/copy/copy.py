@@ -20,20 +20,19 @@ from dataclasses import dataclass, field
 import msgspec
 
 from spark_omnigraph.branch.control import list_branches, parse_branch
-from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.making import end_stages, remaking
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.stage import staging
-from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, ConflictError, StorageError
+from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, ConflictError, NotFoundError, StorageError
 from spark_omnigraph.graph.copy.captured import Captured, capture_all, files_of
 from spark_omnigraph.graph.copy.state import clone_tables, describe_state
+from spark_omnigraph.graph.schema.since import refuse_another_schema
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.copied import CopyOrigin, copy_row
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
@@ -97,9 +96,10 @@ def copy_graph(
     """
     if is_inside(target.root, source.root) or is_inside(source.root, target.root):
         raise BadRequestError(f"'{target.root}' and '{source.root}' lie in each other: copy to a place of its own")
-    catalog = read_catalog(source)
-    if state is not None:
-        _refuse_other_schema(source, catalog, state)
+    _refuse_links(source)
+    if state is not None:  # the copy has one schema file, as the graph has
+        now = source.snapshot(state.branch)
+        refuse_another_schema(source, read_contract(source), now, state, "Copy a newer state, or all branches")
         _refuse_remote_forks(source, state)
     wanted = _wanted(source, state)
     if dry_run:
@@ -161,15 +161,14 @@ def _planned(source: GraphStore, target: Location, state: Snapshot | None) -> Co
     return CopyReport(source.root, target.root, True, branches, rows, len(files), sum(files.values()), 0)
 
 
-def _refuse_other_schema(store: GraphStore, catalog: Catalog, state: Snapshot) -> None:
-    """The copy has one schema file, as the graph has: a state of before a change of it cannot be shown by it."""
-    for entity in catalog.tables():
-        entry = state.entries.get(entity.table_key)
-        if entry is None or set(physical_schema(entity).names) != set(store.columns(entry)):
-            raise BadRequestError(
-                f"version {state.version} of branch '{display(state.branch)}' is of another schema: "
-                f"'{entity.table_key}' has changed since; copy a newer state, or all branches"
-            )
+def _refuse_links(store: GraphStore) -> None:
+    """What lies behind symbolic links of a local disk is not looked at, so it would be missing."""
+    links = [link for link in store.objects.links("") if link.startswith(_FOLDERS)]
+    if links:
+        raise BadRequestError(
+            f"'{store.root}' has symbolic links ({links[0]}), and what lies behind them is no part of a graph: put it "
+            "in their place, then copy"
+        )
 
 
 def _refuse_remote_forks(store: GraphStore, state: Snapshot) -> None:
@@ -227,7 +226,7 @@ class _Copier:
             captured = capture_all(self.source)
             files = files_of(self.source, captured)
             self._send(files)
-        except (ConflictError, StorageError) as failure:
+        except (ConflictError, NotFoundError, StorageError) as failure:
             return None, failure
         return captured, None
 

@@ -17,7 +17,7 @@ from spark_omnigraph.branch.consumers import Consumer, list_consumers, needed_fr
 from spark_omnigraph.branch.tags import Place, list_tags, places_of
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import current_head
-from spark_omnigraph.errors import StorageError, VersionExpiredError
+from spark_omnigraph.errors import NotFoundError, StorageError, VersionExpiredError
 from spark_omnigraph.graph.changes.feed import first_parents
 from spark_omnigraph.manifest.ancestry import merge_bases
 from spark_omnigraph.manifest.branches import Branch, display
@@ -68,7 +68,14 @@ def branch_states(store: GraphStore) -> dict[Branch, BranchStates]:
     """All live branches, main first. StorageError names one that cannot be read: then nobody knows what it needs."""
     parents: dict[Branch, Branch] = {None: None}
     parents |= {n: ref.parent for n, ref in sorted(store.branch_refs().items()) if n.lstrip("/") != SCHEMA_APPLY_LOCK}
-    return {branch: _read(store, branch, parent) for branch, parent in parents.items()}
+    found = {}
+    for branch, parent in parents.items():
+        try:
+            found[branch] = _read(store, branch, parent)
+        except NotFoundError:
+            if branch in store.branch_names():
+                raise
+    return found
 
 
 def _read(store: GraphStore, branch: Branch, parent: Branch) -> BranchStates:

@@ -237,6 +237,66 @@ def test_a_branch_that_is_deleted_and_states_that_expire_meanwhile(source: Graph
     assert_whole(made)
 
 
+def test_a_branch_that_goes_while_it_is_looked_at(source: Graph, tmp_path: Path) -> None:
+    other, children_first = Graph.open(source.uri), captured._children_first
+    rounds = iter([True])
+
+    def delete_then(store: GraphStore) -> list[Any]:
+        found = children_first(store)
+        if next(rounds, False):
+            other.delete_branch("x2")
+        return found
+
+    with patch.object(captured, "_children_first", delete_then):
+        source.copy(tmp_path / "c")
+    assert everything(Graph.open(tmp_path / "c")) == everything(source)
+    assert "x2" not in source.branches()
+
+
+@pytest.mark.parametrize("one", [True, False])
+@pytest.mark.parametrize("inside", ["", "data"])
+def test_a_graph_with_links_is_not_copied_without_what_lies_behind(
+    source: Graph, tmp_path: Path, inside: str, one: bool
+) -> None:
+    folder = Path(source.uri, source.snapshot().entry(P).location, inside)
+    shutil.move(folder, tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadRequestError, match="has symbolic links"):
+        source.copy(tmp_path / "c", branch="main" if one else None)
+    assert not (tmp_path / "c").exists()
+
+
+TIGHTER = SCHEMA.replace("b: Blob? }", "b: Blob? @range(n, 0..100) }")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [(TIGHTER, r"add @range\(n, 0..100\) to P"), (f"{SCHEMA}\nnode Q {{ s: String @key }}", "add node type 'Q'")],
+)
+def test_a_state_of_another_schema_is_no_main_of_a_new_graph(tmp_path: Path, schema: str, words: str) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([row("a", -1)])
+    graph.tag("then")
+    graph.load([row("a", 1)], "merge")
+    graph.apply_schema(schema)
+    with pytest.raises(BadRequestError, match=words):
+        graph.copy(tmp_path / "c", tag="then")
+    graph.copy(tmp_path / "c")
+    assert rows(Graph.open(tmp_path / "c"), tag="then") == rows(graph, tag="then")
+
+
+def test_a_type_that_was_dropped_for_good_stays_so_in_a_copy(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", f"{SCHEMA}\nnode Q {{ s: String @key }}")
+    graph.load([row("a", 1), json.dumps({"type": "Q", "data": {"s": "q"}})])
+    graph.apply_schema(SCHEMA, allow_data_loss=True)
+    graph.copy(tmp_path / "c")
+    made = Graph.open(tmp_path / "c")
+    assert made.cleanup(timedelta(0), keep=1, confirm=True, force=True).kept == ()
+    made.apply_schema(f"{SCHEMA}\nnode Q {{ s: String @key }}")
+    assert (made.count("node:Q"), made.count(P)) == (0, 1)
+    assert_whole(made)
+
+
 def test_places_where_forks_begin_are_all_that_changes(source: Graph) -> None:
     location = next(e.location for e in source.snapshot(branch="x2").entries.values() if e.table_key == P)
     files = sorted(Path(source.uri, location, "tree", "x2", "_versions").glob("*.manifest"))
