@@ -151,9 +151,11 @@ class GraphStore:
         """
         return self._manifest(branch, version)[0]
 
-    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, LanceDataset, Format]:
+    def _manifest(
+        self, branch: Branch, version: int | None, refs: Mapping[BranchName, BranchRef] | None = None
+    ) -> tuple[LanceDataset, LanceDataset, Format]:
         """The manifest, its newest version, and the format that this one says: the first ones precede the stamp."""
-        ref = self.require_branch(branch)
+        ref = self.require_branch(branch) if refs is None or branch is None else refs[branch]
         newest = self.open_dataset(branch_path(MANIFEST, branch))
         form = read_format(newest)
         if self._reader.is_another(newest, ref.id if ref is not None else None):
@@ -194,8 +196,13 @@ class GraphStore:
         """What a branch shows, newest or at a manifest version."""
         return self.snapshot_with_rows(branch, version)[0]
 
-    def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
-        dataset, newest, form = self._manifest(branch, version)
+    def snapshot_with_rows(
+        self, branch: Branch, version: int | None = None, refs: Mapping[BranchName, BranchRef] | None = None
+    ) -> tuple[Snapshot, list[ManifestRow]]:
+        """A snapshot and the rows that it was made of. Whoever goes through all branches gives their `refs`, since a
+        listing asks for each of them.
+        """
+        dataset, newest, form = self._manifest(branch, version, refs)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
         origin = origin_of(dataset, rows, self.location, branch)

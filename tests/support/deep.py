@@ -30,7 +30,10 @@ def deepen(graph: Graph, key: str, depth: int) -> None:
     for number in range(1, depth + 1):
         commit = Commit(new_ulid(), None, first + number, parent, None, head.created_micros + number)
         update = TableUpdate(TableKey(key), entry.version + number, None, entry.row_count, "", None)
-        rows += [version_row(update), facts_row(commit.id, encode_facts(CommitFacts("load", "append", {TableKey(key): RowFacts(1)})))]
+        rows += [
+            version_row(update),
+            facts_row(commit.id, encode_facts(CommitFacts("load", "append", {TableKey(key): RowFacts(1)}))),
+        ]
         commits.append(commit)
         parent = commit.id
     append_strict(store.manifest(None), to_arrow(rows))
