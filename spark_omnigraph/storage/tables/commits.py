@@ -204,14 +204,6 @@ def at_version(dataset: LanceDataset, version: int) -> LanceDataset:
         return dataset.checkout_version(version)
 
 
-def clone(dataset: LanceDataset, uri: str, options: Mapping[str, str]) -> LanceDataset:
-    """A dataset of its own elsewhere that has nothing but the opened version, whichever line that is of; its number,
-    ids and versions of rows, and indexes are the same.
-    """
-    with committing(f"clone {dataset.uri}"):
-        return dataset.deep_clone(uri, int(dataset.version), storage_options=dict(options))
-
-
 def restore(dataset: LanceDataset, version: int, properties: Mapping[str, str] | None = None) -> LanceDataset:
     """New version of a dataset with the content of an older one.
 
