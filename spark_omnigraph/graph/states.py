@@ -162,10 +162,11 @@ class StateVerbs(Handle):
         self, table: str, entity_id: str, *, confirm: bool = False, dry_run: bool = False, actor: str | None = None
     ) -> EraseReport:
         """Erases a row (`node:T`, `edge:T`, or the name of a type) on every branch, with the edges that touch it, so
-        that no file of the graph holds it: it is deleted, its files and indexes are written anew, and every older state
-        expires, of all tables. Without `confirm` it is only looked for.
+        that no file of the graph holds it: it is deleted, its files and indexes are written anew, and all older states
+        of branches that have shown it expire. Without `confirm` it is only looked for.
 
-        What tags, consumers and branches keep cannot expire: the report names them, and another run ends the work.
+        What tags, consumers, merges of branches, writers and other programs keep cannot expire: the report names them,
+        and another run ends the work.
         """
         key = self._table(table)
         if confirm and not dry_run:

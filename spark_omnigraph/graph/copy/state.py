@@ -28,7 +28,7 @@ _CONTENT = ("data", "_deletions", "_indices")
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _StateTable:
     """What a table of a state consists of: its version file, and the path of each other file by its path in the
     dataset, with their sizes.
     """
@@ -74,7 +74,7 @@ def files_of_state(source: GraphStore, state: Snapshot) -> dict[str, int]:
     return found
 
 
-def _read(source: GraphStore, entry: TableEntry) -> _Table:
+def _read(source: GraphStore, entry: TableEntry) -> _StateTable:
     """StorageError when anything of it is missing. Blobs lie beside the data file that names them."""
     folder = branch_path(entry.location, entry.branch)
     objects = source.objects.walk(entry.location)
@@ -92,7 +92,7 @@ def _read(source: GraphStore, entry: TableEntry) -> _Table:
     lost = sorted(name for name in names - files.keys() if not name.startswith("_indices/"))  # those are built again
     if lost:
         raise StorageError(f"storage: version {entry.version} of {folder} names {lost[0]}, which is not there")
-    return _Table(version, files)
+    return _StateTable(version, files)
 
 
 def _name(path: str) -> str:

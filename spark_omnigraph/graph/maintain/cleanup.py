@@ -120,7 +120,8 @@ def cleanup(store: GraphStore, policy: Policy, confirm: bool = False) -> Cleanup
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(KeptObject(location, "a pending write covers it"))
         else:
-            work.sweep(location, partial(table_pins, store, location, pins), hidden=shown.hidden.get(location, 0))
+            hidden = shown.hidden.get(location, 0)
+            work.sweep(location, partial(table_pins, store, location, pins, hidden), hidden=hidden)
     work.strays(shown)
     for location in INTERNAL:
         work.sweep(location, partial(internal_pins, store, location), SETTLED)

@@ -299,7 +299,9 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
     if branch is None and newest <= hidden < oldest:
         return None  # a schema change has removed it for good
     floor = floors_of(store.manifest_rows(store.manifest(None))).get(location, {}).get(branch, 0)
-    lost = [v for v in shown.pins[location][branch] if v not in stored and (v == newest or v > max(floor, oldest))]
+    is_gone = branch is None and newest <= hidden
+    lost = [v for v in shown.pins[location][branch] if v not in stored]
+    lost = [v for v in lost if v > max(floor, oldest) or (v == newest and not is_gone)]
     if lost:
         if branch is not None and (location, branch) not in what_is_shown(store).forks:
             return f"branch '{branch}' was deleted a moment ago"
@@ -307,7 +309,7 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
             f"storage: nothing expires: {branch_path(location, branch)} lacks version {max(lost)}, which is published; "
             "put it back from a backup"
         )
-    if max(stored) == newest or (branch is None and newest <= hidden):  # nobody commits to what no state shows
+    if max(stored) == newest or is_gone:  # nobody commits to what no state shows
         return None
     if any(covering(store, branch, frozenset({key})) is not None for key in keys):
         return "a pending write covers it"
