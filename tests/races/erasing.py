@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
-from spark_omnigraph import Graph, NotFoundError
+from spark_omnigraph import Graph, NotFoundError, OmnigraphError
 from tests.races.pins import digest
 from tests.support.cases import Json
 
@@ -38,7 +38,6 @@ class Eraser:
 
     def __init__(self, root: str, dice: random.Random, say: Callable[[Json], None]) -> None:
         self._root, self._dice, self._say = private(root), dice, say
-        self._mine: list[str] = []
 
     def step(self, tag: str) -> Json:
         ways = [self._load, self._load, self._erase, self._erase, self._tidy, self._expire, self._tag]
@@ -50,17 +49,26 @@ class Eraser:
 
     def _load(self, tag: str) -> Json:
         names = [f"secret-{tag}-{n}" for n in range(2)]
-        self._mine += names
         self._tries(tag, "private_load", names=names)
         edge = {"edge": "Knows", "from": names[0], "to": HUB}
         report = Graph.open(self._root).load([*map(_person, names), json.dumps(edge)], "merge")
         return {"outcome": "returned", "mode": "private_load", "names": names, "commit_seen": report.commit}
 
     def _erase(self, tag: str) -> Json:
-        name = self._dice.choice(self._mine) if self._mine else "nobody"
+        luck = self._dice.random()
+        names = self._names() or ["nobody"]
+        name = names[int(luck * len(names))]
         self._tries(tag, "private_erase", names=[name])
         report = Graph.open(self._root).erase("Person", name, confirm=True)
         return {"outcome": "returned", "mode": "private_erase", "names": [name], "done": report.done}
+
+    def _names(self) -> list[str]:
+        """Who is there, but for the one to whom edges lead; nobody where that cannot be told now."""
+        try:
+            found = [json.loads(line)["data"].get("name") for line in Graph.open(self._root, mode="r").export()]
+        except OmnigraphError:
+            return []
+        return sorted({name for name in found if name not in (None, HUB)})
 
     def _tidy(self, tag: str) -> Json:
         return {"outcome": "returned", "removed": len(Graph.open(self._root).optimize().tables)}
