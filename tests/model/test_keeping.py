@@ -139,7 +139,8 @@ class KeepingMachine(GraphMachine):
             left = {k: v for k, v in state.items() if k != name and not (isinstance(v, tuple) and name in v)}
             commit = next(c for c in self.graph.commits(branch=branch) if c.facts and c.facts.operation == "delete")
             self._note(commit.id, branch, left)
-        self.gone |= {commit for commit in self.commits if not self._is_there(commit)}
+        made = {commit.id for branch in self.shown for commit in self.graph.commits(branch=branch)}
+        self.gone |= {commit for commit in self.commits.keys() | made if not self._is_there(commit)}
         holding = [commit for commit, state in self.commits.items() if name in state and commit not in self.gone]
         tags = [tag for tag, (_, state) in self.tagged.items() if name in state]
         assert report.done is (not report.held and not report.blocked_by)
