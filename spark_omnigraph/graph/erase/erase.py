@@ -81,9 +81,10 @@ def erase(store: GraphStore, request: EraseRequest) -> EraseReport:
         blocked = keepers(store, held.keys()) if held else []
         return _report(store, request, search.rows(), held.values(), blocked)
     deleted: dict[str, Mapping[str, int]] = {}
+    stale: list[str] = []
     for branch in sorted(showing(store, held.keys()), key=display):
         try:
-            deleted |= _erase_shown(store, request, search, branch)
+            deleted |= _erase_shown(store, request, search, branch, stale)
         except NotFoundError:
             if display(branch) in list_branches(store):
                 raise
@@ -93,14 +94,14 @@ def erase(store: GraphStore, request: EraseRequest) -> EraseReport:
     held, loose = search.held(), search.loose()
     shown = [f"branch {name}: somebody wrote the row again; run it again" for name in search.rows()]
     kept = keepers(store, held.keys()) if held else []
-    return _report(store, request, deleted, held.values(), [*shown, *kept, *loose])
+    return _report(store, request, deleted, held.values(), [*shown, *stale, *kept, *loose])
 
 
 def _erase_shown(
-    store: GraphStore, request: EraseRequest, search: Search, branch: Branch
+    store: GraphStore, request: EraseRequest, search: Search, branch: Branch, stale: list[str]
 ) -> dict[str, Mapping[str, int]]:
     """Deletes the row on a branch; files that hold it are written without it, and every index of their tables is built
-    again. What was deleted, by branch and table.
+    again; `stale` gets those that could not be. What was deleted, by branch and table.
     """
     ids = {str(request.table): pa.array([request.id])}
     report = delete_ids(store, DeleteRequest(ids, branch, request.actor, origin=request.origin))
@@ -111,7 +112,8 @@ def _erase_shown(
     tables = frozenset(masked)
     if tables:
         rewrite_tables(store, OptimizeRequest(branch, actor=request.actor, origin=request.origin), tables)
-    ensure_indices(store, branch, keys, upkeep=Upkeep(1, whole=True, anew=True), attempts=ATTEMPTS)
+    built = ensure_indices(store, branch, keys, upkeep=Upkeep(1, whole=True, anew=True), attempts=ATTEMPTS)
+    stale += built.warnings
     reach(CrashPoint.ERASE_WRITTEN)
     return {display(branch): dict(report.deleted)} if report.deleted else {}
 
@@ -124,5 +126,7 @@ def _report(
     blocked: Iterable[str],
 ) -> EraseReport:
     found, why = tuple(held), tuple(blocked)
+    if found and not why and request.confirm:
+        why = ("other writers, which got in the way: run it again",)
     outside = (*OUTSIDE, f"{store.root}.embeddings/")
     return EraseReport(request.table, request.id, deleted, found, why, outside, done=not found and not why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from datetime import timedelta
 from pathlib import Path
 
@@ -170,6 +171,29 @@ def test_an_index_that_still_knows_the_id_is_built_anew(graph: Graph) -> None:
     report = graph.erase("P", ID, confirm=True)
     assert (report.done, report.deleted) == (True, {})
     assert files_with_it(graph) == []
+
+
+def test_an_index_that_cannot_be_built_anew_goes(tmp_path: Path) -> None:
+    """The row was the only one with a vector, and the only one with a note that another program has indexed."""
+    graph = Graph.init(tmp_path / "g", "node P { s: String @key  v: Vector(2)? @index  t: String? }")
+    graph.load([json.dumps({"type": "P", "data": {"s": name}}) for name in "ab"])
+    graph.load([json.dumps({"type": "P", "data": {"s": ID, "v": [0.1234567, 7.654321], "t": TEXT}})], "merge")
+    entry = graph.snapshot().entry("node:P")
+    lance.dataset(graph.store.table_uri(entry.location, None)).create_scalar_index("t", "BTREE", name="theirs")
+    Graph.open(graph.uri).repair(confirm=True, force=True)
+    again = Graph.open(graph.uri)
+    vector = struct.pack("<2f", 0.1234567, 7.654321)
+    files = [path for path in Path(graph.uri).rglob("*") if path.is_file()]
+    assert any(vector in path.read_bytes() for path in files if "_indices" in str(path))
+    assert again.erase("P", ID, confirm=True).done
+    assert [path for path in Path(graph.uri).rglob("*") if path.is_file() and vector in path.read_bytes()] == []
+    assert files_with_it(again) == []
+    again.load([json.dumps({"type": "P", "data": {"s": "c", "v": [1.0, 2.0]}})], "merge")
+    again.ensure_indices()
+    assert {(index.column, str(index.progress)) for index in again.indexes()} == {
+        (column, "complete") for column in ("id", "s", "v")
+    }
+    assert_whole(again)
 
 
 def test_branches_that_never_showed_it_keep_their_states(tmp_path: Path) -> None:
