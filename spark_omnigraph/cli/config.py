@@ -108,6 +108,7 @@ class JobConfig:
     file: str = ""
     text: str = ""
     format: str = "table"
+    export_format: str = "jsonl"
     incremental: bool = False
     with_blobs: bool = False
     explain: bool = False
@@ -209,7 +210,7 @@ def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str,
         path: str | None = getattr(config, key)
         if key == "metrics" and path is not None and path.endswith(".parquet"):
             path += "/run.parquet"  # a folder, to which each run adds a file
-        if key == "output" and path is not None and config.verb == "export" and config.format != "jsonl":
+        if key == "output" and path is not None and config.verb == "export" and config.export_format != "jsonl":
             path = f"{path.removeprefix(DELTA).rstrip('/')}/nodes"  # the folder of its tables
         reason = None if path is None else why(path, config.graph, [name for name in read if name])
         if reason is not None:

@@ -317,11 +317,12 @@ OUTPUT = Option(
     "PATH",
 )
 EXPORT_FORMAT = Option(
-    "format",
+    "export_format",
     "JSON lines that ingest reads again; or a table for each type: Delta, or a file of Parquet; those need --output",
     values.one_of("jsonl", "delta", "parquet"),
     "jsonl|delta|parquet",
     default="jsonl",
+    flag="--format",
 )
 EXPORT_OUTPUT = Option(
     "output",

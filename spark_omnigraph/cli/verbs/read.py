@@ -65,7 +65,7 @@ def diff(job: Job) -> VerbOutcome:
 def export(job: Job) -> VerbOutcome:
     """The graph as JSON lines, in the form that `ingest` reads, or as a table for each type."""
     config = job.config
-    if config.format != "jsonl":
+    if config.export_format != "jsonl":
         return _export_tables(job)
     if config.incremental or config.with_blobs:
         raise UsageError("--incremental and --with-blobs are of tables: choose --format delta or parquet")
@@ -77,11 +77,11 @@ def export(job: Job) -> VerbOutcome:
 def _export_tables(job: Job) -> VerbOutcome:
     config = job.config
     if config.output is None:
-        raise UsageError(f"--format {config.format} needs --output: the folder of the tables")
+        raise UsageError(f"--format {config.export_format} needs --output: the folder of the tables")
     graph = _at(job)
     found = graph.export_tables(
         config.output,
-        config.format,
+        config.export_format,
         types=list(config.types) or None,
         incremental=config.incremental,
         with_blobs=config.with_blobs,
