@@ -466,6 +466,15 @@ FORMAT = Option(
     "table|json|jsonl|csv|parquet",
     default="table",
 )
+DRAWN = ("json", "mermaid", "svg")
+"""Forms of a description that go to standard output, or to a file."""
+DESCRIBED_AS = Option(
+    "format",
+    "a table for people, the same as JSON, or a picture of the schema: a diagram of Mermaid, or a file of SVG",
+    values.one_of("text", *DRAWN),
+    "text|json|mermaid|svg",
+    default="text",
+)
 EXPLAIN = Option("explain", "show the plan, read nothing", values.switch, default="false", shape=Shape.SWITCH)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")
 PARAMS = Option("params", "parameters of the query, as a JSON object", values.json_object, "JSON")

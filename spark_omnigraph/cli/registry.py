@@ -83,11 +83,12 @@ _ALL = (
     ),
     Verb(
         "describe",
-        "Shows the types of a graph with their counts and versions.",
-        "spark-omnigraph describe --graph graphs/films",
+        "Shows the types of a graph with their counts and versions, or draws them.",
+        "spark-omnigraph describe --graph graphs/films --format svg --output films.svg",
         _in("read", "describe"),
-        o.PAST,
+        (o.DESCRIBED_AS, o.OUTPUT, *o.PAST),
         o.TO_READ,
+        row_formats=o.DRAWN,
     ),
     Verb(
         "commits",

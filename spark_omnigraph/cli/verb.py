@@ -64,6 +64,9 @@ class Verb:
     has_rows: bool = False
     """Whether the answer is rows on standard output, where nothing else may stand then."""
 
+    row_formats: tuple[str, ...] = ()
+    """Values of its option `format` with which it has rows all the same."""
+
     @property
     def all_options(self) -> tuple[Option, ...]:
         return (*self.options, *self.common)

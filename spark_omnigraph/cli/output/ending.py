@@ -29,13 +29,18 @@ class JobReport:
         self.secrets: list[str] = []
         self.storage_options: Mapping[str, str] = {}
         self._started = time.monotonic()
-        self._has_rows = False
+        self._verb: Verb | None = None
         self.hide(environ)
 
     def begin(self, verb: Verb) -> None:
         """Says which verb runs."""
         self.config = JobConfig(verb=verb.name)
-        self._has_rows = verb.has_rows
+        self._verb = verb
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether the answer is rows on standard output, if no file gets them."""
+        return self._verb is not None and (self._verb.has_rows or self.config.format in self._verb.row_formats)
 
     def hide(self, options: Mapping[str, str]) -> None:
         """Keeps the values of options that are named like secrets out of everything that is said from now on."""
