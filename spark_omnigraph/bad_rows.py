@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from spark_omnigraph.draw.card import Card, Grid, grid, without_empty
+from spark_omnigraph.draw.card import GRID_ROWS, Card, Grid, grid, without_empty
 from spark_omnigraph.draw.shown import Shown
 from spark_omnigraph.words import TextEnum
 
@@ -108,7 +108,7 @@ class BadRowSummary(Shown):
     sample: tuple[BadRow, ...] = ()
     report: str | None = None
 
-    def grids(self) -> tuple[Grid, ...]:
+    def grids(self, most: int = GRID_ROWS) -> tuple[Grid, ...]:
         """How often each rule is broken, and the first bad rows: where they stand and why, without their own text."""
         rules = sorted(self.per_rule.items(), key=lambda each: (-each[1], each[0]))
         first = ((row, mistake) for row in self.sample for mistake in row.mistakes)
@@ -117,7 +117,7 @@ class BadRowSummary(Shown):
         more = max(0, self.total - len(self.sample)) + sum(len(row.mistakes) for row in self.sample)
         return without_empty(
             grid("Bad rows by rule", ("rule", "mistakes"), ((str(rule), count) for rule, count in rules), len(rules)),
-            grid("First bad rows", columns, rows, more),
+            grid("First bad rows", columns, rows, more, most),
         )
 
     def _card(self) -> Card:

@@ -191,7 +191,7 @@ def _given_together(found: Mapping[str, object]) -> list[str]:
 
 def salvage(request: Request, arguments: Given) -> JobConfig:
     """What stands in the arguments about the report itself, for the summary of a job whose arguments are wrong."""
-    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "output", "log_format", "log_level", *_READ}
+    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "report", "output", "log_format", "log_level", *_READ}
     options = [option for option in request.options if option.key in wanted and option.key in arguments]
     source = Source("", arguments)
     found = {option.key: value for option in options if (value := _value(option, [source], [])) is not None}

@@ -254,7 +254,7 @@ _ALL = (
         "Forgets a reader of the change feed: clean-up waits for it no more.",
         "spark-omnigraph consumer delete nightly --graph graphs/films",
         _in("states", "delete_consumer"),
-        (o.OLD_CONSUMER,),
+        (o.OLD_CONSUMER, o.PAGE),
         o.OF_WHOLE,
     ),
     Verb(
@@ -294,8 +294,8 @@ _ALL = (
         "Lets old states expire by a policy, and removes what interrupted work left: unnamed files, forks, leases.",
         "spark-omnigraph cleanup --graph graphs/films --keep 10 --older-than 30d --confirm --report removed.jsonl",
         _in("maintain", "cleanup"),
-        (o.KEEP, o.OLDER_THAN, o.CONFIRM, o.WITHIN_RETENTION, o.REPORT),
-        o.TO_CHANGE_WHOLE,
+        (o.KEEP, o.OLDER_THAN, o.CONFIRM, o.WITHIN_RETENTION, o.OBJECTS),
+        tuple(each for each in o.TO_CHANGE_WHOLE if each is not o.PAGE),
     ),
 )
 VERBS = {verb.name: verb for verb in _ALL}

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.host import Host
 from spark_omnigraph.cli.options import Option
@@ -22,6 +23,8 @@ class Job:
     emit: Callable[[str], None]
     said: CommitOrigin = field(default_factory=CommitOrigin)
     """What is known of the run before it has a Spark session."""
+    inputs: list[tuple[str, int]] = field(default_factory=list)
+    """Files that go in, with their bytes: noted as soon as they are known, for the page of a run that fails, too."""
 
     @property
     def origin(self) -> CommitOrigin:
@@ -39,6 +42,8 @@ class VerbOutcome:
     manifest_version: int | None = None
     tables: Mapping[str, Mapping[str, int | None]] | None = None
     bad_rows: Mapping[str, object] | None = None
+    bad_row_summary: BadRowSummary | None = None
+    """With the first rows, for the page of the run."""
     phases: Mapping[str, float] | None = None
     warnings: tuple[str, ...] = ()
     result: object = None

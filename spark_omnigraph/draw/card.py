@@ -49,17 +49,25 @@ class Card:
     picture: SchemaPicture | None = None
 
 
-def grid(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], total: int | None = None) -> Grid:
-    """A table of the first of these rows; no row beyond is asked for."""
-    return Grid(caption, tuple(columns), tuple(tuple(row) for row in islice(rows, GRID_ROWS)), total)
+def grid(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    total: int | None = None,
+    most: int = GRID_ROWS,
+) -> Grid:
+    """A table of the first of these rows, at most so many; no row beyond is asked for."""
+    return Grid(caption, tuple(columns), tuple(tuple(row) for row in islice(rows, most)), total)
 
 
-def figures_grid(caption: str, figures: Mapping[str, Mapping[str, object]], names: str = "type") -> Grid:
+def figures_grid(
+    caption: str, figures: Mapping[str, Mapping[str, object]], names: str = "type", most: int = GRID_ROWS
+) -> Grid:
     """A row for each name, a column for each figure that is not zero everywhere."""
     columns = dict.fromkeys(column for row in figures.values() for column in row)
     shown = [column for column in columns if any(row.get(column) for row in figures.values())]
     rows = ((name, *(row.get(column) for column in shown)) for name, row in sorted(figures.items()))
-    return grid(caption, (names, *(column.replace("_", " ") for column in shown)), rows, len(figures))
+    return grid(caption, (names, *(column.replace("_", " ") for column in shown)), rows, len(figures), most)
 
 
 def phases_grid(phases: Mapping[str, float]) -> Grid:

@@ -50,9 +50,10 @@ _SHAPES = """
 .og dd{margin:0;overflow-wrap:anywhere}
 .og .og-wide{overflow-x:auto;max-width:100%;margin:8px 0}
 .og table{border-collapse:collapse;background:var(--bg);color:var(--fg);font-size:13px;margin:0}
-.og caption{text-align:left;padding:2px 0;font-size:13px}
+.og caption{text-align:left;padding:2px 0;font-size:13px;white-space:nowrap}
+.og svg{display:block}
 .og th,.og td{background:var(--bg);color:var(--fg);border-bottom:1px solid var(--line);max-width:40em}
-.og th,.og td{padding:2px 12px 2px 0;text-align:left;vertical-align:top}
+.og th,.og td{overflow-wrap:break-word;padding:2px 12px 2px 0;text-align:left;vertical-align:top}
 .og th{color:var(--dim);font-weight:600;white-space:nowrap}
 .og .og-num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .og code{font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;background:var(--head);color:var(--fg);padding:0 3px}

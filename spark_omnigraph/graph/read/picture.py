@@ -8,7 +8,7 @@ from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.catalog.types import Catalog, EntityType, Unique
 from spark_omnigraph.commit.contract import view
-from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.card import Card
 from spark_omnigraph.draw.picture import DrawnEdge, DrawnNode, DrawnProperty, SchemaPicture
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.read.history import ReadTarget, list_commits, resolve
@@ -44,7 +44,6 @@ def graph_card(store: GraphStore, target: ReadTarget, line: str) -> Card:
     except OmnigraphError as error:
         return Card("Graph", line, notes=(error.message,))
     more = f", and {len(branches) - SHOWN_BRANCHES:,} more" if len(branches) > SHOWN_BRANCHES else ""
-    rows = ((entity.table_key, counts.get(entity.table_key)) for entity in contract.catalog.tables())
     return Card(
         "Graph",
         line,
@@ -54,9 +53,7 @@ def graph_card(store: GraphStore, target: ReadTarget, line: str) -> Card:
             "by": None if head is None else head.actor,
             "branches": f"{', '.join(branches[:SHOWN_BRANCHES])}{more}",
         },
-        without_empty(grid("Rows", ("type", "rows"), rows, len(contract.catalog.nodes) + len(contract.catalog.edges))),
-        (),
-        picture_of(contract.catalog, counts),
+        picture=picture_of(contract.catalog, counts),
     )
 
 
