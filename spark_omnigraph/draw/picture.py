@@ -10,7 +10,7 @@ DRAWN_TYPES = 40
 DRAWN_PROPERTIES = 12
 """Properties of one type in a picture."""
 _WORD = re.compile(r"[^A-Za-z0-9_]+")
-_SPOKEN = re.compile(r"[^\w .,:;=*+/()?'<>@|-]+")
+_SPOKEN = re.compile(r"[^\w .,:;=*+/()?'@|-]+")
 """What has no meaning in a quoted text of Mermaid, turned round."""
 
 
