@@ -68,7 +68,7 @@ def html(value: object) -> str:
 
 LINES = {
     "load": "<LoadReport: append on main: 31 inserted, 1 bad, commit ",
-    "diff": "<Diff: version 1 to 2 of main: 31 inserts, 0 updates, 0 deletes>",
+    "diff": "<Diff: version 3 to 4 of main: 31 inserts, 0 updates, 0 deletes>",
     "query": "<QueryResult: all, 30 rows of p.name, p.age>",
     "mutation": "<MutationResult: older on draft: 1 updated, commit ",
     "merge": "<MergeReport: draft into main, merged: 1 updated, commit ",
@@ -106,7 +106,7 @@ def test_a_graph_shows_its_schema_counts_head_and_branches(shown: Mapping[str, o
 
 
 def test_a_pinned_handle_shows_its_own_state(shown: Mapping[str, object]) -> None:
-    assert "at version 1, read only>" in repr(shown["pinned"])
+    assert "at version 3, read only>" in repr(shown["pinned"])
     assert "Person" in (texts := Seen(html(shown["pinned"])).texts)
     assert "0" in texts
     assert "30" not in texts
