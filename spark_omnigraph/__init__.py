@@ -119,6 +119,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.merge.rows import MergedTable as MergedTable
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
+    from spark_omnigraph.graph.profile.profile import Profile as Profile
+    from spark_omnigraph.graph.profile.profile import propose_schema as propose_schema
     from spark_omnigraph.graph.provider import embedding_config as embedding_config
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
     from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
@@ -215,6 +217,7 @@ _HOMES = {
     "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
+    "graph.profile.profile": ("Profile", "propose_schema"),
     "graph.provider": ("embedding_config",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TableUpkeep", "TypeDescription"),
     "graph.read.history": ("Where",),

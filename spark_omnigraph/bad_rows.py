@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 from spark_omnigraph.draw.card import GRID_ROWS, Card, Grid, grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.words import TextEnum
 
 
@@ -97,7 +97,7 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BadRowSummary(Shown):
+class BadRowSummary(Displayed):
     """Counts of a refused or partly accepted input, and the first bad rows in input order.
 
     `total` counts rows, `per_rule` mistakes: a row that breaks two rules is one row and two mistakes.

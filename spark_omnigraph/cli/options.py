@@ -167,7 +167,7 @@ OF_WHOLE = (GRAPH, STORAGE_OPTION, *REPORTING)
 TO_CHANGE_WHOLE = (GRAPH, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what changes a graph as a whole."""
 
-SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True)
+SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True, unless="input")
 FORCE = Option(
     "force", "replace a graph that stands there; its data is lost", values.switch, default="false", shape=Shape.SWITCH
 )
@@ -206,6 +206,17 @@ CSV_SINGLE_LINE = Option(
     default="false", shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
 VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
+PROFILED = replace(
+    INPUT, help="files to propose a schema from (JSONL and CSV also .gz, Parquet, Arrow), folders or globs", unless="",
+    positional=True,
+)  # laid out as a table  # fmt: skip
+PROPOSED_FROM = replace(
+    INPUT,
+    help="propose the schema from these files instead; with --confirm the graph is made of it",
+    flag="--from",
+    required=False,
+    unless="",
+)
 MODE = Option(
     "mode",
     "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
@@ -484,10 +495,9 @@ DRAWN = ("json", "mermaid", "svg")
 """Forms of a description that go to standard output, or to a file."""
 DESCRIBED_AS = Option(
     "format",
-    "a table for people, the same as JSON, or a picture of the schema: a diagram of Mermaid, or a file of SVG",
+    "a table for people, the same as JSON, or a picture of the schema by Mermaid or as SVG; unset: text",
     values.one_of("text", *DRAWN),
     "text|json|mermaid|svg",
-    default="text",
 )
 EXPLAIN = Option("explain", "show the plan, read nothing", values.switch, default="false", shape=Shape.SWITCH)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")

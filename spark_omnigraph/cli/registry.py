@@ -35,8 +35,17 @@ _ALL = (
         "Makes a new graph.",
         "spark-omnigraph init --graph graphs/films --schema films.pg",
         _in("create", "init"),
-        (o.SCHEMA, o.FORCE),
+        (o.SCHEMA, o.PROPOSED_FROM, o.INPUT_FORMAT, o.CONFIRM, o.FORCE),
         o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "profile",
+        "Proposes a schema from data, with what was seen as comments; makes no graph.",
+        "spark-omnigraph profile raw/*.parquet --output films.pg",
+        _in("profile", "profile_files"),
+        (o.PROFILED, o.INPUT_FORMAT, o.OUTPUT),
+        (o.STORAGE_OPTION, *o.REPORTING),
+        has_rows=True,
     ),
     Verb(
         "ingest",

@@ -42,8 +42,6 @@ class VerbOutcome:
     manifest_version: int | None = None
     tables: Mapping[str, Mapping[str, int | None]] | None = None
     bad_rows: Mapping[str, object] | None = None
-    bad_row_summary: BadRowSummary | None = None
-    """With the first rows, for the page of the run."""
     phases: Mapping[str, float] | None = None
     warnings: tuple[str, ...] = ()
     result: object = None
@@ -51,6 +49,8 @@ class VerbOutcome:
     """Whether the verb did its work and the answer is no, as for queries with errors: the exit code is 3."""
     dry_run: bool = False
     """Whether the verb only looked although no dry run was asked for: it does so unless told otherwise."""
+    bad_row_summary: BadRowSummary | None = None
+    """With the first rows, for the page of the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Drawing:
     """Boxes of node types and edge types by name, lines, and the size of the whole."""
 
     nodes: Mapping[str, Placed]
@@ -64,7 +64,7 @@ class Layout:
     height: float
 
 
-def lay_out(picture: SchemaPicture, sizes: Mapping[str, Size]) -> Layout:
+def lay_out(picture: SchemaPicture, sizes: Mapping[str, Size]) -> Drawing:
     """Places all boxes; `sizes` by `node:NAME` and `edge:NAME`."""
     ranks = _ranks(picture)
     nodes = {n.name: Placed(n.name, 2 * ranks[n.name], *sizes[f"node:{n.name}"]) for n in picture.nodes}
@@ -80,7 +80,7 @@ def lay_out(picture: SchemaPicture, sizes: Mapping[str, Size]) -> Layout:
         lines += [Line(_way(layers, source, box), None), Line(_way(layers, target, box), target)]
     _order(layers)
     width, height = _place(layers)
-    return Layout(nodes, edges, tuple(lines), width, height)
+    return Drawing(nodes, edges, tuple(lines), width, height)
 
 
 def _ranks(picture: SchemaPicture) -> dict[str, int]:

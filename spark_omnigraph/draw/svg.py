@@ -7,7 +7,7 @@ from html import escape
 from unicodedata import east_asian_width
 
 from spark_omnigraph.draw.card import shown
-from spark_omnigraph.draw.layout import Layout, Line, Placed, Size, lay_out
+from spark_omnigraph.draw.layout import Drawing, Line, Placed, Size, lay_out
 from spark_omnigraph.draw.picture import DRAWN_PROPERTIES, DrawnEdge, DrawnNode, DrawnProperty, SchemaPicture
 from spark_omnigraph.draw.theme import LIGHT, PICTURE_STYLE
 
@@ -40,7 +40,7 @@ def svg(picture: SchemaPicture, *, alone: bool = True) -> str:
     return _whole(layout, body, (sum(_width(note) for note in notes), _ROW * len(notes)), _said(picture), alone)
 
 
-def _whole(layout: Layout, body: Sequence[str], notes: Size, said: str, alone: bool) -> str:
+def _whole(layout: Drawing, body: Sequence[str], notes: Size, said: str, alone: bool) -> str:
     width = max(layout.width, notes[0]) + 2 * _MARGIN
     height = layout.height + notes[1] + 2 * _MARGIN
     box = f"{-_MARGIN:g} {-_MARGIN:g} {width:g} {height:g}"

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.draw.card import GRID_COLUMNS, GRID_ROWS, Card, Grid, grid
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import ResultColumn
 
@@ -28,7 +28,7 @@ _RUN = 10_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QueryResult(Shown):
+class QueryResult(Displayed):
     """Rows of a read query; column names may repeat. `branch` and `manifest_version` say which state was read.
 
     Iteration yields dictionaries, as `to_pylist`. Whatever takes Arrow streams takes a result: `pyarrow.table(result)`,

@@ -16,7 +16,7 @@ from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
 from spark_omnigraph.draw.card import LINE, Card, shown
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, checked
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Handle(Shown):
+class Handle(Displayed):
     """What a handle on a graph holds, and the state that it shows."""
 
     store: GraphStore

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from spark_omnigraph.catalog.dates import moment, moment_text
 from spark_omnigraph.draw.card import Card, figures_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Commit(Shown):
+class Commit(Displayed):
     """One graph commit. `branch` None is main; `created_micros` counts microseconds since the epoch. `facts` say what
     it did, where its writer told and the history was asked for them.
     """

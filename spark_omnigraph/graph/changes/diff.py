@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.draw.card import Card, grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import instance_of, require
 from spark_omnigraph.graph.read.scan import pinned_rows
@@ -77,7 +77,7 @@ class RowChange:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Diff(Shown):
+class Diff(Displayed):
     """The net difference of two states: rows that came and went between them leave no trace. Iteration yields its
     changes, `len` counts them.
     """

@@ -13,7 +13,7 @@ from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
 from spark_omnigraph.manifest.branches import Branch, display
@@ -43,7 +43,7 @@ class DeleteRequest:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DeleteReport(Shown):
+class DeleteReport(Displayed):
     """What a deletion did. `deleted` counts rows by table key, edges that lost an end included; `missing` ids were not
     stored. `commit` is None when nothing was to be deleted.
     """

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spark_omnigraph.bad_rows import STORED, BadRow, BadRowSummary, Rule
 from spark_omnigraph.draw.card import Card, commit_line, figures_grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget
@@ -45,7 +45,7 @@ class PropertyCounts:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class EmbedReport(Shown):
+class EmbedReport(Displayed):
     """What a run did. `commit` is the last one, None when nothing changed; `commits` are all of them."""
 
     mode: str

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
 from spark_omnigraph.records.mode import (
@@ -143,7 +143,7 @@ class TableCounts:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LoadReport(Shown):
+class LoadReport(Displayed):
     """What a load did. `commit` is None when nothing changed (an empty input, or a dry run)."""
 
     mode: str

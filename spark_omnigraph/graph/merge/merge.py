@@ -27,7 +27,7 @@ from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict, OmnigraphError
 from spark_omnigraph.graph.arguments import TEXT, require
 from spark_omnigraph.graph.load.bad_rows import check_report_path
@@ -123,7 +123,7 @@ def merge_request(store: GraphStore, source: str, into: str, actor: str | None, 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MergeReport(Shown):
+class MergeReport(Displayed):
     """What a merge did. `bases` are the commits where the branches parted; `commit` is None when none was made."""
 
     outcome: MergeOutcome

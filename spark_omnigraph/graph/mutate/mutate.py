@@ -19,7 +19,7 @@ from spark_omnigraph.commit.contract import Contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.graph.mutate.check import check_pending
 from spark_omnigraph.graph.mutate.staging import ChangedRows, changed_rows, count_pending, stage_pending
 from spark_omnigraph.graph.mutate.statements import Statements
@@ -56,7 +56,7 @@ class MutationRequest:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MutationResult(Shown):
+class MutationResult(Displayed):
     """What a mutation did. `affected_nodes` and `affected_edges` are summed over its statements: a row counts for each
     statement that touched it. `commit` is None when nothing was to be done.
     """

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
 from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.draw.picture import SchemaPicture, mermaid
-from spark_omnigraph.draw.shown import Shown
 from spark_omnigraph.draw.svg import svg
 from spark_omnigraph.graph.read.facts import Facts
 from spark_omnigraph.graph.read.picture import picture_of
@@ -116,7 +116,7 @@ class TypeDescription:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GraphDescription(Shown, Facts):
+class GraphDescription(Displayed, Facts):
     """What a graph holds at one state, types by name. `warnings` tell what this state is known to lack."""
 
     graph: str

@@ -18,7 +18,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, TableSides, candidates, merge_slice, slices
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
@@ -93,7 +93,7 @@ class LaterApplication:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RestoreReport(Shown):
+class RestoreReport(Displayed):
     """What a restore did to each table. `commit` is None when none was made; `restored` names the state."""
 
     branch: str

@@ -34,7 +34,7 @@ from spark_omnigraph.commit.schema.removal import (
     remove_through,
 )
 from spark_omnigraph.draw.card import Card, commit_line, figures_grid, grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, BadRowsError, ConflictError, OmnigraphError
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
@@ -80,7 +80,7 @@ def apply_request(schema: str | os.PathLike[str], choices: ApplyChoices, origin:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaReport(Shown):
+class SchemaReport(Displayed):
     """What a schema change did. `applied` is False when there was nothing to do; then the text was not stored either.
     `tables` are those that the change names and that are there afterwards, `dropped` those that are not.
     """

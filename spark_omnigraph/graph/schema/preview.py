@@ -22,7 +22,7 @@ from spark_omnigraph.catalog.migration.steps import Unsupported
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, current_hash, read_contract
 from spark_omnigraph.draw.card import Card, grid, phases_grid, without_empty
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
 from spark_omnigraph.graph.arguments import PATH, require
 from spark_omnigraph.graph.create import accept_schema, schema_text
@@ -75,7 +75,7 @@ def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> Ch
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaPreview(Shown):
+class SchemaPreview(Displayed):
     """The steps of a plan with their counts, on what main shows at `manifest_version`; the first rows that would break;
     and the branches that an apply would have to wait for.
     """

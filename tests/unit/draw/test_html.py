@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from spark_omnigraph.draw.card import Card, figures_grid, grid, shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.draw.html import bars_html, grid_html, page_html
-from spark_omnigraph.draw.shown import Shown
 from spark_omnigraph.draw.theme import DARK, LIGHT
 
 HOSTILE = "<script>alert('1')</script>\"&\u202e\x1b\ud800"
@@ -39,7 +39,7 @@ class Seen(HTMLParser):
         self._style = False
 
 
-class Thing(Shown):
+class Thing(Displayed):
     def _card(self) -> Card:
         table = grid(HOSTILE, [HOSTILE, "n"], [[HOSTILE, 1], [None, 20_000]], 7)
         return Card("Thing", HOSTILE + "\n" + "x" * 1000, {HOSTILE: HOSTILE, "nothing": None}, (table,), (HOSTILE,))

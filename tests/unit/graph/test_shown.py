@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_omnigraph.draw.shown import Shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRowsError, MergeConflictsError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
@@ -90,7 +90,7 @@ def test_every_object_is_text_within_bounds(shown: Mapping[str, object]) -> None
         assert "<b>" not in drawn, name
         assert not Seen(drawn).tags & {"b", "script", "img", "a", "link"}, name
         assert len(drawn) < 20_000, name
-        if isinstance(value, Shown):
+        if isinstance(value, Displayed):
             assert "\n" not in line, name
             assert len(line) < 400, name
 

@@ -8,7 +8,7 @@ from spark_omnigraph.draw.card import LINE, Card, shown
 from spark_omnigraph.draw.html import card_html
 
 
-class Shown:
+class Displayed:
     """An object with a `repr` of one line, and HTML for notebooks, which ask for `_repr_html_`.
 
     A dataclass that is shown so says `repr=False`.
