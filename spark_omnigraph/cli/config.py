@@ -53,6 +53,7 @@ class JobConfig:
     log_level: str = "info"
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)
     schema: str = ""
+    accept: bool = False
     force: bool = False
     input: tuple[str, ...] = ()
     input_format: str = "auto"
@@ -110,6 +111,7 @@ class JobConfig:
     format: str = "table"
     incremental: bool = False
     with_blobs: bool = False
+    description_format: str = "text"
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET

@@ -212,10 +212,13 @@ PROFILED = replace(
 )  # laid out as a table  # fmt: skip
 PROPOSED_FROM = replace(
     INPUT,
-    help="propose the schema from these files instead; with --confirm the graph is made of it",
+    help="propose the schema from these files instead; with --accept the graph is made of it",
     flag="--from",
     required=False,
     unless="",
+)
+ACCEPT = Option(
+    "accept", "make the graph of the schema that --from proposes", values.switch, default="false", shape=Shape.SWITCH
 )
 MODE = Option(
     "mode",
@@ -494,10 +497,12 @@ FORMAT = Option(
 DRAWN = ("json", "mermaid", "svg")
 """Forms of a description that go to standard output, or to a file."""
 DESCRIBED_AS = Option(
-    "format",
-    "a table for people, the same as JSON, or a picture of the schema by Mermaid or as SVG; unset: text",
+    "description_format",
+    "a table for people, the same as JSON, or a picture of the schema by Mermaid or as SVG",
     values.one_of("text", *DRAWN),
     "text|json|mermaid|svg",
+    default="text",
+    flag="--format",
 )
 EXPLAIN = Option("explain", "show the plan, read nothing", values.switch, default="false", shape=Shape.SWITCH)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")

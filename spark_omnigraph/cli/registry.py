@@ -35,7 +35,7 @@ _ALL = (
         "Makes a new graph.",
         "spark-omnigraph init --graph graphs/films --schema films.pg",
         _in("create", "init"),
-        (o.SCHEMA, o.PROPOSED_FROM, o.INPUT_FORMAT, o.CONFIRM, o.FORCE),
+        (o.SCHEMA, o.PROPOSED_FROM, o.INPUT_FORMAT, o.ACCEPT, o.FORCE),
         o.TO_CHANGE_WHOLE,
     ),
     Verb(

@@ -70,7 +70,7 @@ class Verb:
     """Whether the answer is rows on standard output, where nothing else may stand then."""
 
     row_formats: tuple[str, ...] = ()
-    """Values of its option `format` with which it has rows all the same."""
+    """Forms of a description with which it has rows all the same."""
 
     @property
     def all_options(self) -> tuple[Option, ...]:

@@ -46,7 +46,9 @@ class JobReport:
     @property
     def _has_rows(self) -> bool:
         """Whether the answer is rows on standard output, if no file gets them."""
-        return self._verb is not None and (self._verb.has_rows or self.config.format in self._verb.row_formats)
+        return self._verb is not None and (
+            self._verb.has_rows or self.config.description_format in self._verb.row_formats
+        )
 
     def hide(self, options: Mapping[str, str]) -> None:
         """Keeps the values of options that are named like secrets out of everything that is said from now on."""

@@ -21,11 +21,11 @@ def init(job: Job) -> VerbOutcome:
         raise UsageError("give a schema as --schema FILE, or data to propose one from as --from PATH…")
     if config.input:
         found = propose(job)
-        if not config.confirm:
+        if not config.accept:
             say = speaker(job.log)
             for line in found.schema.removesuffix("\n").split("\n"):
                 say(line)
-            job.log.info("no graph was made: --confirm makes it of this; profile --output keeps it to be changed first")
+            job.log.info("no graph was made: --accept makes it of this; profile --output keeps it to be changed first")
             return VerbOutcome(result={"schema": found.schema}, dry_run=True)
     schema = found.schema if config.input else read_text("--schema", config.schema)
     catalog = accept_schema(schema)

@@ -29,7 +29,7 @@ _DESCRIBED: Mapping[str, Callable[[GraphDescription], str]] = {
 def describe(job: Job) -> VerbOutcome:
     """Types with their counts, versions and index coverage: for people, for programs, or as a picture."""
     found = _at(job).describe()
-    form = _DESCRIBED.get(job.config.format)
+    form = _DESCRIBED.get(job.config.description_format)
     if form is None:
         _say_types(job, found)
     else:

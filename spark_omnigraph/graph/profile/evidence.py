@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ _PATTERNS = {
 }
 """Texts that spell a value of another type; leading zeros would be lost in a number."""
 _DATES = (Scalar.DATE, Scalar.DATETIME)
-_NUMBERS: tuple[tuple[object, Scalar], ...] = (
+_TYPES: tuple[tuple[Callable[[pa.DataType], bool], Scalar], ...] = (
     (pa.types.is_boolean, Scalar.BOOL),
     (lambda of: of in (pa.int8(), pa.int16(), pa.int32()), Scalar.I32),
     (pa.types.is_int64, Scalar.I64),
@@ -40,7 +40,7 @@ _NUMBERS: tuple[tuple[object, Scalar], ...] = (
 
 def scalar_of(of: pa.DataType) -> Scalar | None:
     """The type of the schema language that takes values of an Arrow type, None when none does."""
-    return next((scalar for holds, scalar in _NUMBERS if holds(of)), None)  # type: ignore[operator]  # functions
+    return next((scalar for holds, scalar in _TYPES if holds(of)), None)
 
 
 @dataclass(slots=True)

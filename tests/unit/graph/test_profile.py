@@ -196,6 +196,6 @@ def test_the_verb_writes_a_proposal_and_makes_no_graph(tmp_path: Path, capsys: p
     summary = json.loads(capsys.readouterr().out)
     assert (summary["dry_run"], summary["result"]["schema"]) == (True, schema)
     assert not Path(graph).exists()
-    assert main(["init", "--graph", graph, "--from", str(path), "--confirm"]) == 0
+    assert main(["init", "--graph", graph, "--from", str(path), "--accept"]) == 0
     assert Graph.open(graph).schema() == schema
     assert main(["init", "--graph", f"{graph}2", "--from", str(path), "--schema", str(tmp_path / "films.pg")]) == 2
