@@ -1,5 +1,5 @@
-"""`spark-submit jobs/profile_graph.py PATH…`: the verb `profile` of the program `spark-omnigraph`. A file `profile.py` here
-would hide Python's own.
+"""`spark-submit jobs/profile_graph.py PATH…`: the verb `profile` of the program `spark-omnigraph`. A file `profile.py`
+here would hide Python's own.
 """
 
 from __future__ import annotations
