@@ -17,6 +17,7 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.profile.profile import propose_schema
 from spark_omnigraph.graph.profile.rows import type_name
 from spark_omnigraph.lang.pg import compile_schema
+from spark_omnigraph.storage.input.tables import BATCH_ROWS
 
 
 def lines(path: Path) -> list[str]:
@@ -27,7 +28,7 @@ def lines(path: Path) -> list[str]:
 
 
 def parquet(folder: Path, **columns: object) -> Path:
-    pq.write_table(pa.table(columns), folder / "films.parquet", row_group_size=50)
+    pq.write_table(pa.table(columns), folder / "films.parquet", row_group_size=50_000)
     return folder / "films.parquet"
 
 
@@ -72,7 +73,7 @@ def test_columns_of_parquet_become_properties(tmp_path: Path) -> None:
 
 
 def test_a_value_that_comes_again_in_another_batch_is_no_key(tmp_path: Path) -> None:
-    path = parquet(tmp_path, a=[*range(60), *range(60)], b=list(range(120)))
+    path = parquet(tmp_path, a=[*range(BATCH_ROWS), 7], b=list(range(BATCH_ROWS + 1)))
     assert [line.split("  //")[0] for line in lines(path)][2:4] == ["  a: I64", "  b: I64 @key"]
 
 
