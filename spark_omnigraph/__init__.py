@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.commit.plan import WriterKind as WriterKind
     from spark_omnigraph.commit.recovery import Recovered as Recovered
     from spark_omnigraph.commit.recovery import TableOutcome as TableOutcome
+    from spark_omnigraph.draw.card import Grid as Grid
+    from spark_omnigraph.draw.picture import DrawnEdge as DrawnEdge
+    from spark_omnigraph.draw.picture import DrawnNode as DrawnNode
+    from spark_omnigraph.draw.picture import DrawnProperty as DrawnProperty
+    from spark_omnigraph.draw.picture import SchemaPicture as SchemaPicture
     from spark_omnigraph.embed.callables import embedder_of as embedder_of
     from spark_omnigraph.embed.config import EmbedConfig as EmbedConfig
     from spark_omnigraph.embed.config import Provider as Provider
@@ -188,6 +193,8 @@ _HOMES = {
     "commit.lost": ("LostPublishes",),
     "commit.plan": ("WriterKind",),
     "commit.recovery": ("Recovered", "TableOutcome"),
+    "draw.card": ("Grid",),
+    "draw.picture": ("DrawnEdge", "DrawnNode", "DrawnProperty", "SchemaPicture"),
     "embed.callables": ("embedder_of",),
     "embed.config": ("EmbedConfig", "Provider"),
     "embed.embedder": ("Embedded", "Embedder", "Role", "Usage"),
