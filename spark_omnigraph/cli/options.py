@@ -206,20 +206,6 @@ CSV_SINGLE_LINE = Option(
     default="false", shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
 VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
-PROFILED = replace(
-    INPUT, help="files to propose a schema from (JSONL and CSV also .gz, Parquet, Arrow), folders or globs", unless="",
-    positional=True,
-)  # laid out as a table  # fmt: skip
-PROPOSED_FROM = replace(
-    INPUT,
-    help="propose the schema from these files instead; with --accept the graph is made of it",
-    flag="--from",
-    required=False,
-    unless="",
-)
-ACCEPT = Option(
-    "accept", "make the graph of the schema that --from proposes", values.switch, default="false", shape=Shape.SWITCH
-)
 MODE = Option(
     "mode",
     "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
@@ -396,13 +382,6 @@ REWIND_APPS = Option(
 )
 LEAVE_APPS = replace(CONFIRM, help="restore although applications committed after the state, and leave their numbers")
 OLD_CONSUMER = Option("name", "the consumer to forget", metavar="NAME", required=True, positional=True)
-OBJECTS = replace(
-    PAGE,
-    help="write every object that was found to this JSONL file, or, when the name ends in .html, a page about this run",
-    parse=values.new_file,
-    metavar="PATH",
-    env=False,
-)
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)
@@ -493,16 +472,6 @@ FORMAT = Option(
     values.one_of("table", "json", "jsonl", "csv", "parquet"),
     "table|json|jsonl|csv|parquet",
     default="table",
-)
-DRAWN = ("json", "mermaid", "svg")
-"""Forms of a description that go to standard output, or to a file."""
-DESCRIBED_AS = Option(
-    "description_format",
-    "a table for people, the same as JSON, or a picture of the schema by Mermaid or as SVG",
-    values.one_of("text", *DRAWN),
-    "text|json|mermaid|svg",
-    default="text",
-    flag="--format",
 )
 EXPLAIN = Option("explain", "show the plan, read nothing", values.switch, default="false", shape=Shape.SWITCH)
 QUERY_NAME = Option("name", "which query of the text; unset: its only one", metavar="NAME")
