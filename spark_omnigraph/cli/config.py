@@ -53,6 +53,7 @@ class JobConfig:
     log_level: str = "info"
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)
     schema: str = ""
+    accept: bool = False
     force: bool = False
     input: tuple[str, ...] = ()
     input_format: str = "auto"
@@ -111,6 +112,7 @@ class JobConfig:
     export_format: str = "jsonl"
     incremental: bool = False
     with_blobs: bool = False
+    description_format: str = "text"
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
@@ -192,7 +194,7 @@ def _given_together(found: Mapping[str, object]) -> list[str]:
 
 def salvage(request: Request, arguments: Given) -> JobConfig:
     """What stands in the arguments about the report itself, for the summary of a job whose arguments are wrong."""
-    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "output", "log_format", "log_level", *_READ}
+    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "report", "output", "log_format", "log_level", *_READ}
     options = [option for option in request.options if option.key in wanted and option.key in arguments]
     source = Source("", arguments)
     found = {option.key: value for option in options if (value := _value(option, [source], [])) is not None}

@@ -16,6 +16,8 @@ from typing import TypedDict
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
+from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, TableSides, candidates, merge_slice, slices
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
@@ -92,8 +94,8 @@ class LaterApplication:
     then: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class RestoreReport(Displayed):
     """What a restore did to each table. `commit` is None when none was made; `restored` names the state."""
 
     branch: str
@@ -107,6 +109,24 @@ class RestoreReport:
     """Those that committed after the state."""
     phases: Mapping[str, float]
     warnings: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        tables = {key: rows.figures() for key, rows in self.tables.items()}
+        state = f"version {self.restored_version} of {self.restored_branch} on {self.branch}"
+        later = ((app.app_id, app.now, app.then) for app in self.applications)
+        return Card(
+            "RestoreReport",
+            f"{state}: {counts_line(tables.values())}, {commit_line(self.commit)}",
+            {"base commit": self.base_commit, "manifest version": self.manifest_version},
+            without_empty(
+                figures_grid("Rows", tables),
+                grid(
+                    "Applications that committed since", ("application", "now", "then"), later, len(self.applications)
+                ),
+                phases_grid(self.phases),
+            ),
+            self.warnings,
+        )
 
 
 def restore(store: GraphStore, request: RestoreRequest, executor: Executor) -> RestoreReport:
