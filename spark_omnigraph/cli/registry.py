@@ -69,7 +69,22 @@ _ALL = (
         "Runs one read query of a text and shows its rows, or writes them to a file.",
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
         _in("query", "query"),
-        (o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, *o.PAST, o.CACHE_MEMORY),
+        (
+            *(o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, o.ANALYZE),
+            *(*o.BOUNDS, *o.PAST, o.CACHE_MEMORY),
+        ),
+        o.TO_READ,
+        has_rows=True,
+    ),
+    Verb(
+        "sql",
+        "Runs one SQL statement that reads and shows its rows, or writes them to a file; needs the extra sql.",
+        "spark-omnigraph sql --graph graphs/films -e 'SELECT year, count(*) FROM Film GROUP BY year ORDER BY year'",
+        _in("sql", "sql"),
+        (
+            *(o.SQL_FILE, o.SQL_TEXT, o.SQL_PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, o.ANALYZE),
+            *(*o.BOUNDS, *o.PAST, o.MEMORY, o.SPILL),
+        ),
         o.TO_READ,
         has_rows=True,
     ),

@@ -1,0 +1,130 @@
+"""What one question may take, and the thread in which it runs where its caller shall be able to leave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from queue import Empty, Queue
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Generic, TypeVar
+
+from spark_omnigraph.errors import BadRequestError, LimitError
+from spark_omnigraph.redaction import as_shown
+
+T = TypeVar("T")
+AHEAD = 2
+"""Items that are made before somebody asks for them."""
+NAMES = ("time_limit", "max_rows")
+"""Arguments that are limits."""
+
+
+class Abandoned(Exception):  # noqa: N818 - nobody's error: it ends a thread to which nobody listens any more
+    """The caller of this work has left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds and rows of one answer; None is no limit."""
+
+    seconds: float | None = None
+    rows: int | None = None
+
+    @classmethod
+    def of(cls, time_limit: object = None, max_rows: object = None) -> Limits:
+        """BadRequestError for what is no length of time, or no number of rows."""
+        seconds = time_limit.total_seconds() if isinstance(time_limit, timedelta) else time_limit
+        if seconds is not None and not _is_time(seconds):
+            raise BadRequestError(
+                f"time_limit is a timedelta, or a number of seconds above 0, not {as_shown(time_limit)}"
+            )
+        if max_rows is not None and (not isinstance(max_rows, int) or isinstance(max_rows, bool) or max_rows < 0):
+            raise BadRequestError(f"max_rows is a whole number, not {as_shown(max_rows)}")
+        return cls(None if seconds is None else float(seconds), max_rows)  # type: ignore[arg-type]  # a number
+
+    def check_rows(self, count: int) -> None:
+        """LimitError for an answer of more rows than are allowed."""
+        if self.rows is not None and count > self.rows:
+            raise LimitError(f"the answer has more rows than max_rows, {self.rows:,}: limit it, or allow more")
+
+
+def _is_time(seconds: object) -> bool:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    return is_number and 0 < seconds < math.inf  # type: ignore[operator]  # a number
+
+
+def split_limits(choices: Mapping[str, object]) -> tuple[Limits, Any]:
+    """The limits among the arguments of a call, and the others, typed by whoever takes them."""
+    limits = Limits.of(**{name: choices.get(name) for name in NAMES})
+    return limits, {name: value for name, value in choices.items() if name not in NAMES}
+
+
+class Leaving(Generic[T]):
+    """Runs work in a thread of its own. Its caller waits only as long as the limit, and an interrupt from the keyboard
+    reaches the caller at once, whatever the thread does; left alone, the thread ends where it next looks.
+
+    The limit counts the time that the caller waits, not what the caller does between two items.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.left = Event()
+        self._seconds = seconds
+        self._rest = seconds
+        self._queue: Queue[tuple[bool, T | BaseException | None]] = Queue(AHEAD)
+
+    def check(self) -> None:
+        """Abandoned, in the thread, when nobody waits any more."""
+        if self.left.is_set():
+            raise Abandoned
+
+    def items(self, make: Callable[[], Iterator[T]]) -> Iterator[T]:
+        """What `make` yields. LimitError when it takes too long; whatever `make` raises."""
+        Thread(target=self._run, args=(make,), daemon=True).start()
+        try:
+            while True:
+                goes_on, item = self._next()
+                if isinstance(item, BaseException):
+                    raise item
+                if not goes_on:
+                    return
+                yield item  # type: ignore[misc]  # None ends the items
+        finally:
+            self.left.set()
+            self._drain()
+
+    def value(self, make: Callable[[], T]) -> T:
+        """What `make` returns; raises as `items`."""
+        return next(self.items(lambda: iter([make()])))
+
+    def _run(self, make: Callable[[], Iterator[T]]) -> None:
+        try:
+            for item in make():
+                self._queue.put((True, item))
+                self.check()
+            self._queue.put((False, None))
+        except Abandoned:
+            return
+        except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
+            self._queue.put((False, error))
+
+    def _next(self) -> tuple[bool, T | BaseException | None]:
+        began = monotonic()
+        try:
+            found = self._queue.get(timeout=self._rest)
+        except Empty:
+            raise LimitError(
+                f"no answer within its time limit of {self._seconds:g} s: ask for less, or allow more"
+            ) from None
+        if self._rest is not None:
+            self._rest = max(self._rest - (monotonic() - began), 0)
+        return found
+
+    def _drain(self) -> None:
+        """Room in the queue, so that the thread does not wait there for ever."""
+        try:
+            while True:
+                self._queue.get_nowait()
+        except Empty:
+            return
