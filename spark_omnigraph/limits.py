@@ -1,14 +1,14 @@
-"""What one question may take, and the thread in which it runs where its caller shall be able to leave it."""
+"""What one question may take and what it took, and a thread for it that its caller can leave."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from queue import Empty, Queue
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Generic, TypeVar
 
 from spark_omnigraph.errors import BadRequestError, LimitError
@@ -42,7 +42,7 @@ class Limits:
             )
         if max_rows is not None and (not isinstance(max_rows, int) or isinstance(max_rows, bool) or max_rows < 0):
             raise BadRequestError(f"max_rows is a whole number, not {as_shown(max_rows)}")
-        return cls(None if seconds is None else float(seconds), max_rows)  # type: ignore[arg-type]  # a number
+        return cls(None if seconds is None else float(seconds), max_rows)  # type: ignore[arg-type]  # it is a number
 
     def check_rows(self, count: int) -> None:
         """LimitError for an answer of more rows than are allowed."""
@@ -52,7 +52,7 @@ class Limits:
 
 def _is_time(seconds: object) -> bool:
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    return is_number and 0 < seconds < math.inf  # type: ignore[operator]  # a number
+    return is_number and 0 < seconds < math.inf  # type: ignore[operator]  # it is a number
 
 
 def split_limits(choices: Mapping[str, object]) -> tuple[Limits, Any]:
@@ -128,3 +128,45 @@ class Leaving(Generic[T]):
                 self._queue.get_nowait()
         except Empty:
             return
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What an operator gave, and the seconds that it took without those below it."""
+
+    rows: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Watch:
+    """What was measured. Operators are told apart by identity: two of a plan may be equal."""
+
+    found: dict[int, Measured] = field(default_factory=dict)
+    _below: list[float] = field(default_factory=list)
+
+    def measured(self, operator: object, work: Callable[[], T], count: Callable[[T], int]) -> T:
+        """What `work` returns."""
+        self._below.append(0.0)
+        began = perf_counter()
+        try:
+            result = work()
+        finally:
+            spent = perf_counter() - began
+            below = self._below.pop()
+            if self._below:
+                self._below[-1] += spent
+        self.found[id(operator)] = Measured(count(result), spent - below)
+        return result
+
+    @property
+    def seconds(self) -> float:
+        """Of all operators together."""
+        return sum(each.seconds for each in self.found.values())
+
+    def note(self, operator: object) -> str:
+        """What stands behind an operator in the text of a plan."""
+        each = self.found.get(id(operator))
+        if each is None:
+            return "  [with the line above]"
+        return f"  [{each.rows:,} {'row' if each.rows == 1 else 'rows'}, {each.seconds * 1000:,.1f} ms]"

@@ -17,7 +17,6 @@ from spark_omnigraph.engine.order import SortColumn, ordered
 from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_scan, scores
 from spark_omnigraph.engine.select import known_ids, select
 from spark_omnigraph.engine.source import EngineSource
-from spark_omnigraph.engine.watch import Watch
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.lang.gq.plan import (
     Aggregate,
@@ -41,6 +40,7 @@ from spark_omnigraph.lang.gq.plan import (
     SortKey,
     SortResult,
 )
+from spark_omnigraph.limits import Watch
 from spark_omnigraph.records.arrow_schema import shown_type
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_omnigraph.engine.result import Rows
 from spark_omnigraph.limits import Leaving, Limits
+from spark_omnigraph.records.answer import Rows
 from spark_omnigraph.sql.faults import running
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.records.arrow_schema import physical_schema, shown_type
 from spark_omnigraph.sql.source import SqlSource, StateTables
-from spark_omnigraph.storage.tables.provider import table_provider
 from spark_omnigraph.storage.tables.reader import TableReader
 
 _T = TypeVar("_T")
@@ -60,7 +59,7 @@ class States:
             reader = self.source.cache.open(pinned)
             self._readers.append(reader)
             stored = reader.dataset.schema
-            rows = self.context.read_table(table_provider(reader))
+            rows = self.context.read_table(reader.provider())
         return Table(_shown(rows, entity, stored))
 
     def _told(self, work: Callable[[], _T]) -> _T | None:

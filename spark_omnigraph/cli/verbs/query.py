@@ -8,12 +8,13 @@ from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.output.result_text import lines_of, write_parquet
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
-from spark_omnigraph.engine.result import QueryResult, Rows
+from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.provider import embedding_config
 from spark_omnigraph.limits import Leaving
 from spark_omnigraph.memory import Memory
+from spark_omnigraph.records.answer import Rows
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.tables.reader import ReadCache
 
@@ -24,7 +25,7 @@ def query(job: Job) -> VerbOutcome:
     check_output(config)
     named = next((f"--{name.replace('_', '-')}" for name, value in config.past().items() if value is not None), None)
     if config.explain and not config.analyze and named is not None:
-        raise UsageError(f"--explain shows a plan and reads no state: leave {named} out, or give --analyze")
+        raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
     text = query_text(config)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
     graph.store.reads = ReadCache(Memory(config.cache_memory))

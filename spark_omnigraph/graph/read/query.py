@@ -17,7 +17,6 @@ from spark_omnigraph.engine.costs import DEFAULT, Costs
 from spark_omnigraph.engine.execute import run_plan
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.engine.source import EngineSource
-from spark_omnigraph.engine.watch import Watch
 from spark_omnigraph.graph.read.embedding import with_vectors
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.lang.gq.bind import bind
@@ -27,7 +26,7 @@ from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
-from spark_omnigraph.limits import Leaving, Limits
+from spark_omnigraph.limits import Leaving, Limits, Watch
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache

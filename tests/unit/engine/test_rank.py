@@ -7,8 +7,8 @@ import random
 import pytest
 
 from spark_omnigraph.engine.costs import Costs
-from spark_omnigraph.engine.result import Json
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.records.answer import Json
 from tests.support.engine import answer
 
 WORDS = ("queen", "king", "river", "stone", "engine")
