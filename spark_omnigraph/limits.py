@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from queue import Empty, Queue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
+from threading import enumerate as enumerate_threads
 from time import monotonic, perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +21,7 @@ from spark_omnigraph.redaction import as_shown
 T = TypeVar("T")
 AHEAD = 2
 """Items that are made before somebody asks for them."""
+_THREAD = "omnigraph-answer"
 NAMES = ("time_limit", "max_rows")
 """Arguments that are limits."""
 
@@ -61,15 +66,33 @@ def split_limits(choices: Mapping[str, object]) -> tuple[Limits, Any]:
     return limits, {name: value for name, value in choices.items() if name not in NAMES}
 
 
+def is_left_behind(seconds: float = 2.0) -> bool:
+    """Whether threads that nobody listens to are still at work after waiting this long for them to look. One that came
+    back to Python while the interpreter ends would end the process as a crash.
+    """
+    until = monotonic() + seconds
+    threads = [thread for thread in enumerate_threads() if thread.name == _THREAD]
+    for thread in threads:
+        thread.join(max(until - monotonic(), 0))
+    return any(thread.is_alive() for thread in threads)
+
+
+atexit.register(is_left_behind)
+
+
 class Leaving(Generic[T]):
     """Runs work in a thread of its own. Its caller waits only as long as the limit, and an interrupt from the keyboard
     reaches the caller at once, whatever the thread does; left alone, the thread ends where it next looks.
 
-    The limit counts the time that the caller waits, not what the caller does between two items.
+    The limit counts the time that the caller waits, not what the caller does between two items. Work that looks nowhere
+    is `breakable`: an exception is raised in it from outside, so it may not be in the middle of what others share.
     """
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, is_breakable: bool = False) -> None:
         self.left = Event()
+        self._is_breakable = is_breakable
+        self._ending = Lock()
+        self._has_ended = False
         self._seconds = seconds
         self._rest = seconds
         self._queue: Queue[tuple[bool, T | BaseException | None]] = Queue(AHEAD)
@@ -81,7 +104,9 @@ class Leaving(Generic[T]):
 
     def items(self, make: Callable[[], Iterator[T]]) -> Iterator[T]:
         """What `make` yields. LimitError when it takes too long; whatever `make` raises."""
-        Thread(target=self._run, args=(make,), daemon=True).start()
+        thread = Thread(target=self._run, args=(make,), name=_THREAD, daemon=True)
+        thread.start()
+        goes_on = True
         try:
             while True:
                 goes_on, item = self._next()
@@ -93,21 +118,32 @@ class Leaving(Generic[T]):
         finally:
             self.left.set()
             self._drain()
+            if goes_on and self._is_breakable:
+                self._break(thread)
+
+    def _break(self, thread: Thread) -> None:
+        """Ends a thread that has not ended: while the lock is held, its number is nobody else's."""
+        with self._ending:
+            if not self._has_ended and thread.ident is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Abandoned))
 
     def value(self, make: Callable[[], T]) -> T:
         """What `make` returns; raises as `items`."""
         return next(self.items(lambda: iter([make()])))
 
     def _run(self, make: Callable[[], Iterator[T]]) -> None:
-        try:
-            for item in make():
-                self._queue.put((True, item))
-                self.check()
-            self._queue.put((False, None))
-        except Abandoned:
-            return
-        except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
-            self._queue.put((False, error))
+        with suppress(Abandoned):
+            try:
+                for item in make():
+                    self._queue.put((True, item))
+                    self.check()
+                self._queue.put((False, None))
+            except Abandoned:
+                pass
+            except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
+                self._queue.put((False, error))
+            with self._ending:
+                self._has_ended = True
 
     def _next(self) -> tuple[bool, T | BaseException | None]:
         began = monotonic()

@@ -52,7 +52,7 @@ class SqlResult(Rows):
         if self._table is not None:
             yield from self._table.to_batches()
             return
-        count, work = 0, Leaving[pa.RecordBatch](self._limits.seconds)
+        count, work = 0, Leaving[pa.RecordBatch](self._limits.seconds, is_breakable=True)
         schema = self.arrow_schema
         for batch in work.items(self._run):
             count += batch.num_rows

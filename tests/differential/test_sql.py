@@ -49,7 +49,7 @@ def state(graph: Graph, **where: str | int) -> dict[str, list[Row]]:
 def world(rng: random.Random, root: Path) -> tuple[Graph, dict[str, dict[str, list[Row]]]]:
     """A graph with a past, a tag and a branch, and the rows of each by the name of its schema."""
     graph = Graph.init(root, SCHEMA)
-    names = [name for name in ("a", "b", "c", "Zürich", "rome", "d'or", "x1", "x2", "x3", "x4")]
+    names = ["a", "b", "c", "Zürich", "rome", "d'or", "x1", "x2", "x3", "x4"]
     graph.load([line(rng, name) for name in names[:7]] + edges(rng, names[:7], 9))
     first = graph.load([line(rng, name) for name in names[7:]] + edges(rng, names, 5)).manifest_version
     graph.tag("rel-1")

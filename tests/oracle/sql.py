@@ -1,4 +1,4 @@
-"""A random grammar of SQL selects, and what each means, computed in plain Python: joins by loops, three truth values."""
+"""A random grammar of SQL selects, and what each means in plain Python: joins by loops, three truth values."""
 
 from __future__ import annotations
 
