@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from spark_omnigraph.answer import Rows
 from spark_omnigraph.lang.gq.plan import ResultColumn
-from spark_omnigraph.records.answer import Rows
 
 _RUN = 10_000
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from spark_omnigraph.answer import Rows
 from spark_omnigraph.limits import Leaving, Limits
-from spark_omnigraph.records.answer import Rows
 from spark_omnigraph.sql.faults import running
 
 if TYPE_CHECKING:
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
+class _RowsSeen:
+    """What is known of the rows since they were read."""
+
+    table: pa.Table | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SqlResult(Rows):
     """Rows of a statement, which runs when they are asked for: `batches`, iteration and streams run it and keep
     nothing, `to_arrow` keeps the rows. `branch` and `manifest_version` say which state names without a schema mean.
@@ -30,9 +38,12 @@ class SqlResult(Rows):
     _states: States = field(repr=False)
     """Beside what it names, the context: DataFusion needs it as long as the frame."""
     _limits: Limits = field(default_factory=Limits, repr=False)
-    _table: pa.Table | None = field(default=None, repr=False)
-    row_count: int | None = None
-    """Rows that were read when the statement last ran to its end."""
+    _seen: _RowsSeen = field(default_factory=_RowsSeen, repr=False)
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows that were read when the statement last ran to its end, None before."""
+        return self._seen.count
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -41,16 +52,16 @@ class SqlResult(Rows):
 
     def to_arrow(self) -> pa.Table:
         """All rows, which are kept. Raises as `batches`."""
-        if self._table is None:
-            self._table = pa.Table.from_batches(self.batches(), self.arrow_schema)
-        return self._table
+        if self._seen.table is None:
+            self._seen.table = pa.Table.from_batches(self.batches(), self.arrow_schema)
+        return self._seen.table
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some thousand at a time, as they are found. QueryEngineError when the statement fails, LimitError
         when it takes more than it may, StorageError.
         """
-        if self._table is not None:
-            yield from self._table.to_batches()
+        if self._seen.table is not None:
+            yield from self._seen.table.to_batches()
             return
         count, work = 0, Leaving[pa.RecordBatch](self._limits.seconds, is_breakable=True)
         schema = self.arrow_schema
@@ -58,7 +69,7 @@ class SqlResult(Rows):
             count += batch.num_rows
             self._limits.check_rows(count)
             yield batch if batch.schema == schema else _of_schema(batch, schema)
-        self.row_count = count
+        self._seen.count = count
 
     def _run(self) -> Iterator[pa.RecordBatch]:
         with running(self._states.faults):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from spark_omnigraph.answer import json_values
 from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.handle import Graph
@@ -18,7 +19,6 @@ from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import parse_queries, pick_query
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.answer import json_values
 from tests.differential.questions import Question
 from tests.differential.worlds import NOW, State, World
 from tests.oracle.answer import Answer, answer

@@ -111,7 +111,9 @@ class Maker:
 
     def _table(self, alias: str) -> tuple[str, list[Row], list[Term]]:
         schema, table = self.rng.choice(list(self.tables)), self.rng.choice(list(COLUMNS))
-        rows = [{f"{alias}.{name}": value for name, value in row.items()} for row in self.tables[schema][table]]
+        rows: list[Row] = [
+            {f"{alias}.{name}": value for name, value in row.items()} for row in self.tables[schema][table]
+        ]
         columns = [_column(alias, name, kind) for name, kind in COLUMNS[table].items()]
         return f'"{schema}".{table if self.rng.random() < 0.8 else _key(table)} {alias}', rows, columns
 

@@ -67,7 +67,7 @@ def test_work_that_takes_too_long_is_left_and_ends_at_its_next_look() -> None:
 
 
 def test_a_reader_that_stops_ends_the_thread() -> None:
-    made = []
+    made: list[int] = []
 
     def endless() -> Iterator[int]:
         while True:

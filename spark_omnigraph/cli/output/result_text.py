@@ -10,9 +10,9 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_omnigraph.answer import Json, Rows
 from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.records.answer import Json, Rows
 from spark_omnigraph.redaction import one_line
 from spark_omnigraph.storage.objects.whole_file import whole_path
 

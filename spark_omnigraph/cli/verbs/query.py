@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_omnigraph.answer import Rows
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted
@@ -14,7 +15,6 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.provider import embedding_config
 from spark_omnigraph.limits import Leaving
 from spark_omnigraph.memory import Memory
-from spark_omnigraph.records.answer import Rows
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.tables.reader import ReadCache
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.engine.costs import Costs, Strategy
 from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
-from spark_omnigraph.records.answer import Json
 
 SCHEMA = """
 node Person {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.records.answer import Json
 from tests.support.engine import answer
 
 VALUES: list[dict[str, Json]] = [

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.records.answer import Json
 from tests.support.engine import answer
 
 WORDS = ("queen", "king", "river", "stone", "engine")

@@ -25,7 +25,6 @@ from spark_omnigraph.errors import (
     UsageError,
 )
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.read import sql as room
 from spark_omnigraph.limits import is_left_behind
 
 SCHEMA = """
@@ -174,7 +173,7 @@ class TestStates:
     def test_names_without_a_schema_are_of_the_state_that_is_asked_for(self, past: tuple[Graph, int, str]) -> None:
         graph, version, commit = past
         for choice in ({"version": version}, {"snapshot": commit}, {"tag": "release-1.0"}, {"branch": "x/y"}):
-            result = graph.sql("SELECT n FROM N", **choice)  # type: ignore[arg-type]  # one state each
+            result = graph.sql("SELECT n FROM N", **choice)
             assert result.to_pylist() == [{"n": 1}], choice
         assert (
             graph.sql("SELECT 1", branch="draft").branch,
@@ -450,10 +449,10 @@ class TestFaults:
         def missing(name: str) -> str:
             raise metadata.PackageNotFoundError(name)
 
-        monkeypatch.setattr(room.metadata, "version", missing)
+        monkeypatch.setattr(metadata, "version", missing)
         with pytest.raises(UsageError, match=r"not installed: pip install 'spark-omnigraph\[sql\]'"):
             graph.sql("SELECT 1")
-        monkeypatch.setattr(room.metadata, "version", lambda _: "55.0.0")
+        monkeypatch.setattr(metadata, "version", lambda _: "55.0.0")
         with pytest.raises(UsageError, match=r"needs datafusion 54, .* and 55.0.0 is here"):
             graph.sql("SELECT 1")
 
