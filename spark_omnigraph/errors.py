@@ -12,6 +12,7 @@
     │   │   └── UnsupportedFormatError  the graph is of a format that is not known
     │   ├── ConstraintError        data breaks a rule of the schema
     │   ├── BadRowsError           a load was refused; every bad row is named
+    │   ├── TooManyDeletesError    changes would delete more rows than they may
     │   ├── QueryTypeError         a query does not fit the schema
     │   ├── QueryEngineError       a query failed while it ran
     │   │   └── LimitError         an answer takes more than it may
@@ -193,6 +194,23 @@ class BadRowsError(InputError):
             "report": self.summary.report,
         }
         return body
+
+
+class TooManyDeletesError(InputError):
+    """Changes would delete more stored rows than they may: `deletes` of them; the graph is unchanged."""
+
+    kind = "too_many_deletes"
+    way_out = "look whether the input is whole; if so, allow more with `--max-deletes` or `maxDeletes`"
+
+    def __init__(self, message: str, deletes: int) -> None:
+        super().__init__(message)
+        self.deletes = deletes
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.deletes)
+
+    def to_dict(self) -> dict[str, object]:
+        return {**super().to_dict(), "deletes": self.deletes}
 
 
 class QueryTypeError(SourceError):

@@ -22,6 +22,13 @@ class LoadMode(TextEnum):
     """Replace the stored row as a whole."""
     OVERWRITE = "overwrite"
     """Replace all rows of every type that the input mentions."""
+    CHANGES = "changes"
+    """Replace the stored row, or delete it: each record says which."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether an id that is stored is no mistake, and its row goes by a record of the same id alone."""
+        return self in (LoadMode.MERGE, LoadMode.CHANGES)
 
 
 class OnDuplicate(TextEnum):
@@ -83,6 +90,10 @@ class DecodeOptions:
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
     """Whether a text is read as the value that it spells, where a property takes no text."""
+    changes: bool = False
+    """Whether records say how they change a row."""
+    edge_id: tuple[str, ...] | None = None
+    """Of edges whose id follows from their ends: the properties that it follows from besides."""
 
 
 def bad_row_limit(text: str) -> int | float:

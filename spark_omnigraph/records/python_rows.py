@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.records.changes.ranks import CHANGE_NAMES, telling_names
 from spark_omnigraph.records.values import BASE64_PREFIX
 
 _ENDS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
 
 
-def record_lines(rows: Iterable[object], table_key: TableKey | None) -> list[str]:
-    """One JSON line a row. Values are those of JSON, dates and times of Python, bytes for blobs, and decimals.
+def record_lines(rows: Iterable[object], table_key: TableKey | None, changes: bool = False) -> list[str]:
+    """One JSON line a row. Values are those of JSON, dates and times of Python, bytes for blobs, and decimals. Of
+    `changes` the members that tell of them are no properties.
 
     >>> record_lines([{"name": "Heat", "seen": date(1995, 12, 15)}], TableKey.node("Film"))
     ['{"type": "Film", "data": {"name": "Heat", "seen": "1995-12-15"}}']
     """
-    return [_line(place, row, table_key) for place, row in enumerate(rows)]
+    beside = CHANGE_NAMES if changes else ()
+    return [_line(place, row, table_key, beside) for place, row in enumerate(rows)]
 
 
-def _line(place: int, row: object, table_key: TableKey | None) -> str:
+def _line(place: int, row: object, table_key: TableKey | None, beside: Sequence[str]) -> str:
     if not isinstance(row, Mapping):
         raise BadRequestError(f"item {place} of the input is a {type(row).__name__}, and the first is a dictionary")
     record: dict[str, object] = dict(row)
+    told = {name: record.pop(name) for name in telling_names(record) if name in beside and table_key is not None}
     if table_key is not None and table_key.kind == "edge":
         ends = {_ENDS[name]: record.pop(name) for name in _ENDS if name in record}
         record = {"edge": table_key.type_name, **ends, "data": record}
     elif table_key is not None:
         record = {"type": table_key.type_name, "data": record}
     try:
-        return json.dumps(record, default=_value, ensure_ascii=False)
+        return json.dumps(told | record, default=_value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequestError(f"item {place} of the input is no record: {error}") from None
 

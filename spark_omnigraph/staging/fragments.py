@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
@@ -14,8 +14,8 @@ from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.record_text import record_text
-from spark_omnigraph.staging.located import TEXTS, LocatedRowsBuilder
-from spark_omnigraph.staging.receipt import Int64s, StageContext, StagedFragment, packed
+from spark_omnigraph.staging.located import TEXTS
+from spark_omnigraph.staging.receipt import ChangeLog, Int64s, StageContext, StagedFragment, packed
 from spark_omnigraph.storage.tables.keys import Matches, find_rows, read_staged
 from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
 
@@ -42,9 +42,9 @@ def stage_rest(
 
 
 def locate_staged(
-    context: StageContext, key: str, fragment: StagedFragment, wanted: Int64s, found: LocatedRowsBuilder
-) -> None:
-    """Adds line and text of those of the wanted rows that a staged file holds, read from it."""
+    context: StageContext, key: str, fragment: StagedFragment, wanted: Int64s
+) -> Iterator[tuple[int, int, str]]:
+    """Ordinal, line and text of those of the wanted rows that a staged file holds, read from it."""
     ordinals, lines = fragment.row_ordinals(), fragment.row_lines()
     places = np.flatnonzero(np.isin(ordinals, wanted))
     if not len(places):
@@ -54,8 +54,15 @@ def locate_staged(
     for start in range(0, len(places), TEXTS):
         some = places[start : start + TEXTS]
         texts = record_text(context.entity(key), rows.take(pa.array(some)))
-        for ordinal, line, text in zip(ordinals[some].tolist(), lines[some].tolist(), texts, strict=True):
-            found.add(ordinal, line, 0, text)
+        yield from zip(ordinals[some].tolist(), lines[some].tolist(), texts, strict=True)
+
+
+def locate_deletes(context: StageContext, key: str, log: ChangeLog, wanted: Int64s) -> Iterator[tuple[int, int, str]]:
+    """The same of those that delete, of which the id is known."""
+    at = np.flatnonzero(np.isin(log.ordinals, wanted))
+    rows = pa.table({"id": log.ids.take(pa.array(at))})
+    texts = record_text(context.entity(key), rows)
+    yield from zip(log.ordinals[at].tolist(), log.lines[at].tolist(), texts, strict=True)
 
 
 def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with_blobs: bool = True) -> pa.Table:

@@ -9,17 +9,19 @@ from functools import partial
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType
+from spark_omnigraph.records.changes.ranks import DELETE
+from spark_omnigraph.records.frames.changed_columns import changes_in_columns, refused_rows
 from spark_omnigraph.records.frames.decode import FrameDecoder
 from spark_omnigraph.records.frames.layouts import plain_batch
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.frames.rules import PlannedRows, plan_rows
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
+from spark_omnigraph.records.jsonl.changed_lines import changes_in_lines
 from spark_omnigraph.records.jsonl.decode import (
     DecodedChunk,
     DecodedTable,
@@ -53,7 +55,23 @@ def range_pieces(context: StageContext, range_: InputRange) -> Iterator[Piece]:
         return
     decoder = RecordDecoder(context.accepted, context.decode)
     for chunk in read_chunks(range_, dict(context.storage_options)):
-        yield Piece(len(chunk.lines), decoder.decode(chunk), partial(raw_line, chunk))
+        yield Piece(len(chunk.lines), _decoded(decoder, context, chunk), partial(raw_line, chunk))
+
+
+def _decoded(decoder: RecordDecoder, context: StageContext, chunk: LineChunk) -> DecodedChunk:
+    if not context.decode.changes:
+        return decoder.decode(chunk)
+    plain, changes, refused = changes_in_lines(chunk)
+    return _with_refused(context, decoder.decode(plain, changes), refused)
+
+
+def _with_refused(context: StageContext, decoded: DecodedChunk, refused: Sequence[Rejected]) -> DecodedChunk:
+    """A chunk, and records of it that were not decoded since they do not say what they change."""
+    if not refused:
+        return decoded
+    keys = (table_key_of(context.catalog, r.record_type, r.is_edge) if r.record_type else None for r in refused)
+    read = Counter(decoded.read) + Counter(key or "" for key in keys)
+    return replace(decoded, rejected=tuple(sorted((*decoded.rejected, *refused), key=lambda r: r.line)), read=read)
 
 
 def table_pieces(context: StageContext, how: TableInput, tables: Iterable[TableRows]) -> Iterator[Piece]:
@@ -65,15 +83,23 @@ def table_pieces(context: StageContext, how: TableInput, tables: Iterable[TableR
             planned = plan_rows(context.accepted, how, rows.batch.schema, decode)
             readers = [(plan, FrameDecoder(context.accepted, decode, plan.frame)) for plan in planned]
         batch, count = plain_batch(rows.batch), rows.count
+        key, at, changes = readers[0][0].frame.table_key, rows.lines, None
+        refused: list[Rejected] = []
+        if decode.changes:
+            changes, mistakes = changes_in_columns(batch)
+            refused = refused_rows(batch, at, mistakes, key)
+            telling = changes.ranks >= DELETE
+            batch, at, changes = batch.filter(pa.array(telling)), at[telling], changes.take(telling)
         for plan, decoder in readers:
             chosen, kept = plan.rows(batch)
-            lines = rows.lines if kept is None else rows.lines[kept]
+            lines = at if kept is None else at[kept]
             if len(lines):
-                decoded, raw = decoder.decode(chosen, 0)
+                told = changes if changes is None or kept is None else changes.take(kept)
+                decoded, raw = decoder.decode(chosen, 0, told)
                 yield Piece(count, _on_lines(decoded, lines), partial(_text_on, raw, lines))
                 count = 0
-        if count or rows.broken:
-            yield Piece(count, _broken(readers[0][0].frame.table_key, rows.broken), str)
+        if count or rows.broken or refused:
+            yield Piece(count, _broken(key, rows.broken, refused), str)
 
 
 def _on_lines(decoded: DecodedChunk, lines: Int64s) -> DecodedChunk:
@@ -87,11 +113,12 @@ def _text_on(raw: Callable[[int], str], lines: Int64s, line: int) -> str:
     return raw(int(np.searchsorted(lines, line)))
 
 
-def _broken(key: TableKey | None, rows: Sequence[BrokenRow]) -> DecodedChunk:
-    """Rows that do not fit their table, as bad ones of its first type."""
+def _broken(key: TableKey | None, rows: Sequence[BrokenRow], refused: Sequence[Rejected]) -> DecodedChunk:
+    """Rows that do not fit their table, as bad ones of its first type, and others that were refused."""
     name, is_edge = (None, False) if key is None else (key.type_name, key.kind == "edge")
-    rejected = (Rejected(r.line, 0, name, None, Rule.INVALID_ROW, r.message, r.text, is_edge) for r in rows)
-    return DecodedChunk((), tuple(rejected), {key or "": len(rows)} if rows else {})
+    rejected = [Rejected(r.line, 0, name, None, Rule.INVALID_ROW, r.message, r.text, is_edge) for r in rows]
+    rejected += refused
+    return DecodedChunk((), tuple(rejected), {key or "": len(rejected)} if rejected else {})
 
 
 class _Kind(msgspec.Struct, gc=False):
@@ -156,7 +183,7 @@ class Checkers:
         if not self._context.validate:
             return table, []
         entity = self._context.entity(table.table_key)
-        found = _by_row(self._checker(table.table_key).check(table.table))
+        found = self._violations(table)
         if not found:
             return table, []
         keep = np.ones(table.table.num_rows, dtype=bool)
@@ -166,10 +193,19 @@ class Checkers:
         for row, (v, *further) in found.items():
             line, offset = int(table.lines[row]), int(table.offsets[row])
             raw, is_edge = raw_of(line), isinstance(entity, EdgeType)
-            given = ids[row].as_py() if table.explicit_ids else None
+            given = ids[row].as_py() if table.named[row] else None
             first = Rejected(line, offset, entity.name, v.field, v.rule, v.message, raw, is_edge, given)
             rejected.append(first.add(further))
-        return _filtered(table, keep), rejected
+        return table.keep(keep), rejected
+
+    def _violations(self, table: DecodedTable) -> dict[int, list[Mistake]]:
+        """Rules that rows break which are to be stored, by row."""
+        deletes = None if table.changes is None else table.changes.deletes
+        if deletes is None or not deletes.any():
+            return _by_row(self._checker(table.table_key).check(table.table))
+        found = _by_row(self._checker(table.table_key).check(table.table.filter(pa.array(~deletes))))
+        places = np.flatnonzero(~deletes)
+        return {int(places[row]): mistakes for row, mistakes in found.items()}
 
     def complete(self, rejected: Sequence[Rejected]) -> list[Rejected]:
         """Records that decoding refused, with the rules that their readable values break."""
@@ -218,12 +254,6 @@ def locate_rows(context: StageContext, range_: InputRange, wanted: Mapping[str, 
                 line, offset = int(good.lines[ordinal - first]), int(good.offsets[ordinal - first])
                 found[good.table_key].add(ordinal, line, offset, piece.raw(line))
     return {key: rows.built() for key, rows in found.items()}
-
-
-def _filtered(table: DecodedTable, keep: npt.NDArray[np.bool_]) -> DecodedTable:
-    return DecodedTable(
-        table.table_key, table.table.filter(pa.array(keep)), table.offsets[keep], table.lines[keep], table.explicit_ids
-    )
 
 
 def raw_line(chunk: LineChunk, line: int) -> str:

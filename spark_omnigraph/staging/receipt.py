@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.snapshot import no_table
+from spark_omnigraph.records.changes.ranks import RowChanges, joined_changes
 from spark_omnigraph.records.jsonl.decode import Rejected
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.staging.filling import VectorFill, accepting
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+from spark_omnigraph.storage.tables.staged import packed as packed_rows
 
 REPORT_LIMIT = 1_000_000
 """Bad rows of one range that are reported in full; further ones are counted only."""
@@ -37,6 +40,8 @@ class StageContext:
     validate: bool = True
     fill: VectorFill | None = None
     """Who gives vectors to rows without one; None: nobody."""
+    looks: bool = False
+    """Whether rows are only looked at: nothing is written, and the logs of changes name all rows."""
 
     @property
     def accepted(self) -> Catalog:
@@ -106,6 +111,8 @@ class RangeReceipt:
     given_ids: frozenset[str]
     unfilled: Mapping[str, Int64s] = field(default_factory=dict)
     """Ordinals of rows, by table, that were left out since they got no vector: a second pass leaves them out too."""
+    changes: Mapping[str, bytes] = field(default_factory=dict)
+    """In mode `changes`: the packed `ChangeLog` of each table."""
 
     @property
     def bad_total(self) -> int:
@@ -122,6 +129,41 @@ class RangeReceipt:
             return []
         loaded: list[Rejected] = pickle.loads(zlib.decompress(self.rejected))
         return loaded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangeLog:
+    """What the rows of one table in one range do, by ordinal; and ordinal, line and id of those that are in no staged
+    file, which are those that delete.
+    """
+
+    changes: RowChanges
+    ordinals: Int64s
+    lines: Int64s
+    ids: pa.Array
+
+    @classmethod
+    def joined(cls, logs: Sequence[ChangeLog]) -> ChangeLog:
+        """That of several runs of rows in order."""
+        return cls(
+            joined_changes([log.changes for log in logs]),
+            np.concatenate([log.ordinals for log in logs]),
+            np.concatenate([log.lines for log in logs]),
+            pa.concat_arrays([log.ids for log in logs]),
+        )
+
+    def packed(self) -> bytes:
+        """As bytes that are small enough to travel."""
+        arrays = self.changes.ranks, self.changes.versions, self.ordinals, self.lines
+        ids = packed_rows(pa.table({"id": self.ids}))
+        return zlib.compress(pickle.dumps((arrays, ids)), 1)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> ChangeLog:
+        """What `packed` packed."""
+        (ranks, versions, ordinals, lines), ids = pickle.loads(zlib.decompress(data))
+        column = pa.ipc.open_stream(ids).read_all().column("id").combine_chunks()
+        return cls(RowChanges(ranks, versions), ordinals, lines, column)
 
 
 def packed(values: npt.NDArray[np.int32] | npt.NDArray[np.uint64]) -> bytes:

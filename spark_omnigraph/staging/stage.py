@@ -21,6 +21,7 @@ from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import NodeType
 from spark_omnigraph.errors import EmbeddingError
+from spark_omnigraph.records.changes.ranks import joined_changes
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
@@ -28,7 +29,14 @@ from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.filling import fill
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
 from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
-from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
+from spark_omnigraph.staging.receipt import (
+    REPORT_LIMIT,
+    ChangeLog,
+    Int64s,
+    RangeReceipt,
+    StageContext,
+    StagedFragment,
+)
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
 from spark_omnigraph.storage.input.table_rows import rows_of
 from spark_omnigraph.storage.tables.keys import Matches, find_rows
@@ -76,6 +84,7 @@ class _Stager:
         self._staged: dict[str, list[StagedFragment]] = {}
         self._given_ids: set[str] = set()
         self._unfilled: dict[str, list[Int64s]] = {}
+        self._logs: dict[str, list[ChangeLog]] = {}
         self._lines = 0
 
     def run(self, pieces: Iterable[Piece]) -> None:
@@ -102,6 +111,7 @@ class _Stager:
             staged={key: tuple(fragments) for key, fragments in self._staged.items()},
             given_ids=frozenset(self._given_ids),
             unfilled={key: np.concatenate(parts) for key, parts in self._unfilled.items()},
+            changes={key: ChangeLog.joined(logs).packed() for key, logs in self._logs.items()},
         )
 
     def reject(self, rejected: list[Rejected]) -> None:
@@ -123,7 +133,7 @@ class _Stager:
             return
         waiting = self._waiting.setdefault(table.table_key, [])
         waiting.append(table)
-        if table.explicit_ids:
+        if table.named.any():
             self._given_ids.add(table.table_key)
         if sum(t.table.num_rows for t in waiting) >= FLUSH_ROWS or sum(t.table.nbytes for t in waiting) >= FLUSH_BYTES:
             self._flush(table.table_key)
@@ -138,6 +148,10 @@ class _Stager:
         ordinals = np.arange(first, first + rows.num_rows, dtype=np.int64)
         target = self._context.target(key)
         keep = self._kept(key, ordinals)
+        if self._context.mode is LoadMode.CHANGES:
+            keep &= ~self._log(key, waiting, rows, ordinals)
+        if self._context.looks:
+            return
         matches = self._matches(key, target, rows, keep)
         if matches is not None and self._context.mode is LoadMode.APPEND:
             self._add_conflicts(key, waiting, rows, matches, keep)
@@ -162,6 +176,15 @@ class _Stager:
         if self._skip is None:
             return np.ones(len(ordinals), dtype=bool)
         return ~np.isin(ordinals, self._skip[key])
+
+    def _log(self, key: str, waiting: list[DecodedTable], rows: pa.Table, ordinals: Int64s) -> npt.NDArray[np.bool_]:
+        """Keeps what the rows do; those that delete, which are not to be stored."""
+        changes = joined_changes([t.changes for t in waiting if t.changes is not None])
+        at = np.arange(len(ordinals)) if self._context.looks else np.flatnonzero(changes.deletes)
+        lines = np.concatenate([t.lines for t in waiting])[at]
+        ids = rows.column("id").take(pa.array(at)).combine_chunks()
+        self._logs.setdefault(key, []).append(ChangeLog(changes, ordinals[at], lines, ids))
+        return changes.deletes
 
     def _matches(self, key: str, target: TableTarget, rows: pa.Table, keep: npt.NDArray[np.bool_]) -> Matches | None:
         """Stored rows with the same ids; None when there can be none."""

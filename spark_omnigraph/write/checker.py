@@ -88,11 +88,11 @@ class WriteChecker:
         """Tables of whose staged rows equal ones count once; set before `run`."""
         self._catalog = catalog
         self._mode = mode
-        self._last_wins = mode is LoadMode.MERGE and on_duplicate is OnDuplicate.LAST
+        self._last_wins = mode.replaces and on_duplicate is OnDuplicate.LAST
         self._staged = staged
         self._targets = targets
         self._options = options
-        self._superseded: dict[str, Rows] = {}
+        self._superseded: dict[str, Rows] = {}  # by table, what comes first also first
         self._equal: dict[str, int] = {}
         self._indexes: dict[str, KeyIndex] = {}
         self._indexing = Lock()
@@ -106,10 +106,15 @@ class WriteChecker:
         check = partial(self._check_table, mentioned=mentioned)
         # Arrow and Lance work outside the interpreter lock, so threads share the cores.
         with ThreadPoolExecutor(max_workers=available_cores()) as pool:
-            findings = [*pool.map(check, nodes), *pool.map(check, edges)]
+            findings = list(pool.map(check, nodes))
+            self._nodes_checked()
+            findings += pool.map(check, edges)
         superseded = {key: len(rows) for key, rows in self._superseded.items()} | self._equal
         counts = {key: count for key, count in sorted(superseded.items()) if count}
         return CheckResult([found for of_table in findings for found in of_table], counts)
+
+    def _nodes_checked(self) -> None:
+        """What is to be done when all nodes are checked, and no edge is."""
 
     def run_alone(self, table: RowsToCheck, probe: UniqueProbe | CardinalityProbe) -> list[Finding]:
         """What breaks one rule of a type, of rows that are all there are of it; rows that other rules refuse count too.
@@ -145,7 +150,7 @@ class WriteChecker:
         passes = 0
         while more := self._check_rules(table, entity, mentioned, () if passes else found):
             found += more
-            if self._mode is not LoadMode.MERGE:
+            if not self._mode.replaces:
                 break
             # A refused row gives back the stored row that it would have replaced, and with it what that row holds. An
             # earlier record that it superseded comes before that stored row.
@@ -214,12 +219,13 @@ class WriteChecker:
         lost = ids.take(pa.array(np.concatenate([finding.rows for finding in refused]))).unique()
         earlier = ids.take(pa.array(superseded)).combine_chunks()
         place = pc.index_in(earlier, value_set=lost)
-        candidates = superseded[np.asarray(place.is_valid())]
-        groups = np.asarray(place.drop_null())
-        order = np.lexsort((-table.input_rank[candidates], groups))
-        chosen = candidates[order][np.unique(groups[order], return_index=True)[1]]
-        table.take_back(chosen)
-        self._superseded[table.table_key] = np.setdiff1d(superseded, chosen)
+        candidates = superseded[np.asarray(place.is_valid())][::-1]
+        chosen = candidates[np.unique(np.asarray(place.drop_null())[::-1], return_index=True)[1]]
+        self._take_back(table, chosen)
+        self._superseded[table.table_key] = superseded[~np.isin(superseded, chosen)]
+
+    def _take_back(self, table: RowsToCheck, rows: Rows) -> None:
+        table.take_back(rows)
 
     def _check_unique(self, table: RowsToCheck, probe: UniqueProbe, before: Sequence[Finding]) -> list[Finding]:
         """Findings of one constraint. Rows that another one refused hold no value, but may want one that is held."""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.staging.receipt import RangeReceipt, StagedFragment
+from spark_omnigraph.records.changes.ranks import UPDATE, RowChanges
+from spark_omnigraph.staging.receipt import ChangeLog, RangeReceipt, StagedFragment
 from spark_omnigraph.storage.tables.keys import read_staged
 from spark_omnigraph.storage.tables.staged import TableTarget
 
@@ -58,9 +59,11 @@ class RowsToCheck(Protocol):
 
 
 class StagedTable:
-    """Rows of one table in file order, numbered from 0 over all its fragments (in range order).
+    """Rows of one table in file order, numbered from 0 over all its fragments (in range order), and behind them rows
+    of the input that are in no file, since they delete: of these only the id is known.
 
-    Only key columns are read back. `dropped` marks rows that will not be committed: bad or superseded ones.
+    Only key columns are read back. `dropped` marks rows that will not be committed: bad or superseded ones, and all
+    that are in no file. `deleting` marks those among the latter that do delete.
     """
 
     def __init__(
@@ -69,23 +72,24 @@ class StagedTable:
         parts: Sequence[tuple[int, StagedFragment]],
         given_ids: bool,
         options: Mapping[str, str],
+        logs: Mapping[int, ChangeLog] | None = None,
     ) -> None:
         self.target = target
         self.parts = tuple(parts)
         self.given_ids = given_ids
         self.unit = "record of the input"
         self.changed: frozenset[str] | None = None
-        self.dropped = np.zeros(sum(f.file.rows for _, f in parts), dtype=bool)
+        self.rows = sum(f.file.rows for _, f in parts)
+        self._logs = logs or {}
+        self._others = pa.chunked_array([log.ids for log in self._logs.values()], pa.string())
+        self.dropped = np.arange(self.rows + len(self._others)) >= self.rows
+        self.deleting = np.zeros(len(self.dropped), dtype=bool)
         self._options = options
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     @property
     def table_key(self) -> TableKey:
         return self.target.table_key
-
-    @property
-    def rows(self) -> int:
-        return len(self.dropped)
 
     @property
     def hits(self) -> int:
@@ -111,15 +115,35 @@ class StagedTable:
         if not missing:
             return
         tables = [read_staged(f.file, missing, self._options) for _, f in self.parts]
-        merged = pa.concat_tables(tables)
+        merged = pa.concat_tables(tables) if tables else pa.table(dict.fromkeys(missing, self._others[:0]))
         for name in missing:
-            self._columns[name] = merged.column(name)
+            column = merged.column(name)
+            others = self._others if name == "id" else pa.chunked_array([pa.nulls(len(self._others), column.type)])
+            self._columns[name] = pa.chunked_array([*column.chunks, *others.chunks], column.type)
 
     @cached_property
     def origin(self) -> Origin:
+        """That of all rows, those in no file too."""
         ranges = [np.full(f.file.rows, index, dtype=np.int64) for index, f in self.parts]
+        ranges += [np.full(len(log.ordinals), index, dtype=np.int64) for index, log in self._logs.items()]
         ordinals = [f.row_ordinals() for _, f in self.parts]
+        ordinals += [log.ordinals for log in self._logs.values()]
         return Origin(_joined(ranges), _joined(ordinals))
+
+    @cached_property
+    def changes(self) -> RowChanges:
+        """What the rows do, in mode `changes`."""
+        found = RowChanges.of(UPDATE, len(self.dropped))
+        for index, log in self._logs.items():
+            of_range = self.origin.ranges == index
+            told = log.changes.take(self.origin.ordinals[of_range])
+            found.ranks[of_range], found.versions[of_range] = told.ranks, told.versions
+        return found
+
+    @property
+    def deleted_ids(self) -> pa.Array:
+        """Ids of the rows that delete."""
+        return self.column("id").filter(pa.array(self.deleting)).combine_chunks()
 
     @cached_property
     def input_rank(self) -> Rows:
@@ -137,8 +161,8 @@ class StagedTable:
         self.dropped[rows] = False
 
     def dropped_by_range(self) -> dict[int, Rows]:
-        """Range index → ordinals of dropped rows."""
-        rows = np.flatnonzero(self.dropped)
+        """Range index → ordinals of dropped rows that are in files."""
+        rows = np.flatnonzero(self.dropped[: self.rows])
         ranges, ordinals = self.origin.ranges[rows], self.origin.ordinals[rows]
         return {int(r): ordinals[ranges == r] for r in np.unique(ranges)}
 
@@ -148,12 +172,18 @@ def gather(
 ) -> dict[str, StagedTable]:
     """Staged tables of all receipts, in table-key order."""
     parts: dict[str, list[tuple[int, StagedFragment]]] = {}
+    logs: dict[str, dict[int, ChangeLog]] = {}
     given: set[str] = set()
     for receipt in sorted(receipts, key=lambda r: r.index):
         given |= receipt.given_ids
         for key, fragments in receipt.staged.items():
             parts.setdefault(key, []).extend((receipt.index, f) for f in fragments)
-    return {key: StagedTable(targets[key], parts[key], key in given, options) for key in sorted(parts)}
+        for key, log in receipt.changes.items():
+            logs.setdefault(key, {})[receipt.index] = ChangeLog.unpacked(log)
+    return {
+        key: StagedTable(targets[key], parts.get(key, ()), key in given, options, logs.get(key))
+        for key in sorted(parts.keys() | logs.keys())
+    }
 
 
 def _joined(arrays: Sequence[Rows]) -> Rows:

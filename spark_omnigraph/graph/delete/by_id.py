@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, without_empty
@@ -136,8 +135,7 @@ def _attempt(store: GraphStore, request: DeleteRequest, clock: Clock, files: Sta
     missing = {}
     for key, ids in sorted(request.ids.items()):
         entity = catalog.require(key)
-        removed = deletion.ids(entity, ids)
-        missing[key] = len(ids) - (removed.edges if isinstance(entity, EdgeType) else removed.nodes)
+        missing[key] = deletion.ids(entity, ids).missing
     changes = deletion.changes()
     reach(CrashPoint.CHECKED)
     fork_first(store, snapshot, changes)

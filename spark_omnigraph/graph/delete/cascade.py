@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,11 @@ _NOTHING = np.empty(0, dtype=np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Rows that one step took away."""
+    """Rows that one step took away, and how many of the ids that it was given no row has."""
 
     nodes: int = 0
     edges: int = 0
+    missing: int = 0
 
 
 class Deletion:
@@ -37,6 +38,7 @@ class Deletion:
         self._catalog = catalog
         self._snapshot = snapshot
         self._addresses: dict[str, Addresses] = {}
+        self._ids: dict[str, list[pa.Array]] = {}
         self._opened: dict[str, Dataset] = {}
 
     def where(self, entity: EntityType, condition: str) -> Removed:
@@ -47,11 +49,18 @@ class Deletion:
     def ids(self, entity: EntityType, ids: pa.Array) -> Removed:
         """Takes away the rows of a type that have these distinct ids."""
         dataset = self._dataset(entity.table_key)
-        return self._take(entity, rows_with(dataset, ["id"], ids)) if dataset is not None else Removed()
+        if dataset is None:
+            return Removed(missing=len(ids))
+        found = rows_with(dataset, ["id"], ids)
+        return replace(self._take(entity, found), missing=len(ids) - len(found.ids))
 
     def changes(self) -> dict[str, TableChange]:
         """All rows to take away, by table in key order."""
         return {key: TableChange(removed=self._addresses[key]) for key in sorted(self._addresses)}
+
+    def taken(self, key: str) -> pa.Array:
+        """Ids of the rows of a table that were taken away."""
+        return pa.concat_arrays([pa.array([], pa.string()), *self._ids.get(key, ())])
 
     def _take(self, entity: EntityType, found: Found) -> Removed:
         ids = self._new(entity.table_key, found)
@@ -77,7 +86,9 @@ class Deletion:
         is_new = ~np.isin(found.addresses, known)
         if is_new.any():
             self._addresses[key] = np.union1d(known, found.addresses[is_new])
-        return found.ids.filter(pa.array(is_new))
+        ids = found.ids.filter(pa.array(is_new))
+        self._ids.setdefault(key, []).append(ids)
+        return ids
 
     def _dataset(self, key: str) -> Dataset | None:
         """The table as the snapshot shows it; None when it has no row."""

@@ -23,7 +23,7 @@ from spark_omnigraph.graph.load.load import (
     check_and_finish,
     plan_on,
 )
-from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, check_mode
 from spark_omnigraph.graph.load.second_pass import StagedAgain
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
@@ -71,6 +71,7 @@ def frame_request(
             "'last' for repeated ids (option onDuplicate) needs rows in an order, and a frame has none; drop "
             "duplicates before the write"
         )
+    check_mode(options, mode)
     check_report_path(options.bad_rows, ())
     name = parse_branch(branch) if branch is not None else None
     return LoadRequest((), name, mode, actor, options, transaction=transaction)

@@ -27,6 +27,7 @@ from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, ReportTarget, bad_rows, write_report
+from spark_omnigraph.graph.load.changes import DeletedRows, LoadDeletes
 from spark_omnigraph.graph.load.inputs import accepted, check_tables
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
@@ -47,6 +48,7 @@ from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
+from spark_omnigraph.write.changes import ChangeChecker
 from spark_omnigraph.write.checker import CheckResult, WriteChecker
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
@@ -124,6 +126,8 @@ class CheckedLoad:
     bad_rows: BadRowSummary
     bad_per_table: Mapping[str, int]
     superseded: Mapping[str, int]
+    deleted: DeletedRows | None = None
+    """In mode `changes`: the stored rows that it takes away."""
 
 
 def load(store: GraphStore, request: LoadRequest) -> LoadReport:
@@ -154,6 +158,9 @@ def stage_load(
     """Plans an attempt and stages all ranges."""
     with clock.phase("plan"):
         plan = plan_load(store, request, executor)
+    if request.options.max_deletes is not None:
+        with clock.phase("look"):
+            _look(store, request, plan, executor)
     receipts: list[RangeReceipt] = []
     with clock.phase("stage"):
         for receipt in executor.map(partial(stage_range, plan.context), plan.ranges):
@@ -164,6 +171,14 @@ def stage_load(
     reach(CrashPoint.STAGED)
     tables = gather(receipts, plan.context.targets, plan.context.storage_options)
     return StagedLoad(plan, tuple(receipts), tables, InputAgain(plan.context, executor, plan.ranges))
+
+
+def _look(store: GraphStore, request: LoadRequest, plan: LoadPlan, executor: Executor) -> None:
+    """TooManyDeletesError before anything is staged. It is asked again when all rows are checked."""
+    context = replace(plan.context, looks=True)
+    receipts = list(executor.map(partial(stage_range, context), plan.ranges))
+    tables = gather(receipts, context.targets, context.storage_options)
+    LoadDeletes(store, plan.base).look(tables, request.options)
 
 
 def check_and_finish(
@@ -185,8 +200,9 @@ def plan_load(store: GraphStore, request: LoadRequest, executor: Executor) -> Lo
     """Plans an attempt at loading files. On a branch, the tables that the input mentions are forked first."""
     options = store.storage_options
     ranges = tuple(cut(request.files, executor.parallelism, partial(bounds, options=options)))
-    base, written = capture(store, request.branch), set[str]()
-    check_tables(accepted(base.contract.catalog, request.options), request.files, decoding(request.options), options)
+    base, written = capture(store, request.branch, request.transaction), set[str]()
+    decode = decoding(request.options, request.mode)
+    check_tables(accepted(base.contract.catalog, request.options), request.files, decode, options)
     if any(entry.branch != base.snapshot.branch for entry in base.snapshot.entries.values()):
         mentioned = partial(tables_mentioned, base.contract.catalog, options)
         written.update(*executor.map(mentioned, ranges))
@@ -206,7 +222,8 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
     reach(CrashPoint.PLANNED)
     fill = _vector_fill(store, options, tasks) if _fills(catalog, options) else None
     return LoadPlan(
-        base, StageContext(catalog, request.mode, decoding(options), targets, store.storage_options, fill=fill)
+        base,
+        StageContext(catalog, request.mode, decoding(options, request.mode), targets, store.storage_options, fill=fill),
     )
 
 
@@ -240,12 +257,10 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     """Asks the probes, writes the bad-row report, and takes bad and superseded rows out of the staged files.
 
     Raises BadRowsError when there are more bad rows than the options allow, or an overwrite has only such for
-    a type; ConstraintError when an overwrite would leave stored edges dangling.
+    a type; ConstraintError when an overwrite would leave stored edges dangling; TooManyDeletesError.
     """
-    context, on_duplicate = staged.plan.context, request.options.on_duplicate
-    checker = WriteChecker(
-        context.catalog, request.mode, on_duplicate, staged.tables, context.targets, context.storage_options
-    )
+    deletes = LoadDeletes(store, staged.plan.base) if request.mode is LoadMode.CHANGES else None
+    checker = _checker(request, staged, deletes)
     checker.distinct = request.distinct
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(store.root, request, staged, result)
@@ -255,9 +270,18 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
         checker.refuse_dangling(staged.mentioned)
+    deleted = None if deletes is None else deletes.done(staged.tables, request.options)
     rest = _restage(staged)
     files.add({file for r in rest.receipts for file in r.files}.difference(*(r.files for r in staged.receipts)))
-    return CheckedLoad(rest, summary, bad, result.superseded)
+    return CheckedLoad(rest, summary, bad, result.superseded, deleted)
+
+
+def _checker(request: LoadRequest, staged: StagedLoad, deletes: LoadDeletes | None) -> WriteChecker:
+    context, on_duplicate, tables = staged.plan.context, request.options.on_duplicate, staged.tables
+    options = context.storage_options
+    if deletes is not None:
+        return ChangeChecker(context.catalog, on_duplicate, tables, context.targets, options, deletes.take)
+    return WriteChecker(context.catalog, request.mode, on_duplicate, tables, context.targets, options)
 
 
 def _refuse_emptying(staged: StagedLoad, bad: Mapping[str, int], summary: BadRowSummary) -> None:
@@ -324,13 +348,19 @@ def _renewed(
 
 def prepare(store: GraphStore, request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
     """The checked load as data for the commit protocol; tables that would not advance are left out."""
-    staged, base = checked.staged, checked.staged.plan.base
+    staged, base, deleted = checked.staged, checked.staged.plan.base, checked.deleted
     replacing = request.mode is LoadMode.OVERWRITE
     keys = staged.mentioned if replacing else frozenset(staged.tables)
     changes = {key: _change(staged.tables.get(key), replacing) for key in sorted(keys)}
-    advancing = {k: c for k, c in changes.items() if c.files or (replacing and base.snapshot.entry(k).row_count)}
+    if deleted is not None:
+        changes = deleted.beside(changes)
+        fork_first(store, base.snapshot, deleted.masks)  # edges that go with nodes are of types the input does not name
+    advancing = {
+        k: c for k, c in changes.items() if c.files or c.masked or (replacing and base.snapshot.entry(k).row_count)
+    }
     read = tables_read(base.contract.catalog, advancing.keys(), replacing)
     read |= keys if replacing else frozenset()  # those that do not advance must still be empty
+    read |= frozenset() if deleted is None else deleted.looked_at
     prepared = candidate(store, base, WriterKind.LOAD, request.actor, advancing, read)
     return replace(prepared, transaction=request.transaction)
 
@@ -374,12 +404,13 @@ def _facts(request: LoadRequest, checked: CheckedLoad, clock: Clock) -> CommitFa
 
 def _counts(request: LoadRequest, checked: CheckedLoad) -> dict[str, TableCounts]:
     staged, read, counts = checked.staged, checked.staged.read, {}
-    for key in sorted(staged.mentioned):
+    gone = {} if checked.deleted is None else checked.deleted.masks
+    for key in sorted({*staged.mentioned, *gone}):
         table = staged.tables.get(key)
         rows, hits = (table.rows, table.hits) if table is not None else (0, 0)
         entry = staged.plan.base.snapshot.entry(key)
         bad = checked.bad_per_table.get(key, 0)
-        counts[key] = TableCounts(
+        found = TableCounts(
             read=read[key],
             valid=read[key] - bad,
             bad=bad,
@@ -388,4 +419,5 @@ def _counts(request: LoadRequest, checked: CheckedLoad) -> dict[str, TableCounts
             deleted=entry.row_count if request.mode is LoadMode.OVERWRITE else 0,
             superseded=checked.superseded.get(key, 0),
         )
+        counts[key] = found if checked.deleted is None else checked.deleted.counted(key, found, table)
     return counts

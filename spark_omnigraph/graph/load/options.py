@@ -17,6 +17,7 @@ from spark_omnigraph.records.mode import (
     REMOTE_SCHEMES,
     DecodeOptions,
     EmbedAtLoad,
+    LoadMode,
     OnDuplicate,
     UnknownFields,
     choice,
@@ -57,6 +58,8 @@ class LoadOptions:
     """A function from texts to vectors, an `EmbedConfig`, or None: what the environment names."""
     cache: str | None = None
     """Where answers are kept; None: beside the graph."""
+    max_deletes: int | float | None = None
+    """How many stored rows mode `changes` may delete, or a share of each type's; None: any number."""
 
     def __post_init__(self) -> None:
         require("build_indexes", self.build_indexes, SWITCH)
@@ -74,11 +77,9 @@ class LoadOptions:
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
         if unknown is not None:
             raise BadRequestError(f"blob_schemes may be some of {', '.join(BLOB_SCHEMES)}, got '{unknown}'")
-        limit = self.max_bad_rows
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-            raise BadRequestError(f"max_bad_rows is a number, a count or a share such as 0.05, not {as_shown(limit)}")
-        if not limit >= 0 or (isinstance(limit, float) and limit > 1):
-            raise BadRequestError(f"max_bad_rows must be a count, or a fraction between 0 and 1, got {as_shown(limit)}")
+        _check_limit("max_bad_rows", self.max_bad_rows)
+        if self.max_deletes is not None:
+            _check_limit("max_deletes", self.max_deletes)
 
     @property
     def report(self) -> str | None:
@@ -96,22 +97,46 @@ class LoadOptions:
     def most(self, records: int) -> int:
         """How many bad rows among so many records still let the good ones in."""
         limit = self.max_bad_rows
-        # As written, not as stored: 0.29 of 100 records are 29, which no float says.
-        return int(Fraction(str(limit)) * records) if isinstance(limit, float) else limit
+        return share_of(limit, records) if isinstance(limit, float) else limit
 
     def limit_of(self, records: int) -> str:
         """How many bad rows are allowed among so many records, after their number; nothing where none are."""
         limit = self.max_bad_rows
-        if isinstance(limit, float):
-            share = f"{float(Fraction(str(limit)) * 100):g}% of {records:,} records"
-        else:
-            share = f"{limit:,}"
+        share = f"{shown_share(limit)} of {records:,} records" if isinstance(limit, float) else f"{limit:,}"
         return f" where {share} may be bad" if limit else ""
 
 
-def decoding(options: LoadOptions) -> DecodeOptions:
+def decoding(options: LoadOptions, mode: LoadMode) -> DecodeOptions:
     """What of it decoding is told."""
-    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce)
+    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce, mode is LoadMode.CHANGES)
+
+
+def check_mode(options: LoadOptions, mode: LoadMode) -> None:
+    """BadRequestError for an option that does nothing in a mode."""
+    if options.max_deletes is not None and mode is not LoadMode.CHANGES:
+        raise BadRequestError(f"max_deletes goes with mode 'changes': mode '{mode}' deletes no row by its record")
+
+
+def share_of(share: float, rows: int) -> int:
+    """So many of the rows at most."""
+    # As written, not as stored: 0.29 of 100 records are 29, which no float says.
+    return int(Fraction(str(share)) * rows)
+
+
+def shown_share(share: float) -> str:
+    """A share in percent.
+
+    >>> shown_share(0.29)
+    '29%'
+    """
+    return f"{float(Fraction(str(share)) * 100):g}%"
+
+
+def _check_limit(name: str, limit: object) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise BadRequestError(f"{name} is a number, a count or a share such as 0.05, not {as_shown(limit)}")
+    if not limit >= 0 or (isinstance(limit, float) and limit > 1):
+        raise BadRequestError(f"{name} must be a count, or a fraction between 0 and 1, got {as_shown(limit)}")
 
 
 def _path(value: object) -> str:
@@ -131,7 +156,11 @@ def _names(value: object) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:
-    """Records and rows of one table. `superseded` counts records that a later one with the same id replaced."""
+    """Records and rows of one table. `superseded` counts records that a later one with the same id replaced.
+
+    In mode `changes` the `deleted` rows are those that records name, and the `cascaded` ones, which are edges that went
+    with a node; `missing` counts records that delete what is not stored.
+    """
 
     read: int = 0
     valid: int = 0
@@ -140,6 +169,8 @@ class TableCounts:
     updated: int = 0
     deleted: int = 0
     superseded: int = 0
+    cascaded: int = 0
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)

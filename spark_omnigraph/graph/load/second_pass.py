@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import merge
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
 
-from spark_omnigraph.staging.fragments import locate_staged, stage_rest
+from spark_omnigraph.staging.fragments import locate_deletes, locate_staged, stage_rest
 from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.pieces import locate_rows
-from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
+from spark_omnigraph.staging.receipt import ChangeLog, RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.input.ranges import InputRange
 from spark_omnigraph.write.executor import Executor
@@ -64,10 +66,16 @@ class StagedAgain:
         for receipt in self.receipts:
             for key, ordinals in wanted.get(receipt.index, {}).items():
                 rows = LocatedRowsBuilder()
-                for fragment in receipt.staged.get(key, ()):
-                    locate_staged(self.context, key, fragment, ordinals, rows)
+                staged = (locate_staged(self.context, key, each, ordinals) for each in receipt.staged.get(key, ()))
+                log = receipt.changes.get(key)
+                deletes = iter(()) if log is None else self._deletes(key, log, ordinals)
+                for ordinal, line, text in merge(chain.from_iterable(staged), deletes):
+                    rows.add(ordinal, line, 0, text)
                 found.setdefault(receipt.index, {})[key] = rows.built()
         return found
+
+    def _deletes(self, key: str, log: bytes, ordinals: Rows) -> Iterator[tuple[int, int, str]]:
+        return locate_deletes(self.context, key, ChangeLog.unpacked(log), ordinals)
 
     def stage(self, skips: ByRange) -> dict[int, Staged]:
         done: dict[int, Staged] = {}

@@ -18,8 +18,9 @@ from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.frame import StagedPart, finish_frame_load, plan_frame_load, staged_part
 from spark_omnigraph.graph.load.inputs import InputChoices, accepted, distinct_tables, find_inputs, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest, load
-from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, decoding
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, check_mode, decoding
 from spark_omnigraph.manifest.facts import CommitOrigin
+from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.frames.rules import plan_rows
 from spark_omnigraph.records.mode import InputFormat, LoadMode, OnDuplicate, choice
@@ -83,13 +84,16 @@ class LoadCall:
     origin: CommitOrigin
     options: LoadOptions
     inputs: Mapping[str, object]
+    transaction: Transaction | None = None
+    """The name of the write: refused when it was committed before."""
 
 
 def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     """Loads a source in one commit. Raises what a load raises; then nothing has changed."""
     choices, options = input_choices(call.inputs), call.options
     mode = choice("mode", call.mode, LoadMode)
-    rows, lines, source = _as_rows(source, choices)
+    check_mode(options, mode)
+    rows, lines, source = _as_rows(source, choices, mode is LoadMode.CHANGES)
     found = replace(choices, table_key=None) if lines else choices  # they name the type now
     inputs = Inputs(()) if rows is not None else find_inputs(source, found, store.storage_options)
     check_report_path(options.bad_rows, inputs.files, store.root)
@@ -99,7 +103,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
         how = scanned.table
         rows = LocalRows(delta_scan(scanned, store.storage_options), scanned.name, has_order=False)
     if rows is not None and how is not None:
-        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decoding(options))
+        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decoding(options, mode))
         if not rows.has_order:
             options = replace(options, on_duplicate=OnDuplicate.ERROR)
     name, created = branch_to_write(store, call.branch, call.base, options.dry_run)
@@ -111,6 +115,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
         options,
         call.base,
         created,
+        call.transaction,
         origin=call.origin,
         mapping_digest=choices.digest,
         distinct=distinct_tables(inputs.files, how),
@@ -143,7 +148,7 @@ def _scanned(inputs: Inputs, options: Mapping[str, str]) -> InputFile | None:
     return found
 
 
-def _as_rows(source: Any, choices: InputChoices) -> tuple[OnceRows | None, bool, Any]:
+def _as_rows(source: Any, choices: InputChoices, changes: bool) -> tuple[OnceRows | None, bool, Any]:
     """A source as rows that are read once where it is such, else as what is listed: paths or lines; and whether those
     are rows that were dictionaries.
     """
@@ -163,7 +168,7 @@ def _as_rows(source: Any, choices: InputChoices) -> tuple[OnceRows | None, bool,
         return None, False, rest
     if choices.mapping is not None:
         return LocalRows(_of_rows(rest)), False, None
-    return None, True, record_lines(rest, choices.table_key)
+    return None, True, record_lines(rest, choices.table_key, changes)
 
 
 def _arrow(source: object) -> pa.RecordBatchReader | None:

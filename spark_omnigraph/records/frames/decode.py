@@ -21,10 +21,12 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.changes.ranks import RowChanges
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.frames.columns import columns_taken, convert, is_text, takes
 from spark_omnigraph.records.frames.ends import end_texts
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
+from spark_omnigraph.records.jsonl.column_decoder import completed_ids
 from spark_omnigraph.records.jsonl.decode import DecodedChunk, DecodedTable, LineChunk, RecordDecoder, Rejected
 from spark_omnigraph.records.jsonl.endpoints import end_ids
 from spark_omnigraph.records.jsonl.envelope import ENVELOPE
@@ -33,13 +35,14 @@ from spark_omnigraph.records.keys import key_columns, key_ids
 from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
 from spark_omnigraph.records.mode import DecodeOptions
 from spark_omnigraph.records.record_text import record_text
-from spark_omnigraph.records.ulid import new_ulids
 from spark_omnigraph.words import nearest
 
 _DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}
 _NAMED = 10
 """Columns that a message lists."""
+
+_PLAIN = DecodeOptions()
 
 Decoded = tuple[DecodedChunk, Callable[[int], str]]
 
@@ -54,9 +57,11 @@ class FramePlan:
     sources: tuple[tuple[str, str], ...] = ()
 
 
-def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, coerce: bool = False) -> FramePlan:
+def plan_frame(
+    catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, options: DecodeOptions = _PLAIN
+) -> FramePlan:
     """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type. With
-    `coerce` columns of texts pass for properties of any type.
+    `coerce` columns of texts pass for properties of any type; a frame of `changes` may have no more than ids.
     """
     repeated = [name for name, count in Counter(columns.names).items() if count > 1]
     if repeated:
@@ -68,7 +73,7 @@ def plan_frame(catalog: Catalog, table_key: TableKey | None, columns: pa.Schema,
     if entity is None:
         known = catalog.nodes if table_key.kind == "node" else catalog.edges
         raise BadRequestError(f"the graph has no {table_key.spelled}{nearest(table_key.type_name, known)}")
-    return FramePlan(table_key, tuple(_sources(catalog, entity, columns, coerce)))
+    return FramePlan(table_key, tuple(_sources(catalog, entity, columns, options)))
 
 
 def _check_envelope(columns: pa.Schema) -> None:
@@ -84,17 +89,20 @@ def _check_envelope(columns: pa.Schema) -> None:
         raise BadRequestError("a frame of records needs a column 'type' or 'edge'")
 
 
-def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, coerce: bool) -> list[tuple[str, str]]:
+def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, options: DecodeOptions) -> list[tuple[str, str]]:
     left = dict(zip(columns.names, columns.types, strict=True))
+    telling = {*identity_columns(entity, options.edge_id), *_END_NAMES.values()}
+    only_ids = options.changes and telling.issuperset(columns.names)
     sources = []
     for name in physical_schema(entity).names:
         prop = entity.property(name) if name not in entity.identity else None
         source = _source_of(entity, name, left)
         if source is None:
-            _check_absent(entity, name, prop, left)
+            if not only_ids:
+                _check_absent(entity, name, prop, left)
             continue
         found = left.pop(source)
-        fits = takes(prop, found, coerce) if prop is not None else _takes_id(catalog, entity, name, found)
+        fits = takes(prop, found, options.coerce) if prop is not None else _takes_id(catalog, entity, name, found)
         if not fits:
             wanted, taken = (_shown(prop), columns_taken(prop)) if prop is not None else ("string", "string")
             raise BadRequestError(
@@ -147,28 +155,32 @@ class FrameDecoder:
     def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
         self._catalog = catalog
         self._coerce = options.coerce
+        self._edge_id = options.edge_id
         self._records = RecordDecoder(catalog, options)
         self._spelt = RecordDecoder(catalog, options, constants=True)
         entity = catalog.table(plan.table_key) if plan.table_key is not None else None
         self._entity: EntityType | None = entity
         self._plan = plan
 
-    def decode(self, batch: pa.RecordBatch, first: int) -> Decoded:
-        """What the rows are, the first of which is line `first`, and a function that gives the text of a line."""
+    def decode(self, batch: pa.RecordBatch, first: int, changes: RowChanges | None = None) -> Decoded:
+        """What the rows are, the first of which is line `first`, and a function that gives the text of a line. Of rows
+        whose `changes` delete only the id is read.
+        """
         if self._entity is not None:
             batch = batch.select([source for _, source in self._plan.sources])
         found = legible_batch(batch)
         bad = found.bad_rows
         if not bad.any():
-            return self._decode_legible(found.batch, first)
-        decoded, text = self._decode_legible(found.batch.filter(pa.array(~bad)), 0)
+            return self._decode_legible(found.batch, first, changes)
+        kept = None if changes is None else changes.take(~bad)
+        decoded, text = self._decode_legible(found.batch.filter(pa.array(~bad)), 0, kept)
         return self._with_illegible(decoded, found, bad, first), _placed(text, bad, first)
 
-    def _decode_legible(self, batch: pa.RecordBatch, first: int) -> Decoded:
+    def _decode_legible(self, batch: pa.RecordBatch, first: int, changes: RowChanges | None) -> Decoded:
         if self._entity is None:
-            return self._decode_records(batch, first)
+            return self._decode_records(batch, first, changes)
         renamed = batch.rename_columns([name for name, _ in self._plan.sources])
-        return self._decode_rows(self._entity, renamed, first)
+        return self._decode_rows(self._entity, renamed, first, changes)
 
     def _with_illegible(self, decoded: DecodedChunk, found: LegibleBatch, bad: Bools, first: int) -> DecodedChunk:
         """What was decoded of the other rows, at their places, and the rows whose text is none as bad ones."""
@@ -196,31 +208,29 @@ class FrameDecoder:
         message = why_illegible(names, one.column(names[0]))
         return Rejected(first + row, 0, kind, field, Rule.INVALID_TEXT, message, raw, is_edge)
 
-    def _decode_records(self, batch: pa.RecordBatch, first: int) -> Decoded:
+    def _decode_records(self, batch: pa.RecordBatch, first: int, changes: RowChanges | None) -> Decoded:
         lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
-        chunk = self._records.decode(_chunk(lines, first))
+        chunk = self._records.decode(_chunk(lines, first), changes)
         broken = {r.line: fault for r in chunk.rejected if (fault := _fault(batch, r.line - first)) is not None}
         told = tuple(replace(r, message=broken.get(r.line, r.message)) for r in chunk.rejected)
         return replace(chunk, rejected=told), lambda line: (
             _record_text(batch, line - first) if line in broken else lines[line - first].decode()
         )[:RAW_LIMIT]
 
-    def _decode_rows(self, entity: EntityType, rows: pa.RecordBatch, first: int) -> Decoded:
+    def _decode_rows(self, entity: EntityType, rows: pa.RecordBatch, first: int, changes: RowChanges | None) -> Decoded:
         columns, doubtful = self._columns(entity, rows)
-        given = columns.get("id")
-        explicit = given is not None and given.null_count < len(given)
-        columns["id"] = _completed_ids(given, rows.num_rows)
+        columns["id"], named = completed_ids(columns.get("id"), rows.num_rows)
         schema = physical_schema(entity)
         missing = {n: pa.nulls(rows.num_rows, schema.field(n).type) for n in schema.names if n not in columns}
+        if changes is not None:
+            doubtful |= changes.deletes | any(not schema.field(name).nullable for name in missing)
         table = pa.Table.from_arrays([(columns | missing)[name] for name in schema.names], schema=schema)
         lines = np.arange(first, first + rows.num_rows, dtype=np.int64)
+        whole = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, named, changes)
         if not doubtful.any():
-            whole = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, explicit)
             chunk = DecodedChunk((whole,), (), {entity.table_key: len(lines)})
         else:
-            table, lines = table.filter(pa.array(~doubtful)), lines[~doubtful]
-            sure = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, explicit)
-            chunk = self._with_doubtful(entity, rows, doubtful, sure, first)
+            chunk = self._with_doubtful(entity, rows, doubtful, whole, first)
         return chunk, lambda line: record_text(entity, rows.slice(line - first, 1))[0]
 
     def _columns(self, entity: EntityType, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
@@ -241,7 +251,7 @@ class FrameDecoder:
                 columns[name], unsure = column.cast(pa.string()), None
             if unsure is not None:
                 doubtful |= unsure
-        if isinstance(entity, NodeType) and entity.key is not None:
+        if isinstance(entity, NodeType) and entity.key is not None and columns.keys() >= set(entity.key):
             ids = key_ids(entity, pa.table({name: columns[name] for name in entity.key}))
             doubtful |= np.asarray(ids.is_null())
             if "id" in columns:
@@ -250,32 +260,45 @@ class FrameDecoder:
         return columns, doubtful
 
     def _with_doubtful(
-        self, entity: EntityType, rows: pa.RecordBatch, doubtful: Bools, sure: DecodedTable, first: int
+        self, entity: EntityType, rows: pa.RecordBatch, doubtful: Bools, whole: DecodedTable, first: int
     ) -> DecodedChunk:
         """Doubtful rows as the records they stand for, read by the decoder of lines; then all rows in order."""
         places = np.flatnonzero(doubtful) + first
-        texts = record_text(entity, rows.filter(pa.array(doubtful)), None)
-        found = self._spelt.decode(_chunk([text.encode() for text in texts]))
+        changes = None if whole.changes is None else whole.changes.take(doubtful)
+        texts = self._spell(entity, rows.filter(pa.array(doubtful)), changes)
+        found = self._spelt.decode(_chunk([text.encode() for text in texts]), changes)
         rejected = tuple(replace(r, line=int(places[r.line])) for r in found.rejected)
-        tables = [sure, *(replace(t, lines=places[t.lines]) for t in found.tables)]
-        lines = np.concatenate([t.lines for t in tables])
+        tables = [whole.keep(~doubtful), *(replace(t, lines=places[t.lines]) for t in found.tables)]
+        lines, named = (np.concatenate([getattr(t, name) for t in tables]) for name in ("lines", "named"))
         order = np.argsort(lines, kind="stable")
+        lines = lines[order]
         merged = pa.concat_tables([t.table for t in tables]).take(pa.array(order))
-        explicit = any(t.explicit_ids for t in tables)
-        table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines[order], explicit)
+        told = None if whole.changes is None else whole.changes.take(lines - first)
+        table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines, named[order], told)
         return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
+
+    def _spell(self, entity: EntityType, rows: pa.RecordBatch, changes: RowChanges | None) -> list[str]:
+        """Records of rows; those that delete have only what their id follows from."""
+        if changes is None:
+            return record_text(entity, rows, None)
+        texts = np.empty(rows.num_rows, dtype=object)
+        telling = [name for name in rows.schema.names if name in identity_columns(entity, self._edge_id)]
+        for part, mask in ((rows, ~changes.deletes), (rows.select(telling), changes.deletes)):
+            texts[mask] = record_text(entity, part.filter(pa.array(mask)), None)
+        return list(texts)
+
+
+def identity_columns(entity: EntityType, edge_id: Sequence[str] | None) -> frozenset[str]:
+    """Columns that the id of a row is, or follows from."""
+    if isinstance(entity, NodeType):
+        return frozenset(("id", *(entity.key or ())))
+    return frozenset(("id",) if edge_id is None else ("id", "src", "dst", *edge_id))
 
 
 def _placed(text: Callable[[int], str], bad: Bools, first: int) -> Callable[[int], str]:
     """The function that gives the text of a line, told the place of a row among all instead of that among good ones."""
     among_good = np.cumsum(~bad) - 1
     return lambda line: text(int(among_good[line - first]))
-
-
-def _completed_ids(given: pa.Array | None, count: int) -> pa.Array:
-    if given is None or given.null_count == count:
-        return new_ulids(count)
-    return pc.replace_with_mask(given, given.is_null(), new_ulids(given.null_count)) if given.null_count else given
 
 
 def _chunk(lines: Sequence[bytes], first: int = 0) -> LineChunk:

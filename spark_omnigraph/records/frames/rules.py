@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.frames.changed_columns import without_changes
 from spark_omnigraph.records.frames.decode import FramePlan, plan_frame
 from spark_omnigraph.records.frames.ends import end_texts, fits_end
 from spark_omnigraph.records.frames.layouts import plain_schema
@@ -60,6 +61,8 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     for name in columns.names:
         if columns.names.count(name) > 1:
             raise BadRequestError(f"column '{name}' is there twice")
+    if decode.changes:
+        columns = _of_types(catalog, how, columns)
     picks = [_pick(catalog, rule, columns) for rule in how.rules]
     used = set().union(*(pick.used for pick in picks), how.ignore)
     # With one rule what is left over is named by the check of its frame, which knows names that are near.
@@ -76,10 +79,18 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
             schema = schema.append(pa.field(name, pa.string()))
         for name, value in pick.constants.items():
             schema = schema.append(pa.field(name, value.type))
-        frame = plan_frame(catalog, rule.table_key, schema, how.coerce or decode.coerce)
+        frame = plan_frame(catalog, rule.table_key, schema, replace(decode, coerce=how.coerce or decode.coerce))
         ends = tuple((name, node, sources) for name, (node, sources) in pick.ends.items())
         planned.append(PlannedRows(rule, frame, tuple(named.items()), tuple(pick.constants.items()), ends))
     return tuple(planned)
+
+
+def _of_types(catalog: Catalog, how: TableInput, columns: pa.Schema) -> pa.Schema:
+    """The columns besides those that tell of changes."""
+    if any(rule.distinct for rule in how.rules):
+        raise BadRequestError("'distinct' does not go with mode changes: no change tells that the last equal row went")
+    types = (catalog.table(rule.table_key) for rule in how.rules if rule.table_key is not None)
+    return without_changes(columns, [entity for entity in types if entity is not None])
 
 
 def _ignores(decode: DecodeOptions) -> bool:

@@ -34,7 +34,8 @@ class DecodedColumns:
 
     table: pa.Table
     positions: Int64s
-    explicit_ids: bool
+    named: Bools
+    """Whether the id of a row is its own."""
 
 
 class ColumnDecoder:
@@ -54,7 +55,7 @@ class ColumnDecoder:
         return DecodedColumns(
             pa.concat_tables([self._schema.empty_table(), *(piece.table for piece in pieces)]),
             np.concatenate([np.empty(0, dtype=np.int64), *(piece.positions for piece in pieces)]),
-            any(piece.explicit_ids for piece in pieces),
+            np.concatenate([np.empty(0, dtype=bool), *(piece.named for piece in pieces)]),
         )
 
     def _rows(self, parsed: ParsedTexts, texts: pa.LargeBinaryArray) -> DecodedColumns:
@@ -74,9 +75,9 @@ class ColumnDecoder:
             keep = pa.array(~doubtful)
             columns = {name: column.filter(keep) for name, column in columns.items()}
             positions = positions[~doubtful]
-        columns["id"], explicit = _completed_ids(columns.get("id"), len(positions))
+        columns["id"], named = completed_ids(columns.get("id"), len(positions))
         table = pa.Table.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
-        return DecodedColumns(table, positions, explicit)
+        return DecodedColumns(table, positions, named)
 
     def _columns(self, parsed: ParsedTexts) -> tuple[dict[str, pa.Array], Bools]:
         """Columns by name, `id` as records give it, and the doubtful rows."""
@@ -120,10 +121,13 @@ def _with_long_numbers(texts: pa.LargeBinaryArray, positions: Int64s) -> Bools:
     return found
 
 
-def _completed_ids(given: pa.Array | None, count: int) -> tuple[pa.Array, bool]:
-    """Ids of rows: the given ones, new ones for rows without; and whether one was given."""
-    if given is None or given.null_count == count:
-        return new_ulids(count), False
-    if not given.null_count:
-        return given, True
-    return pc.replace_with_mask(given, given.is_null(), new_ulids(given.null_count)), True
+def completed_ids(given: pa.Array | None, count: int) -> tuple[pa.Array, Bools]:
+    """Ids of rows: the given ones, new ones for rows without; and which are given."""
+    if given is None:
+        return new_ulids(count), np.zeros(count, dtype=bool)
+    named: Bools = given.is_valid().to_numpy(zero_copy_only=False)
+    missing = given.null_count
+    if not missing:
+        return given, named
+    fresh = new_ulids(missing)
+    return fresh if missing == count else pc.replace_with_mask(given, given.is_null(), fresh), named

@@ -19,6 +19,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.changes.ranks import RowChanges
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
 from spark_omnigraph.records.jsonl.column_decoder import ColumnDecoder
@@ -31,6 +32,7 @@ from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.records.ulid import new_ulids
 
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 COLUMNS_FROM = 12
 """Fewer lines of a type than this are read one by one: the column decoder's start costs more."""
@@ -83,14 +85,27 @@ class Rejected:
 class DecodedTable:
     """Rows of one type in input order, in stored layout, with the line and byte offset of each.
 
-    `explicit_ids` is set when the id of some row came from its record, a key included.
+    `named` says which rows have their id from their record, a key included. In mode `changes` rows may be there to be
+    deleted: they have an id, and perhaps no more.
     """
 
     table_key: TableKey
     table: pa.Table
     offsets: Int64s
     lines: Int64s
-    explicit_ids: bool
+    named: Bools
+    changes: RowChanges | None = None
+
+    def keep(self, rows: Bools) -> DecodedTable:
+        """Only some of the rows."""
+        return replace(
+            self,
+            table=self.table.filter(pa.array(rows)),
+            offsets=self.offsets[rows],
+            lines=self.lines[rows],
+            named=self.named[rows],
+            changes=None if self.changes is None else self.changes.take(rows),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +121,7 @@ class DecodedChunk:
 class _Rows:
     table: pa.Table
     lines: Int64s
-    explicit_ids: bool
+    named: Bools
 
 
 class RecordDecoder:
@@ -130,18 +145,23 @@ class RecordDecoder:
         self._row_decoder = RowDecoder(catalog, options, constants)
         self._readers: dict[str, ColumnDecoder] = {}
 
-    def decode(self, chunk: LineChunk) -> DecodedChunk:
-        """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither."""
+    def decode(self, chunk: LineChunk, changes: RowChanges | None = None) -> DecodedChunk:
+        """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither. Of lines whose
+        `changes` delete only the id is read.
+        """
         if not len(chunk.lines):
             return DecodedChunk((), (), {})
         lines = TextLines.joined(_without_mark(chunk))
         if len(lines) != len(chunk.lines):
             raise InternalError("a line of the input holds a line break")
         order = self._sorter.sort(lines)
-        groups = [*order.groups, *self._unusual_groups(lines, order.unusual)]
+        deletes = np.zeros(len(lines), dtype=bool) if changes is None else changes.deletes
+        groups = [*order.groups, *self._unusual_groups(lines, order.unusual[~deletes[order.unusual]])]
+        if deletes.any():
+            groups = [group.without(deletes) for group in groups]
         rows: dict[TableKey, list[_Rows]] = defaultdict(list)
         left = np.zeros(len(lines), dtype=bool)
-        for places in (order.doubtful, order.unusual, *(group.lines for group in groups)):
+        for places in (order.doubtful, order.unusual, *(group.lines for group in order.groups)):
             left[places] = True
         for group in groups:
             if len(group.lines) >= self._columns_from:
@@ -149,9 +169,9 @@ class RecordDecoder:
                 done = group.lines[found.positions]
                 left[done] = False
                 if len(done):
-                    rows[group.entity.table_key].append(_Rows(found.table, done, found.explicit_ids))
-        refused = self._read_by_row(lines, np.flatnonzero(left), rows)
-        tables = tuple(_table(chunk, key, rows[key]) for key in sorted(rows))
+                    rows[group.entity.table_key].append(_Rows(found.table, done, found.named))
+        refused = self._read_by_row(lines, np.flatnonzero(left), deletes, rows)
+        tables = tuple(_table(chunk, key, rows[key], changes) for key in sorted(rows))
         read: Counter[str] = Counter({table.table_key: len(table.lines) for table in tables})
         read.update(refusal.table_key for _, refusal in refused)
         return DecodedChunk(tables, tuple(_rejected(chunk, lines, at, why) for at, why in refused), dict(read))
@@ -178,13 +198,13 @@ class RecordDecoder:
         ]
 
     def _read_by_row(
-        self, lines: Sequence[bytes], left: Int64s, rows: dict[TableKey, list[_Rows]]
+        self, lines: Sequence[bytes], left: Int64s, deletes: Bools, rows: dict[TableKey, list[_Rows]]
     ) -> list[tuple[int, Refusal]]:
         """Adds the rows of the lines that are left; returns those that are refused."""
         refused: list[tuple[int, Refusal]] = []
         found: dict[TableKey, list[tuple[int, DecodedRow]]] = defaultdict(list)
         for at in left.tolist():
-            result = self._row_decoder.decode(lines[at])
+            result = self._row_decoder.decode(lines[at], bool(deletes[at]))
             if isinstance(result, Refusal):
                 refused.append((at, result))
             else:
@@ -218,27 +238,26 @@ def _rows_of(entity: EntityType, pairs: Sequence[tuple[int, DecodedRow]]) -> _Ro
     schema = physical_schema(entity)
     types = {p.name: p.type for p in entity.properties}
     columns = []
-    explicit = False
+    named = np.array([row.values.get("id") is not None for _, row in pairs], dtype=bool)
     for name in schema.names:
-        values = [row.values[name] for _, row in pairs]
+        values = [row.values.get(name) for _, row in pairs]
         if name == "id":
-            explicit = any(value is not None for value in values)
             fresh = iter(new_ulids(values.count(None)).to_pylist())
             values = [next(fresh) if value is None else value for value in values]
         columns.append(python_column(types[name], values) if name in types else pa.array(values, pa.string()))
     lines = np.array([at for at, _ in pairs], dtype=np.int64)
-    return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, explicit)
+    return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, named)
 
 
-def _table(chunk: LineChunk, table_key: TableKey, parts: Sequence[_Rows]) -> DecodedTable:
+def _table(chunk: LineChunk, table_key: TableKey, parts: Sequence[_Rows], changes: RowChanges | None) -> DecodedTable:
     """The parts of a table in input order."""
     table = pa.concat_tables([part.table for part in parts])
-    lines = np.concatenate([part.lines for part in parts])
+    lines, named = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lines", "named"))
     if len(parts) > 1 or (np.diff(lines) < 0).any():
         order = np.argsort(lines, kind="stable")
-        table, lines = table.take(pa.array(order)), lines[order]
-    explicit = any(part.explicit_ids for part in parts)
-    return DecodedTable(table_key, table, chunk.offsets[lines], lines + chunk.first_line, explicit)
+        table, lines, named = table.take(pa.array(order)), lines[order], named[order]
+    told = None if changes is None else changes.take(lines)
+    return DecodedTable(table_key, table, chunk.offsets[lines], lines + chunk.first_line, named, told)
 
 
 def _rejected(chunk: LineChunk, lines: Sequence[bytes], at: int, why: Refusal) -> Rejected:

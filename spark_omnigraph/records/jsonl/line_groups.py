@@ -37,6 +37,11 @@ class LineGroup:
     lines: Int64s
     texts: pa.LargeBinaryArray
 
+    def without(self, left_out: Bools) -> LineGroup:
+        """Without some lines of the chunk."""
+        kept = ~left_out[self.lines]
+        return LineGroup(self.entity, self.lines[kept], self.texts.filter(pa.array(kept)))
+
 
 @dataclass(frozen=True, slots=True)
 class SortedLines:

@@ -5,7 +5,7 @@ The fast path hands over every line that it is not sure of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -62,8 +62,10 @@ class RowDecoder:
         self._constants = constants
         self._readers: dict[tuple[str, str], _TypeReader | None] = {}
 
-    def decode(self, raw: bytes) -> DecodedRow | Refusal:
-        """The row on a line, or its mistakes: JSON, type, members, endpoints, id and key, values by name."""
+    def decode(self, raw: bytes, deletes: bool = False) -> DecodedRow | Refusal:
+        """The row on a line, or its mistakes: JSON, type, members, endpoints, id and key, values by name. Of one that
+        `deletes` a row only what gives the id is read.
+        """
         try:
             members = parse_line(raw, self._constants)
         except InvalidJsonError as error:
@@ -80,7 +82,7 @@ class RowDecoder:
             message = f"unknown {kind} type '{name}'{_nearest(name, tuple(known))}"
             unknown = Mistake("edge" if is_edge else "type", Rule.UNKNOWN_TYPE, message)
             return Refusal(_UNKNOWN, name, is_edge, self._with_envelope(unknown, members))
-        row, mistakes = reader.read(members)
+        row, mistakes = reader.read_id(members) if deletes else reader.read(members)
         if not mistakes:
             return DecodedRow(reader.table_key, row)
         return Refusal(reader.table_key, name, is_edge, tuple(mistakes[:MISTAKES]), row)
@@ -108,6 +110,7 @@ class _TypeReader:
         self._name = entity.name
         self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
         self._coerce = options.coerce
+        self._edge_id = options.edge_id if isinstance(entity, EdgeType) else None
         self._properties = [(p.name, value_reader(p, options.blob_schemes, options.coerce)) for p in entity.properties]
         self._declared = tuple(p.name for p in entity.properties)
         self._known = {"id", *self._declared}
@@ -122,20 +125,48 @@ class _TypeReader:
         """Columns by name, those aside that cannot be read, and all mistakes."""
         row: dict[str, object] = {}
         mistakes = list(envelope_mistakes(members, self._entity, self._ignore_unknown))
+        self._read_ends(members, row, mistakes)
+        data = self._data(members, mistakes)
+        if data is not None:
+            self._read_data(data, row, mistakes)
+        return row, mistakes
+
+    def read_id(self, members: Members) -> tuple[dict[str, object], list[Mistake]]:
+        """The columns that an id follows from, and all mistakes in them: `id`, a key, or the ends of an edge that is
+        known by these.
+        """
+        row: dict[str, object] = {}
+        mistakes = list(envelope_mistakes(members, self._entity, self._ignore_unknown))
+        data = self._data(members, mistakes)
+        if data is None:
+            return row, mistakes
+        mistakes += self._strange(data)
+        self._read_explicit(data, row, mistakes)
+        lacks = row.get("id") is None
+        if self._edge_id is not None and lacks:
+            self._read_ends(members, row, mistakes)
+        elif lacks and not self._key:
+            mistakes.append(Mistake("id", Rule.KEY_MISSING, f"a record that deletes a {self._name} needs its 'id'"))
+        if lacks or all(data.get(name) is not None for name, _ in self._key):
+            self._read_properties(data, row, mistakes, {name for name, _ in self._key}.union(self._edge_id or ()))
+        return row, mistakes
+
+    def _data(self, members: Members, mistakes: list[Mistake]) -> Members | None:
+        data = members.get("data")
+        if data is None:
+            return Members()
+        if isinstance(data, Members):
+            return data
+        message = f"'data' must be a JSON object, got {show(data)}"
+        mistakes.append(Mistake("data", Rule.INVALID_ENVELOPE, message))
+        return None
+
+    def _read_ends(self, members: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
         for member, column, node, key in self._ends:
             try:
                 row[column] = _endpoint(self._end(members.get(member), key), member, node, key)
             except BadRecordError as bad:
                 mistakes.append(bad.mistake)
-        data = members.get("data")
-        if data is None:
-            data = Members()
-        if isinstance(data, Members):
-            self._read_data(data, row, mistakes)
-        else:
-            message = f"'data' must be a JSON object, got {show(data)}"
-            mistakes.append(Mistake("data", Rule.INVALID_ENVELOPE, message))
-        return row, mistakes
 
     def _end(self, value: object, key: Sequence[tuple[str, Scalar]]) -> object:
         """What `from` or `to` says: a text may spell the key that it names."""
@@ -145,15 +176,22 @@ class _TypeReader:
 
     def _read_data(self, data: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
         mistakes += self._strange(data)
+        self._read_explicit(data, row, mistakes)
+        self._read_properties(data, row, mistakes, self._known)
+
+    def _read_explicit(self, data: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
         try:
             row["id"] = _explicit_id(data)
         except BadRecordError as bad:
             mistakes.append(bad.mistake)
+
+    def _read_properties(self, data: Members, row: dict[str, object], mistakes: list[Mistake], names: Set[str]) -> None:
+        """Some of the properties, the key among them."""
         missing = [name for name, _ in self._key if data.get(name) is None]
         for name in missing:
             mistakes.append(Mistake(name, Rule.KEY_MISSING, f"node {self._name} missing @key property '{name}'"))
         for name, read in self._properties:
-            if name in missing:
+            if name in missing or name not in names:
                 continue
             try:
                 row[name] = read(data.get(name))

@@ -97,7 +97,8 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
 
 def _check(store: GraphStore, options: WriteOptions, columns: pa.Schema) -> None:
     chosen = options.request.options
-    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decoding(chosen))
+    decode = decoding(chosen, options.request.mode)
+    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decode)
 
 
 def _stage(context: StageContext, options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> StagedPart:

@@ -191,7 +191,7 @@ def test_ids(columns_from: int) -> None:
         "node:Pair": ['["19727","2","true"]'],
         "node:Free": ["f1"],
     }
-    assert all(t.explicit_ids for t in decoded.tables)
+    assert all(t.named.any() for t in decoded.tables)
 
 
 @paths
@@ -203,7 +203,7 @@ def test_rows_without_an_id_get_ascending_new_ones(columns_from: int) -> None:
         assert len(set(ids)) == 40
         assert ids == sorted(ids)
         assert {len(i) for i in ids} == {ULID}
-        assert not found.explicit_ids
+        assert not found.named.any()
 
 
 @paths
@@ -212,7 +212,7 @@ def test_given_ids_among_new_ones(columns_from: int) -> None:
     decoded = decode(lines, columns_from=columns_from)
     first, second, third = table(decoded.tables, "node:Free").table["id"].to_pylist()
     assert (len(first), second, len(third)) == (ULID, "f1", ULID)
-    assert all(t.explicit_ids for t in decoded.tables)
+    assert all(t.named.any() for t in decoded.tables)
     assert table(decoded.tables, "edge:HeldBy").table["id"].to_pylist() == ["e1"]
 
 

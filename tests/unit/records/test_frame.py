@@ -175,7 +175,7 @@ def test_ids_and_ends() -> None:
         weight=pa.array([1.0, 2.0, 3.0]),
     )
     assert (column(edges, "src"), column(edges, "dst")) == (["1", "2"], ["7", "8"])
-    assert not edges.tables[0].explicit_ids
+    assert not edges.tables[0].named.any()
     assert [r.rule for r in edges.rejected] == [Rule.MISSING_ENDPOINT]
     [wrong] = decode("node:Number", n=pa.array([1]), id=pa.array(["2"])).rejected
     assert wrong.rule is Rule.ID_MISMATCH

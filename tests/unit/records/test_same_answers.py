@@ -158,7 +158,7 @@ def _answers(decoded: DecodedChunk) -> object:
             if len(row["id"]) == 26:
                 row["id"] = "new"
         # As text, so that -0.0 differs from 0.0.
-        tables.append((found.table_key, repr(rows), found.lines.tolist(), found.offsets.tolist(), found.explicit_ids))
+        tables.append((found.table_key, repr(rows), found.lines.tolist(), found.offsets.tolist(), found.named.tolist()))
     return tables, decoded.rejected, decoded.read
 
 

@@ -107,7 +107,8 @@ def test_lines_are_kept_where_they_are_not_the_ordinals(tmp_path: Path) -> None:
 def test_rows_of_a_staged_file_are_located_and_told(tmp_path: Path) -> None:
     of, found = target(tmp_path), LocatedRowsBuilder()
     fragment = staged(of, people("x", "y", "z", age=7), 1, first=5)
-    locate_staged(context(of), of.table_key, fragment, np.array([6, 7, 5]), found)
+    for ordinal, line, text in locate_staged(context(of), of.table_key, fragment, np.array([6, 7, 5])):
+        found.add(ordinal, line, 0, text)
     rows = found.built()
     assert (rows.ordinals.tolist(), rows.lines.tolist(), rows.offsets.tolist()) == ([5, 7], [5, 7], [0, 0])
     assert [json.loads(text)["data"] for text in rows.texts(0)] == [
@@ -121,9 +122,9 @@ def test_files_with_blobs_are_not_written_again_but_told_by_what_travels_beside(
     of = TableTarget(FILE, plain.uri, plain.version, 0, ("size",))
     blob = {"data": b"1", "uri": None}
     rows = pa.Table.from_pylist([{"id": "f", "name": "f", "content": blob, "size": 1}], schema)
-    fragment, told, found = staged(of, rows), context(of), LocatedRowsBuilder()
+    fragment, told = staged(of, rows), context(of)
     assert fragment.file.read_beside().to_pydict() == {"size": [1]}
     with pytest.raises(BadRequestError, match="rows of 'File' must be left out after they were written"):
         stage_rest(told, FILE, fragment, np.array([9]))
-    locate_staged(told, FILE, fragment, np.array([0]), found)
-    assert json.loads(found.built().texts(0)[0])["data"]["size"] == 1
+    [(_, _, text)] = locate_staged(told, FILE, fragment, np.array([0]))
+    assert json.loads(text)["data"]["size"] == 1
