@@ -38,8 +38,13 @@ def key_columns(entity: NodeType) -> list[tuple[str, Scalar]]:
 
 def composite_ids(texts: Sequence[pa.Array]) -> pa.Array:
     """Compact JSON arrays of the texts of several columns, row by row; null where one is null."""
-    quoted = [pc.binary_join_element_wise('"', _escaped(text), '"', "") for text in texts]
+    quoted = [quoted_texts(text) for text in texts]
     return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*quoted, ","), "]", "")
+
+
+def quoted_texts(texts: pa.Array) -> pa.Array:
+    """Texts as JSON strings; null stays."""
+    return pc.binary_join_element_wise('"', _escaped(texts), '"', "")
 
 
 def composite_id(texts: Sequence[str]) -> str:

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import Scalar
-from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.catalog.types import EdgeType, Scalar
+from spark_omnigraph.errors import BadRequestError, ConflictError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.staging.edge_ids import edge_ids, with_stored_ids
 from spark_omnigraph.staging.located import TEXTS
 from spark_omnigraph.staging.receipt import ChangeLog, Int64s, StageContext, StagedFragment, packed
 from spark_omnigraph.storage.tables.keys import Matches, find_rows, read_staged
@@ -33,12 +34,26 @@ def stage_rest(
         return None
     target = context.target(key)
     rows = _staged_rows(context, key, fragment).filter(pa.array(keep))
+    if moved:
+        _require_same_ids(context, key, rows)
     matches = None
     if (fragment.hits or moved) and target.row_count:
         matches = find_rows(target.open(context.storage_options), rows.column("id"))
     everything = np.ones(rows.num_rows, dtype=bool)
     written, order = write_fragment(target, rows, ordinals[keep], everything, matches, context.storage_options)
     return replace(written, lines=packed_lines(lines[keep][order], written))
+
+
+def _require_same_ids(context: StageContext, key: str, rows: pa.Table) -> None:
+    """ConflictError where edges with the ends of staged ones were written meanwhile under other ids."""
+    edge, columns = context.entity(key), context.decode.edge_id
+    if columns is None or not isinstance(edge, EdgeType):
+        return
+    by_ends = rows.set_column(0, rows.schema.field(0), edge_ids(edge, rows, columns))
+    again, known = with_stored_ids(context, key, by_ends)
+    refused = known.ambiguous if context.adopt_edges else known.foreign
+    if refused or not again.column("id").equals(rows.column("id")):
+        raise ConflictError(f"edges of '{key}' with the same ends were written by others meanwhile; run it again")
 
 
 def locate_staged(

@@ -31,6 +31,7 @@ from spark_omnigraph.records.jsonl.decode import (
     partial_table,
     raw_text,
 )
+from spark_omnigraph.staging.edge_ids import identify
 from spark_omnigraph.staging.located import LocatedRows, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
@@ -183,14 +184,19 @@ class Checkers:
         if not self._context.validate:
             return table, []
         entity = self._context.entity(table.table_key)
+        columns, others = self._context.decode.edge_id, dict[int, Mistake]()
+        if columns is not None:
+            table, others = identify(entity, table, columns)
         found = self._violations(table)
+        for row, mistake in others.items():
+            found.setdefault(row, []).insert(0, mistake)
         if not found:
             return table, []
         keep = np.ones(table.table.num_rows, dtype=bool)
         keep[list(found)] = False
         ids = table.table.column("id")
         rejected = []
-        for row, (v, *further) in found.items():
+        for row, (v, *further) in sorted(found.items()):
             line, offset = int(table.lines[row]), int(table.offsets[row])
             raw, is_edge = raw_of(line), isinstance(entity, EdgeType)
             given = ids[row].as_py() if table.named[row] else None

@@ -40,6 +40,8 @@ class StageContext:
     validate: bool = True
     fill: VectorFill | None = None
     """Who gives vectors to rows without one; None: nobody."""
+    adopt_edges: bool = False
+    """Whether an edge whose id follows from its ends takes the id of a stored one with the same ends."""
     looks: bool = False
     """Whether rows are only looked at: nothing is written, and the logs of changes name all rows."""
 
@@ -61,6 +63,19 @@ class StageContext:
         if found is None:
             raise no_table(TableKey(table_key))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEdges:
+    """Of stored edges that have the ends of new ones, how many have another id than follows from these, and for how
+    many new ones there are several.
+    """
+
+    foreign: int = 0
+    ambiguous: int = 0
+
+    def __add__(self, other: KnownEdges) -> KnownEdges:
+        return KnownEdges(self.foreign + other.foreign, self.ambiguous + other.ambiguous)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,10 @@ class RangeReceipt:
     """Ordinals of rows, by table, that were left out since they got no vector: a second pass leaves them out too."""
     changes: Mapping[str, bytes] = field(default_factory=dict)
     """In mode `changes`: the packed `ChangeLog` of each table."""
+    new_ids: Mapping[str, int] = field(default_factory=dict)
+    """How many staged rows, by table, got an id that they did not bring."""
+    known_edges: KnownEdges = field(default_factory=KnownEdges)
+    """Stored edges that have the ends of those of the range."""
 
     @property
     def bad_total(self) -> int:

@@ -26,6 +26,7 @@ from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
+from spark_omnigraph.staging.edge_ids import with_stored_ids
 from spark_omnigraph.staging.filling import fill
 from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
 from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
@@ -33,6 +34,7 @@ from spark_omnigraph.staging.receipt import (
     REPORT_LIMIT,
     ChangeLog,
     Int64s,
+    KnownEdges,
     RangeReceipt,
     StageContext,
     StagedFragment,
@@ -85,6 +87,8 @@ class _Stager:
         self._given_ids: set[str] = set()
         self._unfilled: dict[str, list[Int64s]] = {}
         self._logs: dict[str, list[ChangeLog]] = {}
+        self._new_ids: Counter[str] = Counter()
+        self._known_edges = KnownEdges()
         self._lines = 0
 
     def run(self, pieces: Iterable[Piece]) -> None:
@@ -112,6 +116,8 @@ class _Stager:
             given_ids=frozenset(self._given_ids),
             unfilled={key: np.concatenate(parts) for key, parts in self._unfilled.items()},
             changes={key: ChangeLog.joined(logs).packed() for key, logs in self._logs.items()},
+            new_ids=dict(self._new_ids),
+            known_edges=self._known_edges,
         )
 
     def reject(self, rejected: list[Rejected]) -> None:
@@ -142,7 +148,8 @@ class _Stager:
         waiting = self._waiting.pop(key, [])
         if not waiting:
             return
-        rows = pa.concat_tables([t.table for t in waiting])
+        rows, known = with_stored_ids(self._context, key, pa.concat_tables([t.table for t in waiting]))
+        self._known_edges += known
         first = self._next_ordinal[key]
         self._next_ordinal[key] += rows.num_rows
         ordinals = np.arange(first, first + rows.num_rows, dtype=np.int64)
@@ -164,6 +171,7 @@ class _Stager:
                 matches = self._matches(key, target, rows, keep)
             if dropped.any():
                 self._unfilled.setdefault(key, []).append(ordinals[dropped])
+        self._new_ids[key] += int((keep & ~np.concatenate([t.named for t in waiting])).sum())
         if not keep.any():
             return
         fragment, order = write_fragment(target, rows, ordinals, keep, matches, self._context.storage_options)

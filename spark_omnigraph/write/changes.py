@@ -50,7 +50,7 @@ class ChangeChecker(WriteChecker):
 
     def _check_ids(self, table: RowsToCheck, entity: EntityType) -> list[Finding]:
         of = self._tables[table.table_key]
-        net = net_changes(of, self._last_wins)
+        net = net_changes(of, self._takes_last(entity))
         self._superseded[of.table_key] = net.superseded
         of.drop(np.concatenate([net.superseded, net.repeats]))
         self._mark_gone(of)

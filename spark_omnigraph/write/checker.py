@@ -38,6 +38,7 @@ from spark_omnigraph.validate.probes import (
 )
 from spark_omnigraph.write.distinct import same_rows
 from spark_omnigraph.write.executor import available_cores
+from spark_omnigraph.write.repeats import held_by_live, one_zero, repeats
 from spark_omnigraph.write.staged_table import Rows, RowsToCheck
 
 _DANGLING_NAMED = 5
@@ -86,6 +87,8 @@ class WriteChecker:
         """Ids (string[n]) of stored rows that the write deletes, by table; set before `run`."""
         self.distinct: frozenset[str] = frozenset()
         """Tables of whose staged rows equal ones count once; set before `run`."""
+        self.by_ends = False
+        """Whether ids of edges follow from their ends: then none of several with one id wins. Set before `run`."""
         self._catalog = catalog
         self._mode = mode
         self._last_wins = mode.replaces and on_duplicate is OnDuplicate.LAST
@@ -189,13 +192,14 @@ class WriteChecker:
         if all_distinct(ids):
             return []
         distinct = table.table_key in self.distinct
-        later, holders = _repeats([ids], table, keep_last=self._last_wins and not distinct)
+        takes_last = self._takes_last(entity)
+        later, holders = repeats([ids], table, keep_last=takes_last and not distinct)
         if distinct:
             same = same_rows(table, entity, later, holders)
             table.drop(later[same])
             self._equal[table.table_key] = int(same.sum())
             later, holders = later[~same], holders[~same]
-        elif self._last_wins:
+        elif takes_last:
             table.drop(later)
             self._superseded[table.table_key] = later
             return []
@@ -209,6 +213,10 @@ class WriteChecker:
             return f"@unique violation on {entity.name}.{label}: {told}"
 
         return _found(Finding(table.table_key, columns[0], Rule.KEY_DUPLICATE, later, message, holders), table)
+
+    def _takes_last(self, entity: EntityType) -> bool:
+        """Whether the last one of several records of one id counts."""
+        return self._last_wins and not (self.by_ends and isinstance(entity, EdgeType))
 
     def _bring_back(self, table: RowsToCheck, refused: list[Finding]) -> None:
         """Takes, for each refused row, the last record that it superseded."""
@@ -231,10 +239,10 @@ class WriteChecker:
         """Findings of one constraint. Rows that another one refused hold no value, but may want one that is held."""
         table.load(["id", *probe.columns])
         columns = [one_zero(table.column(name)) for name in probe.columns]
-        later, holders = _repeats(columns, table, keep_last=False)
+        later, holders = repeats(columns, table, keep_last=False)
         earlier = self._unique_finding(table, probe, later, f"an earlier {table.unit}")
         repeated = _found(replace(earlier, holders=holders), table)
-        again, kept = _held_by_live(columns, table, before)
+        again, kept = held_by_live(columns, table, _rows_of(before))
         if len(again):
             wanting = self._unique_finding(table, probe, again, f"an earlier {table.unit}")
             repeated += _found(replace(wanting, holders=kept), table)
@@ -439,61 +447,13 @@ def _found(finding: Finding, table: RowsToCheck) -> list[Finding]:
     return [replace(finding, ids=table.column("id") if table.given_ids else None)]
 
 
+def _rows_of(findings: Sequence[Finding]) -> Rows:
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(finding.rows for finding in findings)]))
+
+
 def _with_refused(table: RowsToCheck, findings: Sequence[Finding]) -> npt.NDArray[np.bool_]:
     """The rows that are not dropped, and those of the findings."""
     rows: npt.NDArray[np.bool_] = ~table.dropped
     for finding in findings:
         rows[finding.rows] = True
     return rows
-
-
-def _repeats(columns: list[pa.ChunkedArray], table: RowsToCheck, keep_last: bool) -> tuple[Rows, Rows]:
-    """Rows that share a tuple with another live row, all but the one kept: the first or the last in input order; and
-    for each the one kept.
-
-    Tuples with a null are exempt; dropped rows do not count.
-    """
-    valid = ~table.dropped
-    for column in columns:
-        valid = valid & np.asarray(column.is_valid())
-    live = np.flatnonzero(valid)
-    names = [f"c{i}" for i in range(len(columns))]
-    rows = pa.table({n: c.take(pa.array(live)) for n, c in zip(names, columns, strict=True)})
-    groups = rows.append_column("row", pa.array(live)).group_by(names).aggregate([("row", "count")])
-    repeated = groups.filter(pc.greater(groups.column("row_count"), 1)).select(names)
-    if not repeated.num_rows:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    repeated = repeated.append_column("group", pa.array(np.arange(repeated.num_rows)))
-    joined = rows.append_column("row", pa.array(live)).join(repeated, keys=names, join_type="inner")
-    at, group = np.asarray(joined.column("row")), np.asarray(joined.column("group"))
-    rank = table.input_rank[at]
-    order = np.lexsort((-rank if keep_last else rank, group))
-    at, group = at[order], group[order]
-    is_first = np.ones(len(at), dtype=bool)
-    is_first[1:] = group[1:] != group[:-1]
-    later, kept = at[~is_first], at[is_first][np.cumsum(is_first) - 1][~is_first]
-    order = np.argsort(table.input_rank[later])
-    return later[order], kept[order]
-
-
-def _held_by_live(columns: list[pa.ChunkedArray], table: RowsToCheck, findings: Sequence[Finding]) -> tuple[Rows, Rows]:
-    """Rows of the findings whose tuple an earlier live row holds, and for each that row."""
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(finding.rows for finding in findings)]))
-    if not len(rows):
-        return rows, rows
-    names = [f"c{i}" for i in range(len(columns))]
-    live = pa.array(np.flatnonzero(~table.dropped))
-    held = pa.table({n: c.take(live) for n, c in zip(names, columns, strict=True)}).append_column("holder", live)
-    at = pa.array(rows)
-    wanted = pa.table({n: c.take(at) for n, c in zip(names, columns, strict=True)}).append_column("row", at)
-    both = wanted.join(held, keys=names, join_type="inner")
-    found, holders = np.asarray(both.column("row")), np.asarray(both.column("holder"))
-    rank = table.input_rank
-    earlier = rank[holders] < rank[found]
-    order = np.argsort(rank[found[earlier]])
-    return found[earlier][order], holders[earlier][order]
-
-
-def one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The column with both zeros as one: they are equal to every comparison and in keys, but not to a hash."""
-    return pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column

@@ -28,6 +28,7 @@ from spark_omnigraph.embed.config import EmbedConfig, shared_limits
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, ReportTarget, bad_rows, write_report
 from spark_omnigraph.graph.load.changes import DeletedRows, LoadDeletes
+from spark_omnigraph.graph.load.edges import edges_added_again, refuse_known_edges
 from spark_omnigraph.graph.load.inputs import accepted, check_tables
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
@@ -36,6 +37,7 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
+from spark_omnigraph.staging.edge_ids import check_edge_id
 from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
@@ -221,10 +223,10 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
         targets[key] = target_of(store, snapshot, key, branch, _behind_blobs(catalog.table(key)))
     reach(CrashPoint.PLANNED)
     fill = _vector_fill(store, options, tasks) if _fills(catalog, options) else None
-    return LoadPlan(
-        base,
-        StageContext(catalog, request.mode, decoding(options, request.mode), targets, store.storage_options, fill=fill),
-    )
+    decode = decoding(options, request.mode)
+    check_edge_id(catalog, decode.edge_id)
+    context = StageContext(catalog, request.mode, decode, targets, store.storage_options, fill=fill)
+    return LoadPlan(base, replace(context, adopt_edges=options.adopt_edges))
 
 
 def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
@@ -259,9 +261,11 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     Raises BadRowsError when there are more bad rows than the options allow, or an overwrite has only such for
     a type; ConstraintError when an overwrite would leave stored edges dangling; TooManyDeletesError.
     """
+    refuse_known_edges(request.options, staged.receipts)
     deletes = LoadDeletes(store, staged.plan.base) if request.mode is LoadMode.CHANGES else None
     checker = _checker(request, staged, deletes)
     checker.distinct = request.distinct
+    checker.by_ends = request.options.edge_id is not None
     result = checker.run(staged.mentioned)
     summary = _report_bad_rows(store.root, request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
@@ -373,7 +377,7 @@ def _change(table: StagedTable | None, replacing: bool) -> TableChange:
 
 
 def _report(request: LoadRequest, checked: CheckedLoad, published: Published, clock: Clock) -> LoadReport:
-    plan = checked.staged.plan
+    plan, tables = checked.staged.plan, _counts(request, checked)
     return LoadReport(
         mode=str(request.mode),
         branch=display(request.branch),
@@ -382,10 +386,10 @@ def _report(request: LoadRequest, checked: CheckedLoad, published: Published, cl
         commit=published.commit_id,
         base_commit=plan.base.commit,
         manifest_version=published.manifest_version,
-        tables=_counts(request, checked),
+        tables=tables,
         bad_rows=checked.bad_rows,
         phases=clock.seconds(),
-        warnings=published.warnings,
+        warnings=(*published.warnings, *edges_added_again(request.mode, checked.staged.receipts, tables)),
     )
 
 

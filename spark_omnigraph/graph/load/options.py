@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
@@ -26,6 +26,7 @@ from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.write.executor import Executor
 
+ENDS = "ends"
 Progress = Callable[[str, int, int], None]
 """Called with a phase, items done, and items in all."""
 
@@ -60,6 +61,10 @@ class LoadOptions:
     """Where answers are kept; None: beside the graph."""
     max_deletes: int | float | None = None
     """How many stored rows mode `changes` may delete, or a share of each type's; None: any number."""
+    edge_id: str | Sequence[str] | None = None
+    """`ends`: the id of an edge follows from its ends; names of properties, with commas: from these, too."""
+    adopt_edges: bool = False
+    """Whether such an edge takes the id of a stored one with the same ends, where that has another."""
 
     def __post_init__(self) -> None:
         require("build_indexes", self.build_indexes, SWITCH)
@@ -80,6 +85,11 @@ class LoadOptions:
         _check_limit("max_bad_rows", self.max_bad_rows)
         if self.max_deletes is not None:
             _check_limit("max_deletes", self.max_deletes)
+        require("adopt_edges", self.adopt_edges, SWITCH)
+        if self.edge_id is not None:
+            object.__setattr__(self, "edge_id", edge_id_of(self.edge_id))
+        elif self.adopt_edges:
+            raise BadRequestError("adopt_edges goes with edge_id: without, no id follows from the ends of an edge")
 
     @property
     def report(self) -> str | None:
@@ -108,7 +118,21 @@ class LoadOptions:
 
 def decoding(options: LoadOptions, mode: LoadMode) -> DecodeOptions:
     """What of it decoding is told."""
-    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce, mode is LoadMode.CHANGES)
+    edge_id = None if options.edge_id is None else edge_id_of(options.edge_id)
+    changes = mode is LoadMode.CHANGES
+    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce, changes, edge_id)
+
+
+def edge_id_of(value: object) -> tuple[str, ...]:
+    """The properties from which ids of edges follow beside their ends.
+
+    >>> edge_id_of("ends"), edge_id_of("role, year")
+    ((), ('role', 'year'))
+    """
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) and name.strip() for name in (*names,)):
+        raise BadRequestError(f"edge_id is 'ends', or names of properties, not {as_shown(value)}")
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip() != ENDS))
 
 
 def check_mode(options: LoadOptions, mode: LoadMode) -> None:

@@ -100,6 +100,8 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, options: 
         if source is None:
             if not only_ids:
                 _check_absent(entity, name, prop, left)
+            if name in (options.edge_id or ()) and isinstance(entity, EdgeType):
+                raise BadRequestError(f"column '{name}' is missing: ids of '{entity.name}' are to follow from it")
             continue
         found = left.pop(source)
         fits = takes(prop, found, options.coerce) if prop is not None else _takes_id(catalog, entity, name, found)

@@ -61,6 +61,10 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     for name in columns.names:
         if columns.names.count(name) > 1:
             raise BadRequestError(f"column '{name}' is there twice")
+    if decode.edge_id is not None and any(
+        rule.id and rule.table_key and rule.table_key.kind == "edge" for rule in how.rules
+    ):
+        raise BadRequestError("the mapping gives ids of edges; edge_id contradicts it")
     if decode.changes:
         columns = _of_types(catalog, how, columns)
     picks = [_pick(catalog, rule, columns) for rule in how.rules]
