@@ -67,6 +67,9 @@ class JobConfig:
     mode: LoadMode = LoadMode.APPEND
     base: str = "main"
     max_bad_rows: int | float = 0
+    max_deletes: int | float | None = None
+    edge_id: str | None = None
+    adopt_edges: bool = False
     bad_rows: str | None = None
     show_rows: int | None = None
     on_duplicate: OnDuplicate = OnDuplicate.LAST

@@ -208,9 +208,10 @@ CSV_SINGLE_LINE = Option(
 VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
 MODE = Option(
     "mode",
-    "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
+    "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input, changes "
+    "replaces or deletes as each record says",
     values.one_of(*LoadMode),
-    "append|merge|overwrite",
+    "|".join(LoadMode),
     default="append",
 )
 BASE = Option(
@@ -241,11 +242,26 @@ SHOW_ROWS = Option(
 )
 ON_DUPLICATE = Option(
     "on_duplicate",
-    "what merge does with an id that the input repeats: the last row wins, or each repeat is a bad row",
+    "what merge and changes do with an id that the input repeats: the last row wins, or each repeat is a bad row",
     values.one_of(*OnDuplicate),
     "last|error",
     default="last",
 )
+MAX_DELETES = Option(
+    "max_deletes",
+    "refuse changes that delete more than N stored rows, or P percent of those of a type, before anything is written",
+    bad_row_limit,
+    "N|P%",
+)
+EDGE_ID = Option(
+    "edge_id",
+    "ids of edges follow from their ends: from these alone (ends), or from some properties, too",
+    metavar="ends|COLUMNS",
+)
+ADOPT_EDGES = Option(
+    "adopt_edges", "with --edge-id: an edge takes the id of a stored one with the same ends, where that has another",
+    values.switch, default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
 UNKNOWN_FIELDS = Option(
     "unknown_fields",
     "what to do with members of data that the type does not declare",
@@ -293,8 +309,8 @@ CACHE = Option(
 )
 LOADING = (
     INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE, VERSION_AS_OF,
-    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE, SHOW_ROWS, INDEX,
-    LOAD_CONCURRENCY, SPARK_THRESHOLD,
+    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, EDGE_ID, ADOPT_EDGES, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE,
+    SHOW_ROWS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD,
 )  # laid out as a table  # fmt: skip
 
 VERSION = Option("version", "read this manifest version", values.positive, "N")

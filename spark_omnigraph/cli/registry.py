@@ -54,7 +54,7 @@ _ALL = (
         "Loads files into a branch, all or nothing; the branch is made when it is missing.",
         "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
         _in("load", "ingest"),
-        (o.INPUT, o.MODE, *o.LOADING),
+        (o.INPUT, o.MODE, o.MAX_DELETES, *o.LOADING),
         o.COMMON,
     ),
     Verb(
@@ -74,6 +74,15 @@ _ALL = (
         (o.INPUT, *o.LOADING),
         o.COMMON,
         {"mode": "overwrite"},
+    ),
+    Verb(
+        "changes",
+        "Loads upserts and deletes, as each record says, in one commit: ingest --mode changes.",
+        "spark-omnigraph changes --graph graphs/films --input feed.parquet --node Film --max-deletes 5%",
+        _in("load", "ingest"),
+        (o.INPUT, o.MAX_DELETES, *o.LOADING),
+        o.COMMON,
+        {"mode": "changes"},
     ),
     Verb(
         "query",

@@ -15,7 +15,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.snapshot import no_table
-from spark_omnigraph.records.changes.ranks import RowChanges, joined_changes
+from spark_omnigraph.records.changes.ranks import RecordChanges, joined_changes
 from spark_omnigraph.records.jsonl.decode import Rejected
 from spark_omnigraph.records.mode import DecodeOptions, LoadMode
 from spark_omnigraph.staging.filling import VectorFill, accepting
@@ -156,7 +156,7 @@ class ChangeLog:
     file, which are those that delete.
     """
 
-    changes: RowChanges
+    changes: RecordChanges
     ordinals: Int64s
     lines: Int64s
     ids: pa.Array
@@ -182,7 +182,7 @@ class ChangeLog:
         """What `packed` packed."""
         (ranks, versions, ordinals, lines), ids = pickle.loads(zlib.decompress(data))
         column = pa.ipc.open_stream(ids).read_all().column("id").combine_chunks()
-        return cls(RowChanges(ranks, versions), ordinals, lines, column)
+        return cls(RecordChanges(ranks, versions), ordinals, lines, column)
 
 
 def packed(values: npt.NDArray[np.int32] | npt.NDArray[np.uint64]) -> bytes:

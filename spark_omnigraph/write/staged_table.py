@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.records.changes.ranks import UPDATE, RowChanges
+from spark_omnigraph.records.changes.ranks import UPDATE, RecordChanges
 from spark_omnigraph.staging.receipt import ChangeLog, RangeReceipt, StagedFragment
 from spark_omnigraph.storage.tables.keys import read_staged
 from spark_omnigraph.storage.tables.staged import TableTarget
@@ -131,9 +131,9 @@ class StagedTable:
         return Origin(_joined(ranges), _joined(ordinals))
 
     @cached_property
-    def changes(self) -> RowChanges:
+    def changes(self) -> RecordChanges:
         """What the rows do, in mode `changes`."""
-        found = RowChanges.of(UPDATE, len(self.dropped))
+        found = RecordChanges.of(UPDATE, len(self.dropped))
         for index, log in self._logs.items():
             of_range = self.origin.ranges == index
             told = log.changes.take(self.origin.ordinals[of_range])

@@ -1,4 +1,4 @@
-"""The verbs that load files: `ingest`, `merge`, `overwrite`."""
+"""The verbs that load files: `ingest`, `merge`, `overwrite`, `changes`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.provider import provider_of
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.inputs import delta_alone, find_inputs, input_choices
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
-from spark_omnigraph.records.mode import EmbedAtLoad
+from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 def ingest(job: Job) -> VerbOutcome:
     """Loads the input into a branch, which is created from its base when it is missing."""
     config = job.config
+    if config.max_deletes is not None and config.mode is not LoadMode.CHANGES:
+        raise UsageError("--max-deletes goes with mode changes, which alone deletes rows by their records")
+    if config.adopt_edges and config.edge_id is None:
+        raise UsageError("--adopt-edges goes with --edge-id: without, no id follows from the ends of an edge")
     storage = job.host.storage_options(config)
     arguments: InputArguments = {
         "node": config.node,
@@ -105,7 +110,10 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
     return LoadOptions(
         max_bad_rows=config.max_bad_rows,
         bad_rows=config.bad_rows,
+        max_deletes=config.max_deletes,
         on_duplicate=config.on_duplicate,
+        edge_id=config.edge_id,
+        adopt_edges=config.adopt_edges,
         unknown_fields=config.unknown_fields,
         blob_schemes=config.blob_schemes,
         coerce=config.coerce,

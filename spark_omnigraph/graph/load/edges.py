@@ -18,16 +18,20 @@ def refuse_known_edges(options: LoadOptions, receipts: Sequence[RangeReceipt]) -
     """
     known = sum((receipt.known_edges for receipt in receipts), KnownEdges())
     if known.foreign and not options.adopt_edges:
+        have = "1 stored edge has" if known.foreign == 1 else f"{known.foreign:,} stored edges have"
         raise ConstraintError(
-            f"load refused, nothing changed: {known.foreign:,} stored edges have the ends of edges of the input under "
-            "other ids, and would be there twice; --adopt-edges (adopt_edges, adoptEdges) gives those of the input the "
-            "stored ids"
+            f"load refused, nothing changed: {have} the ends of edges of the input under other ids, and would be there "
+            "twice; --adopt-edges (adopt_edges, adoptEdges) gives those of the input the stored ids"
         )
     if known.ambiguous:
         raise ConstraintError(
-            f"load refused, nothing changed: for {known.ambiguous:,} edges of the input there are several stored edges "
+            f"load refused, nothing changed: of {_edges(known.ambiguous)} of the input there are several stored ones "
             "with the same ends; tell them apart by properties (--edge-id COLUMNS), or delete all but one of each"
         )
+
+
+def _edges(count: int) -> str:
+    return "1 edge" if count == 1 else f"{count:,} edges"
 
 
 def edges_added_again(
@@ -41,6 +45,6 @@ def edges_added_again(
         added = min(count, tables[key].inserted)
         if added and TableKey(key).kind == "edge":
             yield (
-                f"{added:,} edges of {TableKey(key).type_name} had no id: the same input would add them again; "
+                f"{_edges(added)} of {TableKey(key).type_name} had no id: the same input would add them again; "
                 "--edge-id (edge_id, edgeId) gives edges ids that follow from their ends"
             )

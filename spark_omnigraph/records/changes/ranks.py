@@ -56,14 +56,14 @@ def unknown_version(version: object) -> BadChangeError:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowChanges:
+class RecordChanges:
     """What becomes of rows: `ranks` (int8[n]) by the names above, `versions` (int64[n]) in which they changed."""
 
     ranks: npt.NDArray[np.int8]
     versions: Int64s
 
     @classmethod
-    def of(cls, rank: int, count: int) -> RowChanges:
+    def of(cls, rank: int, count: int) -> RecordChanges:
         """The same of all rows, without versions."""
         return cls(np.full(count, rank, dtype=np.int8), np.full(count, NO_VERSION, dtype=np.int64))
 
@@ -72,14 +72,14 @@ class RowChanges:
         found: Bools = self.ranks == DELETE
         return found
 
-    def take(self, rows: Int64s | Bools) -> RowChanges:
+    def take(self, rows: Int64s | Bools) -> RecordChanges:
         """Those of some rows: by place, or by a mask."""
-        return RowChanges(self.ranks[rows], self.versions[rows])
+        return RecordChanges(self.ranks[rows], self.versions[rows])
 
 
-def joined_changes(parts: list[RowChanges]) -> RowChanges:
+def joined_changes(parts: list[RecordChanges]) -> RecordChanges:
     """Those of several runs of rows in order."""
-    return RowChanges(np.concatenate([p.ranks for p in parts]), np.concatenate([p.versions for p in parts]))
+    return RecordChanges(np.concatenate([p.ranks for p in parts]), np.concatenate([p.versions for p in parts]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +95,7 @@ class Netted:
     holders: Int64s
 
 
-def netted(groups: Int64s, changes: RowChanges, order: Int64s, last_wins: bool) -> Netted:
+def netted(groups: Int64s, changes: RecordChanges, order: Int64s, last_wins: bool) -> Netted:
     """Which changes of the same row (rows of one group) do not count; `order` is the place of each in the input.
 
     The greatest version counts, in it the greatest rank. Changes of a row that are not all numbered have no order: a

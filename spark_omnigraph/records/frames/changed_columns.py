@@ -22,7 +22,7 @@ from spark_omnigraph.records.changes.ranks import (
     UNREADABLE,
     WORDS,
     BadChangeError,
-    RowChanges,
+    RecordChanges,
     telling_names,
     unknown_version,
     unknown_word,
@@ -56,7 +56,7 @@ def without_changes(columns: pa.Schema, entities: Iterable[EntityType]) -> pa.Sc
     return pa.schema([field for field in columns if field.name not in names])
 
 
-def changes_in_columns(batch: pa.RecordBatch) -> tuple[RowChanges, dict[int, Mistake]]:
+def changes_in_columns(batch: pa.RecordBatch) -> tuple[RecordChanges, dict[int, Mistake]]:
     """What the rows of a table do, and rows that do not say it."""
     names = telling_names(batch.schema.names)
     kind = CHANGE_TYPE if CHANGE_TYPE in names else OP
@@ -75,7 +75,7 @@ def changes_in_columns(batch: pa.RecordBatch) -> tuple[RowChanges, dict[int, Mis
         for row in bad.tolist():
             mistakes.setdefault(row, unknown_version(given[row].as_py()).mistake)
             ranks[row] = UNREADABLE
-    return RowChanges(ranks, versions), mistakes
+    return RecordChanges(ranks, versions), mistakes
 
 
 def refused_rows(

@@ -21,7 +21,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.changes.ranks import RowChanges
+from spark_omnigraph.records.changes.ranks import RecordChanges
 from spark_omnigraph.records.columns import Bools
 from spark_omnigraph.records.frames.columns import columns_taken, convert, is_text, takes
 from spark_omnigraph.records.frames.ends import end_texts
@@ -164,7 +164,7 @@ class FrameDecoder:
         self._entity: EntityType | None = entity
         self._plan = plan
 
-    def decode(self, batch: pa.RecordBatch, first: int, changes: RowChanges | None = None) -> Decoded:
+    def decode(self, batch: pa.RecordBatch, first: int, changes: RecordChanges | None = None) -> Decoded:
         """What the rows are, the first of which is line `first`, and a function that gives the text of a line. Of rows
         whose `changes` delete only the id is read.
         """
@@ -178,7 +178,7 @@ class FrameDecoder:
         decoded, text = self._decode_legible(found.batch.filter(pa.array(~bad)), 0, kept)
         return self._with_illegible(decoded, found, bad, first), _placed(text, bad, first)
 
-    def _decode_legible(self, batch: pa.RecordBatch, first: int, changes: RowChanges | None) -> Decoded:
+    def _decode_legible(self, batch: pa.RecordBatch, first: int, changes: RecordChanges | None) -> Decoded:
         if self._entity is None:
             return self._decode_records(batch, first, changes)
         renamed = batch.rename_columns([name for name, _ in self._plan.sources])
@@ -210,7 +210,7 @@ class FrameDecoder:
         message = why_illegible(names, one.column(names[0]))
         return Rejected(first + row, 0, kind, field, Rule.INVALID_TEXT, message, raw, is_edge)
 
-    def _decode_records(self, batch: pa.RecordBatch, first: int, changes: RowChanges | None) -> Decoded:
+    def _decode_records(self, batch: pa.RecordBatch, first: int, changes: RecordChanges | None) -> Decoded:
         lines = [_envelope(*row) for row in zip(*(_texts(batch, name) for name in ENVELOPE), strict=True)]
         chunk = self._records.decode(_chunk(lines, first), changes)
         broken = {r.line: fault for r in chunk.rejected if (fault := _fault(batch, r.line - first)) is not None}
@@ -219,7 +219,9 @@ class FrameDecoder:
             _record_text(batch, line - first) if line in broken else lines[line - first].decode()
         )[:RAW_LIMIT]
 
-    def _decode_rows(self, entity: EntityType, rows: pa.RecordBatch, first: int, changes: RowChanges | None) -> Decoded:
+    def _decode_rows(
+        self, entity: EntityType, rows: pa.RecordBatch, first: int, changes: RecordChanges | None
+    ) -> Decoded:
         columns, doubtful = self._columns(entity, rows)
         columns["id"], named = completed_ids(columns.get("id"), rows.num_rows)
         schema = physical_schema(entity)
@@ -279,7 +281,7 @@ class FrameDecoder:
         table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines, named[order], told)
         return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
 
-    def _spell(self, entity: EntityType, rows: pa.RecordBatch, changes: RowChanges | None) -> list[str]:
+    def _spell(self, entity: EntityType, rows: pa.RecordBatch, changes: RecordChanges | None) -> list[str]:
         """Records of rows; those that delete have only what their id follows from."""
         if changes is None:
             return record_text(entity, rows, None)

@@ -19,7 +19,7 @@ from spark_omnigraph.records.changes.ranks import (
     UPDATE,
     WORDS,
     BadChangeError,
-    RowChanges,
+    RecordChanges,
     unknown_version,
     unknown_word,
 )
@@ -32,12 +32,12 @@ _decode = msgspec.json.Decoder(_Members).decode
 _MOST = 2**63 - 1
 
 
-def changes_in_lines(chunk: LineChunk) -> tuple[LineChunk, RowChanges, list[Rejected]]:
+def changes_in_lines(chunk: LineChunk) -> tuple[LineChunk, RecordChanges, list[Rejected]]:
     """The chunk without those members, what they say of each line, and lines that do not say it.
 
     Lines that are refused here, and former images of rows, are blank in the chunk that is given back.
     """
-    changes, lines = RowChanges.of(UPDATE, len(chunk.lines)), []
+    changes, lines = RecordChanges.of(UPDATE, len(chunk.lines)), []
     refused: list[Rejected] = []
     for at, line in enumerate(chunk.lines):
         text = line.removeprefix(BYTE_ORDER_MARK).strip()

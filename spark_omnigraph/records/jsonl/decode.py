@@ -19,7 +19,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.changes.ranks import RowChanges
+from spark_omnigraph.records.changes.ranks import RecordChanges
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
 from spark_omnigraph.records.jsonl.column_decoder import ColumnDecoder
@@ -94,7 +94,7 @@ class DecodedTable:
     offsets: Int64s
     lines: Int64s
     named: Bools
-    changes: RowChanges | None = None
+    changes: RecordChanges | None = None
 
     def keep(self, rows: Bools) -> DecodedTable:
         """Only some of the rows."""
@@ -145,7 +145,7 @@ class RecordDecoder:
         self._row_decoder = RowDecoder(catalog, options, constants)
         self._readers: dict[str, ColumnDecoder] = {}
 
-    def decode(self, chunk: LineChunk, changes: RowChanges | None = None) -> DecodedChunk:
+    def decode(self, chunk: LineChunk, changes: RecordChanges | None = None) -> DecodedChunk:
         """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither. Of lines whose
         `changes` delete only the id is read.
         """
@@ -249,7 +249,9 @@ def _rows_of(entity: EntityType, pairs: Sequence[tuple[int, DecodedRow]]) -> _Ro
     return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, named)
 
 
-def _table(chunk: LineChunk, table_key: TableKey, parts: Sequence[_Rows], changes: RowChanges | None) -> DecodedTable:
+def _table(
+    chunk: LineChunk, table_key: TableKey, parts: Sequence[_Rows], changes: RecordChanges | None
+) -> DecodedTable:
     """The parts of a table in input order."""
     table = pa.concat_tables([part.table for part in parts])
     lines, named = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lines", "named"))

@@ -36,11 +36,16 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "node": "name of a node type",
     "edge": "name of an edge type; without either the frame holds records, or ids to delete, of any types (see below)",
     "branch": "default `main`; it must exist",
-    "loadMode": "`append`, `merge`, `overwrite`, `delete`; default from Spark's mode",
+    "loadMode": "`append`, `merge`, `overwrite`, `changes`, `delete`; default from Spark's mode",
     "actor": "name for the commit log",
     "maxBadRows": "bad rows that may be left out: a count, `5%`, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
+    "maxDeletes": "with `changes`: how many stored rows may be deleted, a count, or a share of each type's such as "
+    "`5%`; default any number",
+    "edgeId": "`ends` makes ids of edges of their ends, names of properties with commas make them of these, too",
+    "adoptEdges": "`true` gives such an edge the id of a stored one with the same ends, where that has another; "
+    "default `false`",
     "mapping": "which columns become which properties of which types: YAML or JSON as text of several lines, or a path "
     "on the machine of the driver",
     "coerce": "`true` reads a text as the value that it spells, where a property takes no text; default `false`",
@@ -71,7 +76,10 @@ _OF_READS = (
 _INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
-_OF_ROWS = ("maxBadRows", "badRowsPath", "onDuplicate", "mapping", "coerce", "blobSchemes")
+_OF_ROWS = (
+    "maxBadRows", "badRowsPath", "onDuplicate", "maxDeletes", "edgeId", "adoptEdges", "mapping", "coerce",
+    "blobSchemes",
+)  # laid out as a table  # fmt: skip
 _T = TypeVar("_T")
 
 
@@ -123,6 +131,9 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         max_bad_rows=_parsed("maxBadRows", text.get("maxBadRows", "0"), bad_row_limit),
         bad_rows=text.get("badRowsPath"),
         on_duplicate=word_of("onDuplicate", text.get("onDuplicate", "error"), OnDuplicate),
+        max_deletes=_parsed("maxDeletes", text["maxDeletes"], bad_row_limit) if "maxDeletes" in text else None,
+        edge_id=text.get("edgeId"),
+        adopt_edges=word_of("adoptEdges", text.get("adoptEdges", "false"), _Flag) is _Flag.TRUE,
         blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
         coerce=word_of("coerce", text.get("coerce", "false"), _Flag) is _Flag.TRUE,
         build_indexes=word_of("index", text.get("index", "true"), _Flag) is _Flag.TRUE,

@@ -65,9 +65,9 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert "unknown option --foo" in text
     assert f"unknown key 'brnch' in {path}; did you mean 'branch'?" in text
     assert f"unknown key 'schemata' in {path}; did you mean 'schema'?" in text
-    assert "keys of ingest: actor, bad_rows, base, blob_schemes, branch," in text
+    assert "keys of ingest: actor, adopt_edges, bad_rows, base, blob_schemes, branch," in text
     assert f"--max-bad-rows: 'lots' is neither a number of rows nor a share such as 5% or 0.05 (from {path})" in text
-    assert "--mode: 'apend' is not one of append, merge, overwrite" in text
+    assert "--mode: 'apend' is not one of append, merge, overwrite, changes" in text
     assert "--load-concurrency: '0' is not a whole number of at least 1 (from the environment)" in text
     assert f"'input' in {path} must be a value or a list of values" in text
     assert "--graph is required" in text
@@ -152,12 +152,13 @@ def test_a_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
     assert resolve(request(), NEEDED, {"OMNIGRAPH_CONFIG": path}).actor == "etl"
 
 
-@pytest.mark.parametrize(("verb", "mode"), [("merge", LoadMode.MERGE), ("overwrite", LoadMode.OVERWRITE)])
-def test_merge_and_overwrite_are_ingest_with_that_mode(verb: str, mode: LoadMode) -> None:
-    assert resolve(request(verb), NEEDED, {}).mode is mode
-    assert {option.key for option in VERBS[verb].all_options} == {
+@pytest.mark.parametrize("mode", [LoadMode.MERGE, LoadMode.OVERWRITE, LoadMode.CHANGES])
+def test_verbs_of_modes_are_ingest_with_that_mode(mode: LoadMode) -> None:
+    assert resolve(request(str(mode)), NEEDED, {}).mode is mode
+    elsewhere = set() if mode is LoadMode.CHANGES else {"max_deletes"}
+    assert {option.key for option in VERBS[str(mode)].all_options} == {
         option.key for option in VERBS["ingest"].all_options
-    } - {"mode"}
+    } - {"mode", *elsewhere}
 
 
 def test_salvage_keeps_what_the_report_needs_of_wrong_arguments() -> None:

@@ -146,7 +146,8 @@ def test_ingest_reports_what_was_done(calls: Calls, source: str, capsys: pytest.
     assert (body["branch"], body["base_commit"], body["commit"], body["manifest_version"]) == ("dev", "c1", "c2", 5)
     assert body["tables"] == {
         "node:Film": {
-            "read": 1200, "valid": 1199, "bad": 1, "inserted": 1000, "updated": 199, "deleted": 0, "superseded": 1
+            "read": 1200, "valid": 1199, "bad": 1, "inserted": 1000, "updated": 199, "deleted": 0, "superseded": 1,
+            "cascaded": 0, "missing": 0,
         }
     }  # laid out as a table  # fmt: skip
     assert body["bad_rows"] == {"total": 1, "per_rule": {"range": 1}, "report": None}
