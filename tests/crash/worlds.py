@@ -50,6 +50,11 @@ def knows(source: str, target: str, edge_id: str) -> str:
     return json.dumps({"edge": "Knows", "from": source, "to": target, "data": {"id": edge_id}})
 
 
+def told(change: str, line: str) -> str:
+    """A record that says what it does: `u` or `d`."""
+    return json.dumps({"op": change, **json.loads(line)})
+
+
 @dataclass(frozen=True)
 class Writer:
     """A kind of write: its name, how it is made, and the state before and after it.
@@ -86,6 +91,17 @@ WRITERS = {
             "overwrite",
             (person("x", 7), knows("x", "x", "kx")),
             frozenset({"Person:x=7", "Knows:kx"}),
+        ),
+        Writer(
+            "changes",
+            "changes",
+            (
+                told("u", person("a", 9)),
+                told("u", knows("c", "a", "k2")),
+                told("d", person("b")),
+                told("u", person("c", 3)),
+            ),
+            frozenset({"Person:a=9", "Person:c=3", "Knows:k2"}),
         ),
         Writer(
             "branch",

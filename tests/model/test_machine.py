@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -35,7 +35,7 @@ from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.graph.read.history import Where
 from tests.crash.matrix import BRANCH_ROW, RECOVERY_POINTS, UNDO_ROWS, WRITE_ROWS, Row, crashed, expire_leases
-from tests.crash.worlds import SCHEMA, assert_whole, city, knows, person, refused_first_publish
+from tests.crash.worlds import SCHEMA, assert_whole, city, knows, person, refused_first_publish, told
 from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
 
 KEYS = ["a", "b", "c", "d"]
@@ -56,6 +56,8 @@ class Load:
     mode: str
     nodes: Mapping[str, int]
     edge: tuple[str, str]
+    gone: frozenset[str] = frozenset()
+    """In mode `changes`: people who are deleted, whether they are stored or not, and their edges with them."""
 
     @property
     def edge_id(self) -> str:
@@ -63,7 +65,11 @@ class Load:
 
     @property
     def lines(self) -> list[str]:
-        return [*(person(name, age) for name, age in self.nodes.items()), knows(*self.edge, self.edge_id)]
+        written = [*(person(name, age) for name, age in self.nodes.items()), knows(*self.edge, self.edge_id)]
+        if self.mode != "changes":
+            return written
+        deleted = [told("d", person(name)) for name in sorted(self.gone)]
+        return [*deleted, *(told("u", line) for line in written)]
 
     def fits(self, state: State) -> bool:
         """Whether the load is valid on a state; only an append can meet keys that are there."""
@@ -71,15 +77,23 @@ class Load:
 
     def applied(self, state: State) -> State:
         cities = {key: value for key, value in state.items() if key.startswith(CITY)}
-        kept = cities if self.mode == "overwrite" else state
+        kept = cities if self.mode == "overwrite" else without(state, self.gone)
         return {**kept, **self.nodes, self.edge_id: self.edge}
+
+
+def without(state: State, names: Set[str]) -> State:
+    """A state without some people, and without edges at either end of which they were."""
+    return {k: v for k, v in state.items() if k not in names and not (isinstance(v, tuple) and names & {*v})}
 
 
 @st.composite
 def loads(draw: st.DrawFn) -> Load:
     nodes = draw(st.dictionaries(st.sampled_from(KEYS), st.integers(0, 9), min_size=1))
     ends = st.sampled_from(sorted(nodes))
-    return Load(draw(st.sampled_from(["append", "merge", "merge", "overwrite"])), nodes, (draw(ends), draw(ends)))
+    mode = draw(st.sampled_from(["append", "merge", "merge", "overwrite", "changes", "changes"]))
+    edge = draw(ends), draw(ends)
+    gone = draw(st.sets(st.sampled_from(KEYS))) - nodes.keys() if mode == "changes" else set()
+    return Load(mode, nodes, edge, frozenset(gone))
 
 
 @dataclass(frozen=True)
@@ -178,10 +192,9 @@ class GraphMachine(RuleBasedStateMachine):
     def delete(self, branch: str, name: str) -> None:
         """A person goes, and the edges at both ends with it."""
 
-        def applied(state: State) -> State:
-            return {k: v for k, v in state.items() if k != name and not (isinstance(v, tuple) and name in v)}
-
-        self._mutate(branch, f'query q() {{ delete Person where name = "{name}" }}', applied)
+        self._mutate(
+            branch, f'query q() {{ delete Person where name = "{name}" }}', lambda state: without(state, {name})
+        )
 
     @rule(branch=st.sampled_from(BRANCHES), name=st.sampled_from(KEYS[:2]))
     def build_city(self, branch: str, name: str) -> None:

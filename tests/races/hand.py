@@ -22,7 +22,7 @@ from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from tests.races.erasing import Eraser, copied
 from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
-from tests.races.states import KEYS, SCHEMA, edges, parts, rows
+from tests.races.states import KEYS, SCHEMA, changes, edges, parts, rows
 from tests.support.cases import Json
 
 BRANCHES = [None, None, None, "left", "right"]
@@ -235,7 +235,9 @@ class Worker:
         return {"outcome": "returned", "commit": result.commit, "warnings": list(result.warnings)}
 
     def _content(self, tag: str) -> tuple[list[str], str]:
-        kind = self._dice.choices(["merge", "new", "shared", "parts", "edges", "overwrite"], [5, 4, 2, 3, 3, 1])[0]
+        kind = self._dice.choices(
+            ["merge", "new", "shared", "parts", "edges", "changes", "overwrite"], [5, 4, 2, 3, 3, 3, 1]
+        )[0]
         keys = self._dice.sample(KEYS, 3)
         if kind == "merge":
             return rows(tag, keys), "merge"
@@ -245,6 +247,8 @@ class Worker:
             return rows(tag, [f"s{self._dice.randrange(30)}"]), "append"
         if kind == "parts":
             return parts(tag, keys), "merge"
+        if kind == "changes":
+            return changes(tag, keys[:2], keys[2]), "changes"
         if kind == "edges":
             return edges(tag, [(keys[0], keys[1]), (keys[1], keys[2])]), "append"
         return rows(tag, KEYS), "overwrite"

@@ -8,7 +8,8 @@ lost, doubled, seen in part, or based on something that had moved. Of merges `me
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable
+import json
+from collections.abc import Container, Iterable, Set
 from dataclasses import dataclass
 
 from spark_omnigraph import Commit, Graph
@@ -28,7 +29,10 @@ def play(before: State, load: Json) -> State:
     """The state after a load or a mutation. One that could not have succeeded on the state before fails."""
     if load["mode"] in ("update", "delete"):
         return _mutated(before, load)
-    changed = dict(row_of(line) for line in load["lines"])
+    if load["mode"] == "changes":
+        records = [json.loads(line) for line in load["lines"]]
+        before = without(before, {record["data"]["code"] for record in records if record["op"] == "d"})
+    changed = dict(row_of(line) for line in load["lines"] if '"op": "d"' not in line)
     for end in (end for value in changed.values() for end in ends_of(value)):
         assert end in before or end in changed, f"{load['tag']} was published though {end} was not there"
     kinds = {kind for kind, _ in changed}
@@ -39,12 +43,18 @@ def play(before: State, load: Json) -> State:
     return {**kept, **changed}
 
 
+def without(before: State, parts: Set[str]) -> State:
+    """A state without some parts and their edges."""
+    gone = {("Part", part) for part in parts}
+    return {key: value for key, value in before.items() if key not in gone and gone.isdisjoint(ends_of(value))}
+
+
 def _mutated(before: State, mutation: Json) -> State:
     node = ("Part", mutation["key"])
     assert node in before, f"{mutation['tag']} was published though {node} was not there"
     if mutation["mode"] == "update":
         return {**before, node: mutation["tag"]}
-    return {key: value for key, value in before.items() if key != node and node not in ends_of(value)}
+    return without(before, {mutation["key"]})
 
 
 @dataclass

@@ -39,6 +39,12 @@ def edges(tag: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
+def changes(tag: str, written: Iterable[str], deleted: str) -> list[str]:
+    """What `rows` gives is written, and a part deleted, with its edges."""
+    gone = {"op": "d", "type": "Part", "data": {"code": deleted}}
+    return [json.dumps({"op": "u", **json.loads(line)}) for line in rows(tag, written)] + [json.dumps(gone)]
+
+
 def first_rows() -> list[str]:
     return rows("first", KEYS)
 

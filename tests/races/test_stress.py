@@ -55,6 +55,7 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
         "append",
         "merge",
         "overwrite",
+        "changes",
         "update",
         "delete",
         "remake",
