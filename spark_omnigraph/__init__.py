@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.errors import SourceError as SourceError
     from spark_omnigraph.errors import StorageError as StorageError
     from spark_omnigraph.errors import TagExistsError as TagExistsError
+    from spark_omnigraph.errors import TooManyDeletesError as TooManyDeletesError
     from spark_omnigraph.errors import TransactionCommittedError as TransactionCommittedError
     from spark_omnigraph.errors import UnsupportedFormatError as UnsupportedFormatError
     from spark_omnigraph.errors import UsageError as UsageError
@@ -209,8 +210,8 @@ _HOMES = {
         "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "LimitError", "MergeConflict",
         "MergeConflictsError", "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError",
         "QueryParseError", "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError",
-        "SourceError", "StorageError", "TagExistsError", "TransactionCommittedError", "UnsupportedFormatError",
-        "UsageError", "VersionExpiredError", "WriterBusyError",
+        "SourceError", "StorageError", "TagExistsError", "TooManyDeletesError", "TransactionCommittedError",
+        "UnsupportedFormatError", "UsageError", "VersionExpiredError", "WriterBusyError",
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),

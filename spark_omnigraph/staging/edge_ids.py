@@ -55,7 +55,8 @@ def identify(
 def edge_ids(edge: EdgeType, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """Compact JSON arrays of the ends of edges and the texts of these properties, row by row; null without an end."""
     members = [quoted_texts(_one(rows.column(name))) for name in ("src", "dst")]
-    texts = [column_text(_one(rows.column(name)), _scalar(edge, name)) for name in columns]
+    scalars = {name: _scalar(edge, name) for name in columns}
+    texts = [column_text(_one(rows.column(name)), scalar) for name, scalar in scalars.items()]
     members += [pc.fill_null(quoted_texts(text), "null") for text in texts]
     return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*members, ","), "]", "")
 
