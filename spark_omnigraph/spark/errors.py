@@ -25,6 +25,7 @@ from spark_omnigraph.errors import (
     MergeConflictsError,
     OmnigraphError,
     StorageError,
+    TooManyDeletesError,
     UsageError,
 )
 
@@ -137,6 +138,8 @@ def _decode(kind: str, message: str, facts: dict[str, object]) -> OmnigraphError
         return AlreadyInitializedError(str(facts["uri"]))
     if kind == BadRowsError.kind:
         return BadRowsError(message, _summary(facts.get("bad_rows")))
+    if kind == TooManyDeletesError.kind:
+        return TooManyDeletesError(message, int(str(facts.get("deletes", 0))))
     return _CLASSES.get(kind, InternalError)(message)
 
 

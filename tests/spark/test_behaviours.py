@@ -68,6 +68,25 @@ def test_overwrite_replaces_the_types_that_are_mentioned(spark: SparkSession, wa
     same(spark, way.read(uri, "node:Person"), "node:Person", ADA, BOB)
 
 
+def test_changes_replace_and_delete_in_one_commit(spark: SparkSession, way: Way, uri: str) -> None:
+    way.write(uri, [*FIRST, person("Eve")])
+    commits = len(Graph.open(uri).commits())
+    upserts, deletes = [person("Bob", age=4), knows("k2", "Bob", "Eve")], [person("Ada"), person("Zoe")]
+    records = [*({"op": "u", **each} for each in upserts), *({"op": "d", **each} for each in deletes)]
+    assert way.write(uri, records, "changes") == Ended()
+    assert len(Graph.open(uri).commits()) == commits + 1
+    same(
+        spark,
+        way.read(uri, "node:Person"),
+        "node:Person",
+        ("Bob", 4, None, "Bob", None),
+        ("Eve", None, None, "Eve", None),
+    )
+    same(spark, way.read(uri, "edge:Knows"), "edge:Knows", ("k2", "Bob", "Eve", None))
+    refused = way.write(uri, [{"op": "u", **knows("k3", "Bob", "Eve")}, {"op": "d", **person("Eve")}], "changes")
+    assert refused == Ended("bad_rows", 3, {"endpoint": 1})
+
+
 def test_bad_rows_are_counted_by_rule_and_may_be_left_out(spark: SparkSession, way: Way, uri: str) -> None:
     records = [person("Ada", age=151), person("Bob"), person("Eve", agee=1), knows("k1", "Bob", "Ada")]
     assert way.write(uri, records) == Ended("bad_rows", 3, {"range": 1, "unknown_field": 1, "endpoint": 1})

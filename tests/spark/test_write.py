@@ -20,7 +20,7 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
 from spark_omnigraph import Graph
-from spark_omnigraph.errors import BadRequestError, BadRowsError, NotFoundError
+from spark_omnigraph.errors import BadRequestError, BadRowsError, NotFoundError, TooManyDeletesError
 from spark_omnigraph.spark.errors import translate, typed_errors
 from spark_omnigraph.spark.source import OmnigraphDataSource
 from spark_omnigraph.spark.write.writer import GraphWriter
@@ -252,6 +252,25 @@ def test_rows_go_by_id_and_nodes_take_their_edges_along(spark: SparkSession, gra
     with pytest.raises(BadRequestError, match="contradict each other"):
         save(frame, graph, "overwrite", node="Person", loadMode="delete")
     assert graph.count("node:Person") == 2
+
+
+def test_frames_of_changes_and_edges_known_by_their_ends(spark: SparkSession, graph: Graph) -> None:
+    graph.load([json.dumps({"type": "Person", "data": {"name": name}}) for name in "abc"])
+    told = "name string, _change_type string, _commit_version bigint"
+    changes = [("a", "delete", 3), ("a", "insert", 2), ("b", "update_preimage", 4), ("b", "update_postimage", 4)]
+    frame = spark.createDataFrame([*changes, ("d", "insert", 4), ("c", "delete", 5)], told).repartition(3)
+    with pytest.raises(TooManyDeletesError, match="2 stored rows would be deleted"):
+        save(frame, graph, node="Person", loadMode="changes", maxDeletes="1")
+    save(frame, graph, node="Person", loadMode="changes", maxDeletes="67%")
+    assert sorted(str(r["id"]) for r in rows(graph, "Person")) == ["b", "d"]
+    edges = spark.createDataFrame([("b", "d"), ("d", "b")], "src string, dst string")
+    for _ in range(2):
+        save(edges, graph, edge="Knows", loadMode="merge", edgeId="ends")
+    assert sorted(str(r["id"]) for r in rows(graph, "Knows")) == ['["b","d"]', '["d","b"]']
+    graph.load([json.dumps({"edge": "Knows", "from": "b", "to": "b", "data": {"id": "k"}})])
+    gone = spark.createDataFrame([("d", "b", "d"), ("b", "b", "d")], "src string, dst string, op string")
+    save(gone, graph, edge="Knows", loadMode="changes", edgeId="ends", adoptEdges="true")
+    assert [str(r["id"]) for r in rows(graph, "Knows")] == ['["b","d"]']
 
 
 def test_ids_of_many_types_go_in_one_commit(spark: SparkSession, graph: Graph) -> None:

@@ -86,8 +86,9 @@ class DataSource:
     def write(
         self, uri: str, records: Sequence[Record], mode: str = "append", branch: str = "main", bad: int = 0
     ) -> Ended:
-        rows = [[r.get("type"), r.get("edge"), r.get("from"), r.get("to"), json.dumps(r["data"])] for r in records]
-        frame = self.spark.createDataFrame(rows, "type string, edge string, from string, to string, data string")
+        names = ["type", "edge", "from", "to", *(["op"] if mode == "changes" else [])]
+        rows = [[*map(r.get, names), json.dumps(r["data"])] for r in records]
+        frame = self.spark.createDataFrame(rows, "".join(f"{name} string, " for name in names) + "data string")
         options = {"loadMode": mode, "branch": branch, "maxBadRows": str(bad)}
         try:
             with typed_errors():

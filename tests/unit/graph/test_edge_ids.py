@@ -119,7 +119,7 @@ def test_stored_edges_with_the_same_ends_refuse_the_load_with_their_number(graph
 
 def test_adopted_edges_keep_the_stored_ids(graph: Graph) -> None:
     load(graph, knows("a", "b", "k1", since=1), knows("b", "a", "k2", since=2))
-    options = {"edge_id": "ends", "adopt_edges": True}
+    options: dict[str, Any] = {"edge_id": "ends", "adopt_edges": True}
     report = load(graph, knows("a", "b", since=5), knows("a", "a"), **options)
     assert (report.tables["edge:Knows"].updated, report.tables["edge:Knows"].inserted) == (1, 1)
     assert ids(graph) == {"k1": ("a", "b"), "k2": ("b", "a"), '["a","a"]': ("a", "a")}
@@ -210,7 +210,8 @@ def test_a_merge_says_how_many_edges_a_repeat_adds_again(graph: Graph) -> None:
 def test_a_frame_whose_ends_others_wrote_meanwhile_is_a_conflict(graph: Graph) -> None:
     """Nobody looked at those edges when its rows were staged."""
     rows = pa.table({"src": ["a"], "dst": ["b"]})
-    for options, other in (({}, "k1"), ({"adopt_edges": True}, "k2")):
+    tries: list[tuple[dict[str, Any], str]] = [({}, "k1"), ({"adopt_edges": True}, "k2")]
+    for options, other in tries:
         request, plan, parts = stage(graph, "edge:Knows", [rows], "merge", edge_id="ends", **options)
         load(graph, knows("a", "b", other))
         with pytest.raises(ConflictError, match="edges of 'edge:Knows' with the same ends were written by others"):

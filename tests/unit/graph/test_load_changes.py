@@ -339,7 +339,7 @@ def test_rows_of_a_frame_that_contradict_each_other_are_located(graph: Graph) ->
 
 def test_a_mapping_makes_changes_of_several_types(graph: Graph) -> None:
     rows = pa.table({"who": ["ada", "eve"], "town": ["Rome", "Rome"], "key": ["l1", "l2"], "op": ["d", "u"]})
-    rules = {
+    rules: dict[str, Any] = {
         "rows": [
             {"node": "Person", "columns": {"who": "name"}},
             {"edge": "LivesIn", "from": "who", "to": "town", "id": "key"},
@@ -349,7 +349,7 @@ def test_a_mapping_makes_changes_of_several_types(graph: Graph) -> None:
     assert shown(graph) == {
         "bob": "b", "cy": None, "eve": None, "Rome": None, "k2": ("bob", "cy"), "l2": ("eve", "Rome")
     }  # laid out as a table  # fmt: skip
-    rules["rows"][0]["distinct"] = True  # type: ignore[assignment]
+    rules["rows"][0]["distinct"] = True
     with pytest.raises(BadRequestError, match="'distinct' does not go with mode changes"):
         graph.load(rows, "changes", mapping=rules)
 

@@ -21,6 +21,7 @@ from spark_omnigraph.errors import (
     OmnigraphError,
     SchemaParseError,
     StorageError,
+    TooManyDeletesError,
     UsageError,
     WriterBusyError,
 )
@@ -40,6 +41,7 @@ from spark_omnigraph.spark.errors import CodedError, coded, encode, task_failure
         AlreadyInitializedError("/g"),
         MergeConflictsError([MergeConflict("node:P", None, "orphan_edge", "no end")], {"orphan_edge": 200}),
         BadRowsError("2 bad rows", BadRowSummary(2, {"required": 2}, report="/r")),
+        TooManyDeletesError("too many", 7),
     ],
 )
 def test_errors_come_back_as_themselves(error: OmnigraphError) -> None:
