@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Scalar
+from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Property, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.columns import one_array
 from spark_omnigraph.records.jsonl.decode import DecodedTable
@@ -30,8 +30,8 @@ def check_edge_id(catalog: Catalog, columns: Sequence[str] | None) -> None:
         if not having:
             known = {p.name for edge in catalog.edges.values() for p in edge.properties}
             raise BadRequestError(f"edge_id: no edge type has a property '{name}'{nearest(name, known)}")
-        for edge in having:
-            _scalar(edge, name)
+        if not any(_single(edge.property(name)) for edge in having):
+            _scalar(having[0], name)
 
 
 def identify(
@@ -87,6 +87,10 @@ def with_stored_ids(context: StageContext, key: str, rows: pa.Table) -> tuple[pa
     return rows.set_column(0, rows.schema.field(0), adopted), known
 
 
+def _single(prop: Property | None) -> bool:
+    return prop is not None and not (prop.type.is_list or prop.type.is_vector or prop.type.scalar is Scalar.BLOB)
+
+
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return one_array(column) if isinstance(column, pa.ChunkedArray) else column
 
@@ -97,6 +101,6 @@ def _scalar(edge: EdgeType, name: str) -> Scalar:
         raise BadRequestError(
             f"edge_id: edge type '{edge.name}' has no property '{name}', which ids are to follow from"
         )
-    if prop.type.is_list or prop.type.is_vector or prop.type.scalar is Scalar.BLOB:
+    if not _single(prop):
         raise BadRequestError(f"edge_id: no id follows from '{edge.name}.{name}', which is no single value")
     return prop.type.scalar

@@ -283,8 +283,8 @@ def test_a_graph_follows_another_by_its_feed(spark: SparkSession, graph: Graph, 
             assert query.awaitTermination(200)
 
     follow("one", {"node": "Lamp"})
-    lamps = {"types": ["Lamp"]}
-    assert list(follower.export(**lamps)) == list(graph.export(**lamps))
+    lamps = ["Lamp"]
+    assert list(follower.export(lamps)) == list(graph.export(lamps))
     commits = len(follower.commits())
     follow("two", {"node": "Lamp"})  # a lost checkpoint repeats nothing
-    assert (list(follower.export(**lamps)), len(follower.commits())) == (list(graph.export(**lamps)), commits)
+    assert (list(follower.export(lamps)), len(follower.commits())) == (list(graph.export(lamps)), commits)

@@ -358,7 +358,8 @@ def prepare(store: GraphStore, request: LoadRequest, checked: CheckedLoad) -> Pr
     changes = {key: _change(staged.tables.get(key), replacing) for key in sorted(keys)}
     if deleted is not None:
         changes = deleted.beside(changes)
-        fork_first(store, base.snapshot, deleted.masks)  # edges that go with nodes are of types the input does not name
+        if not request.options.dry_run:
+            fork_first(store, base.snapshot, deleted.masks)  # edges may go of types that the input does not name
     advancing = {
         k: c for k, c in changes.items() if c.files or c.masked or (replacing and base.snapshot.entry(k).row_count)
     }

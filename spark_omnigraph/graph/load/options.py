@@ -129,10 +129,10 @@ def edge_id_of(value: object) -> tuple[str, ...]:
     >>> edge_id_of("ends"), edge_id_of("role, year")
     ((), ('role', 'year'))
     """
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, Iterable) or not all(isinstance(name, str) and name.strip() for name in (*names,)):
+    names = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+    if not all(isinstance(name, str) and name.strip() for name in names):
         raise BadRequestError(f"edge_id is 'ends', or names of properties, not {as_shown(value)}")
-    return tuple(dict.fromkeys(name.strip() for name in names if name.strip() != ENDS))
+    return tuple(dict.fromkeys(name.strip() for name in map(str, names) if name.strip() != ENDS))
 
 
 def check_mode(options: LoadOptions, mode: LoadMode) -> None:

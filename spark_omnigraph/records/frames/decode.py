@@ -222,12 +222,16 @@ class FrameDecoder:
     def _decode_rows(
         self, entity: EntityType, rows: pa.RecordBatch, first: int, changes: RecordChanges | None
     ) -> Decoded:
-        columns, doubtful = self._columns(entity, rows)
+        columns, doubtful, unsure_ids = self._columns(entity, rows)
+        unknown = self._complete_ids(entity, columns, unsure_ids)
         columns["id"], named = completed_ids(columns.get("id"), rows.num_rows)
         schema = physical_schema(entity)
         missing = {n: pa.nulls(rows.num_rows, schema.field(n).type) for n in schema.names if n not in columns}
+        if isinstance(entity, NodeType) and entity.key is not None:
+            doubtful |= unknown
         if changes is not None:
-            doubtful |= changes.deletes | any(not schema.field(name).nullable for name in missing)
+            doubtful |= any(not schema.field(name).nullable for name in missing)
+            doubtful = np.where(changes.deletes, unknown, doubtful)
         table = pa.Table.from_arrays([(columns | missing)[name] for name in schema.names], schema=schema)
         lines = np.arange(first, first + rows.num_rows, dtype=np.int64)
         whole = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, named, changes)
@@ -237,10 +241,13 @@ class FrameDecoder:
             chunk = self._with_doubtful(entity, rows, doubtful, whole, first)
         return chunk, lambda line: record_text(entity, rows.slice(line - first, 1))[0]
 
-    def _columns(self, entity: EntityType, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
-        """Stored columns by name, `id` as it is given or follows from the key, and the doubtful rows."""
+    def _columns(self, entity: EntityType, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools, Bools]:
+        """Stored columns by name, `id` as it is given, the doubtful rows, and those of them that are so in a column
+        that the id follows from.
+        """
         columns: dict[str, pa.Array] = {}
-        doubtful = np.zeros(rows.num_rows, dtype=bool)
+        doubtful, unsure_ids = np.zeros(rows.num_rows, dtype=bool), np.zeros(rows.num_rows, dtype=bool)
+        telling = identity_columns(entity, self._edge_id)
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             prop = entity.property(name) if name not in entity.identity else None
             if prop is not None:
@@ -255,13 +262,20 @@ class FrameDecoder:
                 columns[name], unsure = column.cast(pa.string()), None
             if unsure is not None:
                 doubtful |= unsure
+                unsure_ids |= unsure & (name in telling)
+        return columns, doubtful, unsure_ids
+
+    def _complete_ids(self, entity: EntityType, columns: dict[str, pa.Array], unsure: Bools) -> Bools:
+        """Puts in ids that follow from the key; the rows whose id is not known for sure, or contradicts the key."""
+        given = columns.get("id")
         if isinstance(entity, NodeType) and entity.key is not None and columns.keys() >= set(entity.key):
-            ids = key_ids(entity, pa.table({name: columns[name] for name in entity.key}))
-            doubtful |= np.asarray(ids.is_null())
-            if "id" in columns:
-                doubtful |= np.asarray(pc.not_equal(columns["id"], ids).fill_null(False))
-            columns["id"] = ids
-        return columns, doubtful
+            columns["id"] = ids = key_ids(entity, pa.table({name: columns[name] for name in entity.key}))
+            unknown = unsure | np.asarray(ids.is_null())
+            return unknown if given is None else unknown | np.asarray(pc.not_equal(given, ids).fill_null(False))
+        if given is None or (self._edge_id is not None and isinstance(entity, EdgeType)):
+            return np.ones(len(unsure), dtype=bool)
+        lacking: Bools = unsure | np.asarray(given.is_null())
+        return lacking
 
     def _with_doubtful(
         self, entity: EntityType, rows: pa.RecordBatch, doubtful: Bools, whole: DecodedTable, first: int
