@@ -270,8 +270,10 @@ class FrameDecoder:
         given = columns.get("id")
         if isinstance(entity, NodeType) and entity.key is not None and columns.keys() >= set(entity.key):
             columns["id"] = ids = key_ids(entity, pa.table({name: columns[name] for name in entity.key}))
-            unknown = unsure | np.asarray(ids.is_null())
-            return unknown if given is None else unknown | np.asarray(pc.not_equal(given, ids).fill_null(False))
+            unknown: Bools = unsure | np.asarray(ids.is_null())
+            return (
+                unknown if given is None else unknown | np.array(pc.not_equal(given, ids).fill_null(False), dtype=bool)
+            )
         if given is None or (self._edge_id is not None and isinstance(entity, EdgeType)):
             return np.ones(len(unsure), dtype=bool)
         lacking: Bools = unsure | np.asarray(given.is_null())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +91,7 @@ def shown(graph: Graph, **where: Any) -> dict[str, Any]:
 
 def counts(report: LoadReport) -> dict[str, dict[str, int]]:
     return {
-        key: {name: value for name, value in report.to_dict()["tables"][key].items() if value}  # type: ignore[index]
-        for key in report.tables
+        key: {name: value for name, value in asdict(found).items() if value} for key, found in report.tables.items()
     }
 
 
@@ -382,9 +381,10 @@ def test_max_deletes_is_of_changes_alone(graph: Graph) -> None:
     for mode in ("append", "merge", "overwrite"):
         with pytest.raises(BadRequestError, match="max_deletes goes with mode 'changes'"):
             graph.load([], mode, options=LoadOptions(max_deletes=1))
-    for limit in (-1, 1.5, True, "5%"):
+    limits: list[Any] = [-1, 1.5, True, "5%"]
+    for limit in limits:
         with pytest.raises(BadRequestError, match="max_deletes"):
-            LoadOptions(max_deletes=limit)  # type: ignore[arg-type]  # whatever the type says
+            LoadOptions(max_deletes=limit)
 
 
 def test_a_branch_gets_forks_of_what_goes_along(graph: Graph) -> None:
