@@ -87,7 +87,7 @@ def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with
     if blobs and with_blobs:
         raise BadRequestError(
             f"rows of '{entity.name}' must be left out after they were written, which its blobs do not allow; "
-            "remove the bad rows first, or load the records from files"
+            "remove bad rows, and of changes all but the last of each row, first, or load the records from files"
         )
     fields = list(physical_schema(entity))
     # Lance finds no column of a file that stands behind blobs: what comes before them, and what travels beside the

@@ -255,14 +255,15 @@ def test_rows_go_by_id_and_nodes_take_their_edges_along(spark: SparkSession, gra
 
 
 def test_frames_of_changes_and_edges_known_by_their_ends(spark: SparkSession, graph: Graph) -> None:
-    graph.load([json.dumps({"type": "Person", "data": {"name": name}}) for name in "abc"])
-    told = "name string, _change_type string, _commit_version bigint"
+    graph.load([json.dumps({"type": "Mail", "data": {"address": address}}) for address in "abc"])
+    told = "address string, _change_type string, _commit_version bigint"
     changes = [("a", "delete", 3), ("a", "insert", 2), ("b", "update_preimage", 4), ("b", "update_postimage", 4)]
     frame = spark.createDataFrame([*changes, ("d", "insert", 4), ("c", "delete", 5)], told).repartition(3)
     with pytest.raises(TooManyDeletesError, match="2 stored rows would be deleted"):
-        save(frame, graph, node="Person", loadMode="changes", maxDeletes="1")
-    save(frame, graph, node="Person", loadMode="changes", maxDeletes="67%")
-    assert sorted(str(r["id"]) for r in rows(graph, "Person")) == ["b", "d"]
+        save(frame, graph, node="Mail", loadMode="changes", maxDeletes="1")
+    save(frame, graph, node="Mail", loadMode="changes", maxDeletes="67%")
+    assert sorted(str(r["id"]) for r in rows(graph, "Mail")) == ["b", "d"]
+    graph.load([json.dumps({"type": "Person", "data": {"name": name}}) for name in "bd"])
     edges = spark.createDataFrame([("b", "d"), ("d", "b")], "src string, dst string")
     for _ in range(2):
         save(edges, graph, edge="Knows", loadMode="merge", edgeId="ends")
