@@ -210,10 +210,8 @@ MODE = Option(
     "mode",
     "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input, changes "
     "replaces or deletes as each record says",
-    values.one_of(*LoadMode),
-    "|".join(LoadMode),
-    default="append",
-)
+    values.one_of(*LoadMode), "|".join(LoadMode), default="append",
+)  # laid out as a table  # fmt: skip
 BASE = Option(
     "base", "where the branch starts when it does not exist yet", metavar="BASE", default="main", flag="--from"
 )
@@ -250,14 +248,12 @@ ON_DUPLICATE = Option(
 MAX_DELETES = Option(
     "max_deletes",
     "refuse changes that delete more than N stored rows, or P percent of those of a type, before anything is written",
-    bad_row_limit,
-    "N|P%",
-)
+    bad_row_limit, "N|P%",
+)  # laid out as a table  # fmt: skip
 EDGE_ID = Option(
-    "edge_id",
-    "ids of edges follow from their ends: from these alone (ends), or from some properties, too",
+    "edge_id", "ids of edges follow from their ends: from these alone (ends), or from some properties, too",
     metavar="ends|COLUMNS",
-)
+)  # laid out as a table  # fmt: skip
 ADOPT_EDGES = Option(
     "adopt_edges", "with --edge-id: an edge takes the id of a stored one with the same ends, where that has another",
     values.switch, default="false", shape=Shape.SWITCH,
