@@ -98,16 +98,17 @@ def _known(source: str, schema_hash: str) -> Contract | None:
 
 
 def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Snapshot]:
-    """A snapshot and its schema: the one that the graph has before and after the snapshot is read, so that neither a
-    change nor a new graph came in between, unless the graph had another one then.
+    """A snapshot and its schema: the hash is read before the snapshot and the text after it, and they belong together,
+    so that neither a change nor a new graph came in between, unless the graph had another one then.
     """
     for _ in range(_LOOKS):
-        before = current_hash(store)
+        before = store.objects.get(SCHEMA_STATE)
         snapshot = find()
-        present = read_contract(store)
-        if present.schema_hash == before:
-            break
-    return contract_at(store, snapshot, present), snapshot
+        files = store.schema_files(before)
+        catalog = _compiled(files.source)
+        if _recorded_hash(store, files) in (None, catalog.ir_hash):
+            return contract_at(store, snapshot, Contract(catalog, files.source, catalog.ir_hash)), snapshot
+    return contract_at(store, snapshot, read_contract(store)), snapshot
 
 
 def read_catalog(store: GraphStore) -> Catalog:

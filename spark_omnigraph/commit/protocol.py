@@ -345,11 +345,10 @@ def _refuse_unlocked(attempt: _Attempt) -> None:
 def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
-    Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
-    a HEAD that is ahead of its pin.
+    Raises ExpectedVersionMismatch for a moved pin and DriftError for a HEAD that is ahead of its pin. The schema is
+    looked at once the write is armed: only then nobody changes it any more.
     """
     store = whole.store
-    refuse_other_schema(store, prepared)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))

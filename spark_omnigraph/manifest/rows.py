@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -172,9 +173,14 @@ def schema_epochs(rows: Iterable[ManifestRow]) -> list[SchemaEpoch]:
     for row in rows:
         if row.kind == RowKind.SCHEMA and row.metadata is not None:
             with suppress(DamagedError):
-                body = decoded(row.metadata, _SchemaBody, row)
-                found.append(SchemaEpoch(body.until, body.hash, body.next))
+                found.append(_epoch(row.metadata))
     return sorted(found, key=lambda epoch: epoch.until)
+
+
+@lru_cache(maxsize=256)
+def _epoch(metadata: str) -> SchemaEpoch:
+    body = decode(metadata.encode(), _SchemaBody, "metadata of a former schema")
+    return SchemaEpoch(body.until, body.hash, body.next)
 
 
 def epoch_of(epochs: Sequence[SchemaEpoch], version: int) -> SchemaEpoch | None:

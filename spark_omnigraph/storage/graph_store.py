@@ -127,12 +127,12 @@ class GraphStore:
     def storage_options(self) -> dict[str, str]:
         return dict(self.location.options)
 
-    def schema_files(self) -> SchemaFiles:
-        """Texts of the schema files, read in one go."""
+    def schema_files(self, state: bytes | None = None) -> SchemaFiles:
+        """Texts of the schema files, read in one go; but for the last one, where it is given."""
         source = self.objects.get(SCHEMA_SOURCE)
         if source is None:
             raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
-        ir, state = self.objects.get(SCHEMA_IR), self.objects.get(SCHEMA_STATE)
+        ir, state = self.objects.get(SCHEMA_IR), state or self.objects.get(SCHEMA_STATE)
         texts = {SCHEMA_SOURCE: source, SCHEMA_IR: ir, SCHEMA_STATE: state}
         read = {name: self._text(name, content) for name, content in texts.items() if content}
         return SchemaFiles(read.get(SCHEMA_SOURCE, ""), read.get(SCHEMA_IR), read.get(SCHEMA_STATE))
@@ -225,9 +225,10 @@ class GraphStore:
                     compacted[path] = files
         return compacted
 
-    def branch_names(self) -> set[BranchName]:
-        """All Lance branches of the manifest, internal ones too; main is not among them."""
-        return set(self.branch_refs())
+    def branch_names(self, path: str = MANIFEST) -> set[BranchName]:
+        """All Lance branches of a dataset, internal ones too, by their references alone; main is not among them."""
+        names = self.objects.list(f"{path}/_refs/branches")
+        return {BranchName(name[:-5].replace("%2F", "/")) for name in names if name.endswith(".json")}
 
     def graph_branches(self) -> tuple[Branch, ...]:
         """Main and all branches of the graph, by name; the lock of a schema change is none of them and may go at any

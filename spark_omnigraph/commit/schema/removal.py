@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.announced import Announced
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.storage.faults import CommitFailed, reading
@@ -56,12 +56,11 @@ def refuse_needed(store: GraphStore, removals: Iterable[DroppedVersions]) -> Non
             )
 
 
-def end_removals(store: GraphStore) -> None:
+def end_removals(store: GraphStore, found: Announced) -> None:
     """Ends what the dead have left; not while the lock of a schema change is there, whose note it may be."""
-    names = announced(store).removals
-    if not names or store.has_schema_lock():
+    if not found.removals or store.has_schema_lock():
         return
-    for name in names:
+    for name in found.removals:
         with suppress(StorageError):  # what stays is noted, and bars nobody
             body = _read(store, name)
             if body is not None and has_commit(store.location, None, body.commit):

@@ -18,6 +18,7 @@ from typing import cast
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.document import document
+from spark_omnigraph.catalog.migration.effects import asks_indexes
 from spark_omnigraph.catalog.migration.planner import SchemaPlan
 from spark_omnigraph.catalog.migration.steps import SchemaStep
 from spark_omnigraph.commit.contract import Contract, read_contract
@@ -92,6 +93,8 @@ class SchemaReport:
     warnings: tuple[str, ...] = ()
     base_commit: str | None = None
     """The newest commit that the change was made from; None when there was nothing to do."""
+    to_index: tuple[str, ...] = ()
+    """Tables whose indexes may not be complete."""
 
     def to_dict(self) -> dict[str, object]:
         """What the job prints."""
@@ -110,7 +113,8 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
     check_report_path(request.change.bad_rows, (), store.root)
     clock = Clock()
     with clock.phase("plan"):
-        plan = _plan(read_contract(store), request.change)
+        contract = read_contract(store)
+        plan = _plan(contract, request.change)
     if not plan.steps:
         return SchemaReport((), False, None, store.snapshot(None).version, {})
     refuse_branches(store)
@@ -119,7 +123,11 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
 
         def attempt() -> SchemaReport:
             with staged_files(store) as files:
-                return _Change(store, request, executor or LocalExecutor(1), clock, lock).run(files)
+                change = _Change(store, request, executor or LocalExecutor(1), clock, lock)
+                await_turn(store, None, frozenset(each.table_key for each in contract.catalog.tables()))
+                base = capture(store, None)
+                found = plan if base.contract == contract else _plan(base.contract, request.change)
+                return change.run(files, base, found)
 
         return in_attempts(store, None, attempt, lambda _: frozenset())
 
@@ -148,19 +156,15 @@ class _Change:
     clock: Clock
     lock: str
 
-    def run(self, files: StagedFiles) -> SchemaReport:
+    def run(self, files: StagedFiles, base: Base, plan: SchemaPlan) -> SchemaReport:
         store, clock = self.store, self.clock
-        await_turn(store, None, frozenset(store.snapshot(None).entries))
-        base = capture(store, None)
-        plan = _plan(base.contract, self.request.change)
         if not plan.steps:  # somebody else applied the same schema
             return SchemaReport((), False, None, base.snapshot.version, {})
         with clock.phase("check"):
             self._check(base, plan)
         reach(CrashPoint.CHECKED)
         with clock.phase("stage"):
-            rows = store.manifest_rows(store.manifest(None))
-            change = TableStager(store, base.snapshot, rows, self.executor, files).stage(plan.tables)
+            change = TableStager(store, base.snapshot, self.executor, files).stage(plan.tables)
         reach(CrashPoint.STAGED)
         prepared = self._prepared(base, plan, change)
         with clock.phase("commit"):
@@ -176,6 +180,7 @@ class _Change:
             clock.seconds(),
             (*published.warnings, *warnings),
             base.commit,
+            tuple(each.new.table_key for each in plan.tables if each.new and any(map(asks_indexes, each.steps))),
         )
 
     def _check(self, base: Base, plan: SchemaPlan) -> None:

@@ -52,9 +52,9 @@ def _lock(store: GraphStore) -> None:
     """The branch of the log first, the one of the manifest last: that one counts."""
     try:
         for path in (COMMITS, MANIFEST):
-            dataset = store.open_dataset(path)
-            if _LOCK not in dataset.branches.list():
+            if _LOCK not in store.branch_names(path):
                 clear_debris(store, path, _LOCK)
+                dataset = store.open_dataset(path)
                 create_branch(dataset, _LOCK, None, int(dataset.version))
     except CommitFailed as failure:
         raise ConflictError(f"the lock of the schema could not be taken: {failure}") from failure

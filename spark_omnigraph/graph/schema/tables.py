@@ -25,7 +25,7 @@ from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.commit.plan import TableWrite
 from spark_omnigraph.commit.schema.removal import DroppedVersions, empty_above
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.manifest.rows import RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -48,11 +48,10 @@ class StagedChange:
 
 @dataclass(frozen=True, slots=True)
 class TableStager:
-    """Stages tables on what a snapshot shows; `rows` are those of its manifest."""
+    """Stages tables on what a snapshot of main shows."""
 
     store: GraphStore
     snapshot: Snapshot
-    rows: list[ManifestRow]
     executor: Executor
     files: StagedFiles
 
@@ -111,7 +110,8 @@ class TableStager:
         path, store = table_path(key), self.store
         if not store.objects.has_prefix(f"{path}/_versions"):
             create_dataset(store.location.join(path), layout.schema, None, store.location.options)
-        told = [row.table_version or 0 for row in self.rows if row.table_key == key and row.kind in _NUMBERED]
+        rows = store.manifest_rows(store.manifest(None))
+        told = [row.table_version or 0 for row in rows if row.table_key == key and row.kind in _NUMBERED]
         dataset = empty_above(store.open_dataset(path), max(told, default=0) - 1, layout)
         return TableEntry(key, path, int(dataset.version), None, 0)
 
