@@ -29,7 +29,14 @@ from spark_omnigraph.manifest.rows import RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.columns import LaidColumn, Layout, fragment_ids, stage_columns, stage_copy
+from spark_omnigraph.storage.tables.columns import (
+    LaidColumn,
+    Layout,
+    TableSource,
+    fragment_ids,
+    stage_columns,
+    stage_copy,
+)
 from spark_omnigraph.storage.tables.commits import TableChange, create_dataset
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 from spark_omnigraph.write.candidates import target_of
@@ -74,21 +81,20 @@ class TableStager:
         layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
         is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
         stored = physical_schema(old)
-        target = target_of(self.store, self.snapshot, old.table_key, None)
+        source = TableSource(target_of(self.store, self.snapshot, old.table_key, None), self.store.storage_options)
         if old.name != new.name:
             if is_hard:
                 change.removals.append(DroppedVersions(entry.location, entry.version + 1))
-            change.writes.append(self._new(new, layout, self._copied(target, layout, new.table_key)))
+            change.writes.append(self._new(new, layout, self._copied(source, layout, new.table_key)))
         elif is_hard or layout.needs_rows(stored):
-            staged = TableChange(self._copied(target, layout, new.table_key), replace_all=True, layout=layout)
+            staged = TableChange(self._copied(source, layout, new.table_key), replace_all=True, layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
             if is_hard:
                 change.removals.append(DroppedVersions(entry.location, entry.version))
         elif not _is_stored_so(old, new, layout):
             layout = layout.beside_files(stored)
-            parts = fragment_ids(target, self.store.storage_options) if layout.filled else []
-            work = partial(_fill, _Work(target, layout, target, self.store.storage_options))
-            staged = TableChange(self._staged(work, parts), layout=layout)
+            parts = fragment_ids(source) if layout.filled else []
+            staged = TableChange(self._staged(partial(_fill, source, layout), parts), layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
 
     def _hide(self, diff: TableMigration, change: StagedChange) -> None:
@@ -115,13 +121,12 @@ class TableStager:
         dataset = empty_above(store.open_dataset(path), max(told, default=0) - 1, layout)
         return TableEntry(key, path, int(dataset.version), None, 0)
 
-    def _copied(self, source: TableTarget, layout: Layout, key: TableKey) -> tuple[StagedFile, ...]:
+    def _copied(self, source: TableSource, layout: Layout, key: TableKey) -> tuple[StagedFile, ...]:
         path = table_path(key)
         target = TableTarget(key, self.store.table_uri(path, None), 0, 0)
-        if source.uri != target.uri:
+        if source.target.uri != target.uri:
             self._vessel(key, layout)
-        work = partial(_copy, _Work(source, layout, target, self.store.storage_options))
-        return self._staged(work, fragment_ids(source, self.store.storage_options))
+        return self._staged(partial(_copy, source, layout, target), fragment_ids(source))
 
     def _staged(self, work: partial[StagedFile | None], parts: list[int]) -> tuple[StagedFile, ...]:
         found: list[StagedFile] = []
@@ -135,22 +140,12 @@ class TableStager:
 _NUMBERED = (RowKind.VERSION, RowKind.TOMBSTONE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What every piece of the work on one table has in common. Picklable."""
-
-    source: TableTarget
-    layout: Layout
-    target: TableTarget
-    options: dict[str, str]
+def _fill(source: TableSource, layout: Layout, fragment: int) -> StagedFile | None:
+    return stage_columns(source, fragment, layout)
 
 
-def _fill(work: _Work, fragment: int) -> StagedFile | None:
-    return stage_columns(work.source, fragment, work.layout, work.options)
-
-
-def _copy(work: _Work, fragment: int) -> StagedFile | None:
-    return stage_copy(work.source, fragment, work.layout, work.target, work.options)
+def _copy(source: TableSource, layout: Layout, target: TableTarget, fragment: int) -> StagedFile | None:
+    return stage_copy(source, fragment, layout, target)
 
 
 def layout_of(old: EntityType, new: EntityType, sources: Iterable[ColumnSource]) -> Layout:
