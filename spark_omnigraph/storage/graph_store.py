@@ -16,7 +16,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of, schema_epochs
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -200,7 +200,7 @@ class GraphStore:
         rows = known if dataset is newest else read_rows(dataset)
         origin = origin_of(dataset, rows, self.root, branch)
         snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
-        snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version))
+        snapshot = replace(snapshot, epoch=epoch_of(known, snapshot.version))
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows

@@ -33,7 +33,7 @@ from spark_omnigraph.graph.load import load
 from spark_omnigraph.graph.read.export import export_records
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
 from spark_omnigraph.manifest.branches import BranchName
-from spark_omnigraph.manifest.rows import schema_epochs
+from spark_omnigraph.manifest.rows import RowKind, epoch_of
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_APPLY_LOCK
@@ -167,7 +167,9 @@ def test_one_commit_tells_of_a_change(kites: Graph) -> None:
     assert newest.facts is not None
     assert (newest.facts.operation, dict(newest.facts.origin.metadata)) == ("schema_apply", {"ticket": "7"})
     rows = kites.store.manifest_rows(kites.store.manifest(None))
-    (epoch,) = schema_epochs(rows)
+    assert [row.kind for row in rows].count(RowKind.SCHEMA) == 1
+    epoch = epoch_of(rows, 0)
+    assert epoch is not None
     assert epoch.next_hash == read_contract(kites.store).schema_hash
 
 
