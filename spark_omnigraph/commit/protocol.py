@@ -36,7 +36,7 @@ from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.realign import realign
-from spark_omnigraph.commit.schema.files import discard_files, name_files, schema_rows, schema_turn, stage_files
+from spark_omnigraph.commit.schema.files import name_files, schema_rows, schema_turn, stage_files, take_back_files
 from spark_omnigraph.commit.schema.lock import refuse_other_schema, refuse_schema_change
 from spark_omnigraph.commit.stage import has_ended
 from spark_omnigraph.commit.undo import undo, unknown_outcome
@@ -159,9 +159,9 @@ class _Attempt:
             action = RULES[phase, observe(phase, failure)]
             if action is Action.UNDO and self.landed:
                 undo(self.whole, self.prepared, tuple(self.landed))
+            if action is Action.UNDO and self.prepared.schema is not None:
+                take_back_files(self.store, self.prepared.schema)
             if action in (Action.ABORT, Action.UNDO):
-                if self.prepared.schema is not None:
-                    discard_files(self.store)
                 sidecar.disarm(self.store, self.prepared.identity.operation_id)
                 self.lease.release()
             if action is Action.RECOVER and not isinstance(failure, RecoveryRequiredError):

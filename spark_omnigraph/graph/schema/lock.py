@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spark_omnigraph.branch.fork import clear_debris
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease
@@ -43,9 +44,9 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
         except RecoveryRequiredError:
             raise  # its sidecar is still there
         except Exception:
-            _open(store, lease)
+            _open(store, lease, name)
             raise
-        _open(store, lease)
+        _open(store, lease, name)
 
 
 def _lock(store: GraphStore) -> None:
@@ -60,7 +61,9 @@ def _lock(store: GraphStore) -> None:
         raise ConflictError(f"the lock of the schema could not be taken: {failure}") from failure
 
 
-def _open(store: GraphStore, lease: Lease) -> None:
-    unlock(store)
+def _open(store: GraphStore, lease: Lease, name: str) -> None:
+    """Unless the lock is another one's by now: who was taken for dead has lost its lease."""
+    if name in announced(store).schemas:
+        unlock(store)
     reach(CrashPoint.SCHEMA_UNLOCKED)
     lease.release()
