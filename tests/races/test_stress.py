@@ -59,8 +59,9 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
         "delete",
         "remake",
         "merge_branch",
+        "evolve",
     }
-    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge"}
+    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge", "evolve"}
 
 
 class _Stub:
@@ -78,7 +79,7 @@ class _Stub:
             raise self._error
         return self
 
-    load = init = cleanup = merge_branch = delete_branch = __call__ = open
+    load = init = cleanup = merge_branch = delete_branch = apply_schema = __call__ = open
 
     def step(self, *arguments: object) -> Json:
         return {"outcome": "pinned"}
