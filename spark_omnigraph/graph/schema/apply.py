@@ -39,7 +39,7 @@ from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import check_steps
 from spark_omnigraph.graph.schema.lock import schema_lock
 from spark_omnigraph.graph.schema.preview import ChangeRequest, SchemaChoices, change_request, plan_change
-from spark_omnigraph.graph.schema.tables import StagedChange, TableStager
+from spark_omnigraph.graph.schema.tables import StagedChange, TableStager, removals_of
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -160,15 +160,17 @@ class _Change:
         store, clock = self.store, self.clock
         if not plan.steps:  # somebody else applied the same schema
             return SchemaReport((), False, None, base.snapshot.version, {})
+        removals = removals_of(base.snapshot, plan.tables)
         with clock.phase("check"):
             self._check(base, plan)
+            refuse_needed(store, removals)
         reach(CrashPoint.CHECKED)
         with clock.phase("stage"):
             change = TableStager(store, base.snapshot, self.executor, files).stage(plan.tables)
         reach(CrashPoint.STAGED)
         prepared = self._prepared(base, plan, change)
         with clock.phase("commit"):
-            published, warnings = self._commit(files, prepared, change)
+            published, warnings = self._commit(files, prepared, removals)
         counts = _counts(base, plan, change)
         return SchemaReport(
             plan.steps,
@@ -218,13 +220,11 @@ class _Change:
         )
 
     def _commit(
-        self, files: StagedFiles, prepared: PreparedCommit, change: StagedChange
+        self, files: StagedFiles, prepared: PreparedCommit, removals: tuple[DroppedVersions, ...]
     ) -> tuple[Published, tuple[str, ...]]:
         operation, commit = prepared.identity.operation_id, prepared.identity.commit_id
-        removals: tuple[DroppedVersions, ...] = tuple(change.removals)
         if not removals or commit is None:
             return files.commit(prepared), ()
-        refuse_needed(self.store, removals)
         note_removals(self.store, operation, commit, removals)
         try:
             published = files.commit(prepared)

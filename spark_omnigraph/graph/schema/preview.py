@@ -20,12 +20,14 @@ from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
 from spark_omnigraph.catalog.migration.steps import Unsupported
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, current_hash, read_contract
+from spark_omnigraph.commit.schema.removal import needing_tags
 from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
 from spark_omnigraph.graph.arguments import PATH, require
 from spark_omnigraph.graph.create import accept_schema, schema_text
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import StepCount, check_steps
+from spark_omnigraph.graph.schema.tables import removals_of
 from spark_omnigraph.graph.schema.values import values_of
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import MAIN
@@ -74,13 +76,15 @@ def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> Ch
 @dataclass(frozen=True, slots=True)
 class SchemaPreview:
     """The steps of a plan with their counts, on what main shows at `manifest_version`; the first rows that would break;
-    and the branches that an apply would have to wait for.
+    and the branches and tags that an apply would have to wait for.
     """
 
     manifest_version: int
     steps: tuple[StepCount, ...]
     bad_rows: BadRowSummary
     branches: tuple[str, ...]
+    tags: tuple[str, ...]
+    """Those that keep what would be dropped for good."""
     phases: Mapping[str, float]
 
     @property
@@ -96,7 +100,7 @@ class SchemaPreview:
     @property
     def applicable(self) -> bool:
         """Whether an apply would succeed on the graph as it is."""
-        return self.supported and not self.bad_rows.total and not (self.steps and self.branches)
+        return self.supported and not self.bad_rows.total and not (self.steps and self.branches) and not self.tags
 
     def to_dict(self) -> dict[str, object]:
         """The plan, each step with its figures, and what stands in the way."""
@@ -106,6 +110,7 @@ class SchemaPreview:
             "steps": [{**document(each.step), **_figures(each)} for each in self.steps],
             "applicable": self.applicable,
             "branches": list(self.branches),
+            "tags": list(self.tags),
         }
 
 
@@ -167,4 +172,5 @@ def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None
     if current_hash(store) != contract.schema_hash:
         raise ConflictError("the schema was changed while its change was planned; plan it again")
     branches = tuple(name for name in list_branches(store) if name != MAIN)
-    return SchemaPreview(snapshot.version, counts.steps, summary, branches, clock.seconds())
+    tags = needing_tags(store, removals_of(snapshot, plan.tables))
+    return SchemaPreview(snapshot.version, counts.steps, summary, branches, tags, clock.seconds())

@@ -50,7 +50,19 @@ class StagedChange:
 
     writes: list[TableWrite] = field(default_factory=list)
     dropped: dict[TableKey, int] = field(default_factory=dict)
-    removals: list[DroppedVersions] = field(default_factory=list)
+
+
+def removals_of(snapshot: Snapshot, diffs: Iterable[TableMigration]) -> tuple[DroppedVersions, ...]:
+    """The versions that go for good once a change of these tables is published."""
+    found = []
+    for diff in diffs:
+        modes = [step.mode for step in diff.steps if isinstance(step, DropProperty | DropType)]
+        if diff.old is not None and DropMode.HARD in modes:
+            entry = snapshot.entry(diff.old.table_key)
+            stays = diff.new is not None and diff.new.name == diff.old.name
+            # The version that hides a table is among what goes.
+            found.append(DroppedVersions(entry.location, entry.version if stays else entry.version + 1))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +95,10 @@ class TableStager:
         stored = physical_schema(old)
         source = TableSource(target_of(self.store, self.snapshot, old.table_key, None), self.store.storage_options)
         if old.name != new.name:
-            if is_hard:
-                change.removals.append(DroppedVersions(entry.location, entry.version + 1))
             change.writes.append(self._new(new, layout, self._copied(source, layout, new.table_key)))
         elif is_hard or layout.needs_rows(stored):
             staged = TableChange(self._copied(source, layout, new.table_key), replace_all=True, layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
-            if is_hard:
-                change.removals.append(DroppedVersions(entry.location, entry.version))
         elif not _is_stored_so(old, new, layout):
             layout = layout.beside_files(stored)
             parts = fragment_ids(source) if layout.filled else []
@@ -102,8 +110,6 @@ class TableStager:
             raise InternalError("a table that is not there cannot be dropped")
         entry = self.snapshot.entry(diff.old.table_key)
         change.dropped[entry.table_key] = entry.version
-        if any(isinstance(step, DropType) and step.mode is DropMode.HARD for step in diff.steps):
-            change.removals.append(DroppedVersions(entry.location, entry.version + 1))
 
     def _new(self, entity: EntityType, layout: Layout, files: tuple[StagedFile, ...]) -> TableWrite:
         entry = self._vessel(entity.table_key, layout)

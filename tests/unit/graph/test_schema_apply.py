@@ -218,15 +218,33 @@ def test_dropped_for_good_is_in_no_version_and_old_states_say_so(kites: Graph) -
     assert kites.entity("node:Kite", "a") == {"id": "a", "hue": None, "span": 1.5, "tag": "a"}
 
 
-def test_a_tag_keeps_what_would_be_dropped_for_good(kites: Graph) -> None:
-    tied = kites.store.open_table(kites.snapshot().entry("edge:Tied"))
-    tied.tags.create("kept", tied.version)
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        KITES.split("\n")[0],  # a type goes
+        KITES.replace("{ since: I32? }", ""),
+        KITES.replace("{ since: I32? }", '@rename_from("Tied")').replace("Tied:", "Bound:"),
+    ],
+    ids=["type", "property", "property of a renamed type"],
+)
+def test_a_tag_keeps_what_would_be_dropped_for_good(kites: Graph, text: str, ours: bool) -> None:
+    """A plan says so, too."""
+    if ours:
+        kites.tag("kept")
+    else:
+        tied = kites.store.open_table(kites.snapshot().entry("edge:Tied"))
+        tied.tags.create("kept", tied.version)
     before = exported(kites)
+    found = kites.plan_schema(text, allow_data_loss=True)
+    assert (found.tags, found.applicable, found.to_dict()["tags"]) == (("kept",), False, ["kept"])
     with pytest.raises(ConflictError, match="tag 'kept' keeps it"):
-        kites.apply_schema(KITES.split("\n")[0], allow_data_loss=True)
+        kites.apply_schema(text, allow_data_loss=True)
     assert exported(kites) == before
     assert not kites.store.has_schema_lock()
-    assert kites.apply_schema(KITES.split("\n")[0]).dropped == ("edge:Tied",)
+    soft = kites.plan_schema(text)
+    assert (soft.tags, soft.applicable) == ((), True)
+    assert kites.apply_schema(text).applied
 
 
 def test_other_branches_are_named_with_the_way_out(kites: Graph) -> None:
