@@ -12,7 +12,7 @@ unlock, and indexes as after every write
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -20,7 +20,8 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.document import document
 from spark_omnigraph.catalog.migration.effects import asks_indexes
 from spark_omnigraph.catalog.migration.planner import SchemaPlan
-from spark_omnigraph.catalog.migration.steps import SchemaStep
+from spark_omnigraph.catalog.migration.steps import RemoveConstraint, SchemaStep
+from spark_omnigraph.catalog.types import Index
 from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.owners import await_turn
@@ -47,6 +48,7 @@ from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, capture
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
+from spark_omnigraph.write.indexes import drop_indices
 from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
@@ -129,7 +131,18 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
                 found = plan if base.contract == contract else _plan(base.contract, request.change)
                 return change.run(files, base, found)
 
-        return in_attempts(store, None, attempt, lambda _: frozenset())
+        report = in_attempts(store, None, attempt, lambda _: frozenset())
+    warnings = drop_indices(store, _unasked(report.steps)) if report.applied else ()
+    return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _unasked(steps: Iterable[SchemaStep]) -> dict[str, set[str]]:
+    """Columns of each table whose indexes go."""
+    found: dict[str, set[str]] = {}
+    for step in steps:
+        if isinstance(step, RemoveConstraint) and isinstance(step.constraint, Index):
+            found.setdefault(step.table_key, set()).update(step.constraint.columns)
+    return found
 
 
 def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:

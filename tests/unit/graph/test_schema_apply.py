@@ -37,6 +37,7 @@ from spark_omnigraph.manifest.rows import RowKind, epoch_of
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.tables.index import coverage
 from tests.format.second_reader import check_format
 from tests.support import schema_steps
 
@@ -414,3 +415,34 @@ def test_loads_and_changes_at_once_lose_nothing(kites: Graph) -> None:
     operations = [commit.facts.operation for commit in graph.commits() if commit.facts is not None]
     assert operations.count("schema_apply") == sum(name.startswith("n") for name in done)
     check_format(Path(kites.uri))
+
+
+def test_an_index_that_the_schema_asks_for_no_more_goes(tmp_path: Path) -> None:
+    """Also of a property that gets another name with it; that of a key stays."""
+    text = "node Film { title: String @key @index  plot: String? @index  year: I32? @index  score: I32? @index }"
+    plain = 'node Film { title: String @key  story: String? @rename_from("plot")  year: I32?  score: I32? @index }'
+    graph = Graph.init(tmp_path / "g", text)
+    films = [
+        {"title": f"f{i}", "plot": "a heist" if i % 2 else "two friends", "year": 1990 + i, "score": i}
+        for i in range(6)
+    ]
+    graph.load([json.dumps({"type": "Film", "data": film}) for film in films])
+    version = graph.snapshot().version
+
+    def indexed() -> set[str]:
+        dataset = graph.store.open_table(graph.snapshot().entry("node:Film"))
+        return {name for each in coverage(dataset) for name in each.columns}
+
+    assert indexed() == {"id", "title", "plot", "year", "score"}
+    assert graph.apply_schema(plain).warnings == ()
+    assert indexed() == {"id", "title", "score"} == {each.column for each in graph.indexes()}
+    graph.load(['{"type": "Film", "data": {"title": "f1", "story": "at sea", "year": 1992}}'], "merge")
+    heists = 'query q() { match { $f: Film  search($f.story, "heist") } return { $f.title } order { $f.title } }'
+    in_1992 = "query q() { match { $f: Film  $f.year = 1992 } return { $f.title } order { $f.title } }"
+    assert [row["f.title"] for row in graph.query(heists).to_pylist()] == ["f3", "f5"]
+    assert [row["f.title"] for row in graph.query(in_1992).to_pylist()] == ["f1", "f2"]
+    old = heists.replace("story", "plot")
+    assert [row["f.title"] for row in graph.query(old, version=version).to_pylist()] == ["f1", "f3", "f5"]
+    graph.apply_schema(plain.replace("story: String?", "story: String? @index"))
+    assert indexed() == {"id", "title", "story", "score"}
+    assert [row["f.title"] for row in graph.query(heists).to_pylist()] == ["f3", "f5"]
