@@ -19,7 +19,7 @@ from enum import Enum
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import sidecar as sidecars
-from spark_omnigraph.commit.announced import Announced, announced
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import REALIGNING, RECOVERING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, Mode, PinClass, PinState, classify, decide, mode_of
 from spark_omnigraph.commit.contract import current_hash
@@ -175,20 +175,16 @@ def _raise_all(errors: Sequence[OmnigraphError]) -> None:
 
 
 def _sweep(store: GraphStore) -> None:
-    found = announced(store)
-    _sweep_claims(store, found)
-    end_removals(store, found)
-    remove_orphans(store, found)
-
-
-def _sweep_claims(store: GraphStore, found: Announced) -> None:
     """Claims whose owners died may stand for tables that were fenced and never published, with no sidecar any more."""
+    found = announced(store)
     traces = abandoned(store, found, (RECOVERING, REALIGNING))
     if traces:
         realign_all(store)
     for name in traces:
         with claimed(store, name):
             pass  # taken over and removed
+    end_removals(store, found)
+    remove_orphans(store, found)
 
 
 def _recover_claimed(store: GraphStore, found: Sidecar, scope: Scope) -> Recovered | None:
