@@ -374,7 +374,7 @@ class _Recovery:
         return decision if change.is_staged(snapshot) else Decision.ROLL_BACK
 
     def _see_to_schema(self, finished: bool) -> None:
-        if self._change is not None:
+        if self._change is not None and not self._is_gone():  # else the files and the lock may be the next change's
             if finished:
                 self._change.promote()
             else:

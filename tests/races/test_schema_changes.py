@@ -13,9 +13,9 @@ import pytest
 
 from spark_omnigraph import BadRowsError, ConflictError, ConstraintError, Graph, LoadOptions, WriterBusyError
 from spark_omnigraph.commit import owners
-from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import OmnigraphError
-from tests.crash.matrix import SCHEMA_ROWS, expire_leases
+from tests.crash.matrix import SCHEMA_ROWS, expire_claims, expire_leases
 from tests.crash.worlds import assert_whole, knows, person
 from tests.races.remaking import Side
 
@@ -233,5 +233,32 @@ def test_who_was_taken_for_dead_takes_nothing_of_the_next_change(graph: Graph, p
     assert isinstance(late.error, ConflictError), late.unexpected
     change.finish()
     assert (change.error, change.unexpected) == (None, None)
+    found = again(graph)
+    assert (found.schema(), rows(found)) == (OTHER, START)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    "point",
+    [CrashPoint.RECOVERY_PUBLISHED, pytest.param(CrashPoint.RECOVERY_DECIDED, marks=pytest.mark.long)],
+    ids=lambda p: p.value,
+)
+def test_a_late_recovery_of_a_change_takes_nothing_of_the_next_one(graph: Graph, point: CrashPoint) -> None:
+    """Another recovery has taken over from it and has ended, and the next change has staged its files."""
+    with stop_at(CrashPoint.SCHEMA_STAGED), pytest.raises(Crashed):
+        graph.apply_schema(TIGHT)
+    expire_leases(graph)
+    late = Side(lambda: Graph.open(graph.uri), point)
+    late.start()
+    expire_claims(graph)
+    assert Graph.open(graph.uri).schema() == TIGHT
+    change = Side(
+        lambda: Graph.open(graph.uri).apply_schema(OTHER, values={"Knows.since": 7}), CrashPoint.SCHEMA_STAGED
+    )
+    change.start()
+    assert (late.stopped, change.stopped) == (True, True)
+    late.finish()
+    change.finish()
+    assert (change.error, change.unexpected, late.unexpected) == (None, None, None)
     found = again(graph)
     assert (found.schema(), rows(found)) == (OTHER, START)

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from urllib.parse import unquote
 
 from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.lease import LeaseFacts, lease_path, read_lease
 from spark_omnigraph.commit.plan import PreparedCommit
@@ -24,6 +25,8 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.tables.commits import drop_branch
 
+LOCK_CLAIM = "schema"
+"""Under this the lock is taken, and removed of those who are gone."""
 _REFS = f"{MANIFEST}/_refs/branches"
 
 
@@ -73,11 +76,18 @@ def release_lost_lock(store: GraphStore, break_lock: bool = False) -> str | None
     """
     if not store.has_schema_lock():
         return None
-    holders = _holders(store)
-    if any(holder.is_live(time.time()) for holder in holders) or not (holders or break_lock):
+    if not _is_lost(store, break_lock):
         return _who(store)
-    unlock(store)
+    with claimed(store, LOCK_CLAIM):  # nobody takes it now
+        if not _is_lost(store, break_lock):
+            return _who(store)
+        unlock(store)
     return None
+
+
+def _is_lost(store: GraphStore, break_lock: bool) -> bool:
+    holders = _holders(store)
+    return not any(holder.is_live(time.time()) for holder in holders) and (bool(holders) or break_lock)
 
 
 def unlock(store: GraphStore) -> None:

@@ -10,7 +10,7 @@ from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease
-from spark_omnigraph.commit.schema.lock import refuse_schema_change, unlock
+from spark_omnigraph.commit.schema.lock import LOCK_CLAIM, refuse_schema_change, unlock
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.records.ulid import new_ulid
@@ -32,7 +32,7 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
     with Lease(store, name) as lease:
         lease.acquire()
         try:
-            with claimed(store, "schema"):
+            with claimed(store, LOCK_CLAIM):
                 refuse_schema_change(store)
                 _lock(store)
         except Exception:
