@@ -12,7 +12,7 @@ import msgspec
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
-from spark_omnigraph.manifest.rows import schema_epochs
+from spark_omnigraph.manifest.rows import former_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
@@ -92,7 +92,7 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
 def former_catalogs(store: GraphStore) -> Iterator[Catalog]:
     """Schemas that the graph had before, the newest first, back to the first that nobody kept."""
     manifest = store.manifest(None)
-    for epoch in reversed(schema_epochs(store.manifest_rows(manifest))):
+    for epoch in former_epochs(store.manifest_rows(manifest)):
         text = read_schema_text(manifest, epoch)
         found = None if text is None else _known(text, epoch.schema_hash)
         if found is None:
@@ -110,16 +110,17 @@ def _known(source: str, schema_hash: str) -> Contract | None:
 
 
 def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Snapshot]:
-    """A snapshot and its schema: the one that the graph has before and after the snapshot is read, so that neither a
-    change nor a new graph came in between, unless the graph had another one then.
+    """A snapshot and its schema: the hash is read before the snapshot and the text after it, and they belong together,
+    so that neither a change nor a new graph came in between, unless the graph had another one then.
     """
     for _ in range(_LOOKS):
-        before = current_hash(store)
+        before = store.objects.get(SCHEMA_STATE)
         snapshot = find()
-        present = read_contract(store)
-        if present.schema_hash == before:
-            break
-    return contract_at(store, snapshot, present), snapshot
+        files = store.schema_files(before)
+        catalog = _compiled(files.source)
+        if _recorded_hash(store, files) in (None, catalog.ir_hash):
+            return contract_at(store, snapshot, Contract(catalog, files.source, catalog.ir_hash)), snapshot
+    return contract_at(store, snapshot, read_contract(store)), snapshot
 
 
 def read_catalog(store: GraphStore) -> Catalog:

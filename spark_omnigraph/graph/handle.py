@@ -118,7 +118,7 @@ class Graph(StateVerbs):
         request = verbs.apply_request(schema, choices, self.origin)
         self.refresh()
         report = verbs.apply_schema(self.store, request, choices.get("executor"))
-        return after(self.store, None, report, "schema change")
+        return after(self.store, None, report, "schema change", report.to_index)
 
     def plan_schema(
         self, schema: str | os.PathLike[str], **choices: Unpack[verbs.SchemaChoices]

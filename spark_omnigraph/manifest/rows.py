@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -160,26 +161,36 @@ def facts_row(commit: str, facts: str) -> ManifestRow:
 def schema_row(epoch: SchemaEpoch, source: str) -> ManifestRow:
     """The row that keeps the text of a schema, in the publish that ends it."""
     metadata = {"hash": epoch.schema_hash, "until": epoch.until, "next": epoch.next_hash}
-    name = f"{SCHEMA_PREFIX}{epoch.until:020d}"
-    return ManifestRow(name, RowKind.SCHEMA, _NONE, metadata=compact(metadata), facts=source)
+    return ManifestRow(_schema_id(epoch.until), RowKind.SCHEMA, _NONE, metadata=compact(metadata), facts=source)
 
 
-def schema_epochs(rows: Iterable[ManifestRow]) -> list[SchemaEpoch]:
-    """Schemas that were accepted before the present one, oldest first, as far as rows tell: a damaged one tells nothing
-    and does not stand in the way of the others.
+def epoch_of(rows: Iterable[ManifestRow], version: int) -> SchemaEpoch | None:
+    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one. A
+    damaged row tells nothing and does not stand in the way of the others.
     """
-    found = []
-    for row in rows:
-        if row.kind == RowKind.SCHEMA and row.metadata is not None:
-            with suppress(DamagedError):
-                body = decoded(row.metadata, _SchemaBody, row)
-                found.append(SchemaEpoch(body.until, body.hash, body.next))
-    return sorted(found, key=lambda epoch: epoch.until)
+    kept = _kept_schemas(rows)
+    first = bisect_left(kept, _schema_id(version), key=lambda row: row.object_id)
+    return next(_epochs((*kept[first:], *reversed(kept[:first]))), None)
 
 
-def epoch_of(epochs: Sequence[SchemaEpoch], version: int) -> SchemaEpoch | None:
-    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one."""
-    return next((epoch for epoch in epochs if epoch.until >= version), epochs[-1] if epochs else None)
+def former_epochs(rows: Iterable[ManifestRow]) -> Iterator[SchemaEpoch]:
+    """Schemas that were accepted before the present one, the newest first, as far as rows tell."""
+    return _epochs(reversed(_kept_schemas(rows)))
+
+
+def _kept_schemas(rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+    return sorted((row for row in rows if row.kind == RowKind.SCHEMA), key=lambda row: row.object_id)
+
+
+def _epochs(kept: Iterable[ManifestRow]) -> Iterator[SchemaEpoch]:
+    for row in kept:
+        with suppress(DamagedError):
+            body = decoded(row.metadata or "", _SchemaBody, row)
+            yield SchemaEpoch(body.until, body.hash, body.next)
+
+
+def _schema_id(until: int) -> str:
+    return f"{SCHEMA_PREFIX}{until:020d}"
 
 
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:

@@ -16,7 +16,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of, schema_epochs
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -127,12 +127,12 @@ class GraphStore:
     def storage_options(self) -> dict[str, str]:
         return dict(self.location.options)
 
-    def schema_files(self) -> SchemaFiles:
-        """Texts of the schema files, read in one go."""
+    def schema_files(self, state: bytes | None = None) -> SchemaFiles:
+        """Texts of the schema files, read in one go; but for the last one, where it is given."""
         source = self.objects.get(SCHEMA_SOURCE)
         if source is None:
             raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
-        ir, state = self.objects.get(SCHEMA_IR), self.objects.get(SCHEMA_STATE)
+        ir, state = self.objects.get(SCHEMA_IR), state or self.objects.get(SCHEMA_STATE)
         texts = {SCHEMA_SOURCE: source, SCHEMA_IR: ir, SCHEMA_STATE: state}
         read = {name: self._text(name, content) for name, content in texts.items() if content}
         return SchemaFiles(read.get(SCHEMA_SOURCE, ""), read.get(SCHEMA_IR), read.get(SCHEMA_STATE))
@@ -207,7 +207,7 @@ class GraphStore:
         rows = known if dataset is newest else read_rows(dataset)
         origin = origin_of(dataset, rows, self.location, branch)
         snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
-        snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version))
+        snapshot = replace(snapshot, epoch=epoch_of(known, snapshot.version))
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows
@@ -232,9 +232,10 @@ class GraphStore:
                     compacted[path] = files
         return compacted
 
-    def branch_names(self) -> set[BranchName]:
-        """All Lance branches of the manifest, internal ones too; main is not among them."""
-        return set(self.branch_refs())
+    def branch_names(self, path: str = MANIFEST) -> set[BranchName]:
+        """All Lance branches of a dataset, internal ones too, by their references alone; main is not among them."""
+        names = self.objects.list(f"{path}/_refs/branches")
+        return {BranchName(name[:-5].replace("%2F", "/")) for name in names if name.endswith(".json")}
 
     def graph_branches(self) -> tuple[Branch, ...]:
         """Main and all branches of the graph, by name; the lock of a schema change is none of them and may go at any

@@ -1,7 +1,7 @@
 """One process of the stress test: `python -m tests.races.hand ROOT SEED [VERBS]`. Works until its standard input ends.
 
 It says what it is about to try before it tries, since it may not live to tell. Beside the graph of the run there is a
-second one, ROOT-side, which is made anew by force again and again.
+second one, ROOT-side, which is made anew by force again and again, and whose schema changes: it has no branches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from tests.races.erasing import Eraser, copied
 from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
-from tests.races.states import KEYS, SCHEMA, edges, parts, rows
+from tests.races.states import KEYS, SCHEMA, SCHEMAS, edges, parts, rows
 from tests.support.cases import Json
 
 BRANCHES = [None, None, None, "left", "right"]
@@ -49,6 +49,7 @@ VERBS = {
     "remake": 2,
     "copy": 2,
     "private": 5,
+    "evolve": 3,
 }
 """How often each is chosen."""
 SIDE = 0.3
@@ -84,7 +85,7 @@ class Worker:
         tag = f"h{self._seed}-{self._number}"
         drawn = "side" if self._dice.random() < SIDE else "main"
         about = drawn if verb in ("load", "frame", "stream", "pin", "cleanup") else "main"
-        about = {"remake": "side", "private": "private"}.get(verb, about)
+        about = {"remake": "side", "evolve": "side", "private": "private"}.get(verb, about)
         say({"verb": verb, "tag": tag, "outcome": "begins"})
         try:
             answer = getattr(self, f"_{verb}")(tag, about)
@@ -124,6 +125,14 @@ class Worker:
         say({"verb": "remake", "tag": tag, "graph": "side", "outcome": "tries", "mode": "remake"})
         Graph.init(side(self._root), SCHEMA, force=True)
         return {"outcome": "returned"}
+
+    def _evolve(self, tag: str, _about: str) -> Json:
+        """Another schema of the second graph, which keeps its rows."""
+        schema, values = self._dice.choice(SCHEMAS)
+        say({"verb": "evolve", "tag": tag, "graph": "side", "outcome": "tries", "mode": "evolve", "branch": None})
+        report = Graph.open(side(self._root)).apply_schema(schema, values=values, actor=tag)
+        facts = {"commit": report.commit, "base": report.base_commit, "warnings": list(report.warnings)}
+        return {"outcome": "returned", **facts}
 
     def _pin(self, tag: str, about: str) -> Json:
         branch = self._dice.choice(BRANCHES)

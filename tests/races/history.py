@@ -62,7 +62,8 @@ class _Loads:
     """Those of recoveries that undid one, or finished an index: no row changes."""
 
 
-WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore")
+WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore", "evolve")
+_KINDS = ("Load", "Mutation", "BranchMerge", "SchemaApply")
 _UNKNOWN = ("begins", "recovery_required", "raw")
 """Outcomes that do not say what became of a write."""
 
@@ -105,7 +106,7 @@ def _loads(graph: Graph, answers: Iterable[Json]) -> _Loads:
     audits = graph.recoveries()
     operations = [audit.operation_id for audit in audits]
     assert len(set(operations)) == len(operations), "a write was recovered twice"
-    writes = [a for a in audits if a.kind == "RolledForward" and a.writer_kind in ("Load", "Mutation", "BranchMerge")]
+    writes = [a for a in audits if a.kind == "RolledForward" and a.writer_kind in _KINDS]
     finished = {a.commit_id: a.for_actor or "" for a in writes}
     empty = {a.commit_id for a in audits} - finished.keys()
     return _Loads(tried, ended, done, refused, finished, empty)
@@ -154,6 +155,9 @@ def _check_commit(line: Commits, commit: Commit, loads: _Loads, first: str, befo
     assert commit.merged_parent is None, f"{tag} merged nothing, and has two parents"
     if told["mode"] == "restore":
         assert now == line.state(told["state"]), f"commit {commit.id} is not what {tag} restored"
+        return
+    if told["mode"] == "evolve":
+        assert now == before, f"{tag} changed the schema, and commit {commit.id} has other rows"
         return
     assert now == play(before, told), f"commit {commit.id} is not what {tag} makes of its parent"
 

@@ -10,6 +10,13 @@ node Part { code: String @key  tag: String }
 node Bin { code: String @key  tag: String }
 edge In: Part -> Bin { tag: String }
 """
+SCHEMAS: tuple[tuple[str, Mapping[str, object]], ...] = (
+    (SCHEMA, {}),
+    (SCHEMA.replace("Part {", "Part { size: I32?", 1), {"Part.size": 3}),
+    (SCHEMA.replace("Part {", "Part { size: I64?", 1), {}),
+    (SCHEMA.replace("-> Bin {", "-> Bin { weight: F64?"), {}),
+)
+"""Others that keep all rows, with values for those that stand: columns come, get wider, and go."""
 KEYS = [f"k{n}" for n in range(8)]
 
 Shown = str | tuple[str, str, str]

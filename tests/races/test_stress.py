@@ -61,8 +61,10 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
         "merge_branch",
         "private_load",
         "private_erase",
+        "evolve",
     }
-    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge", "private"}
+    verbs = {"load", "mutate", "frame", "stream", "remake", "merge", "private", "evolve"}
+    assert {a["verb"] for a in heard[0]} == verbs
 
 
 class _Stub:
@@ -80,7 +82,7 @@ class _Stub:
             raise self._error
         return self
 
-    load = init = cleanup = merge_branch = delete_branch = copy = erase = __call__ = open
+    load = init = cleanup = merge_branch = delete_branch = copy = erase = apply_schema = __call__ = open
 
     def step(self, *arguments: object) -> Json:
         return {"outcome": "pinned"}

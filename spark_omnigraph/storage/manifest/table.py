@@ -18,6 +18,7 @@ from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.tables.commits import PRIMARY_KEY, create_dataset, merge_manifest_rows, stamp_manifest
+from spark_omnigraph.storage.tables.handles import file_path
 from spark_omnigraph.storage.uri import Location
 
 SCHEMA = pa.schema(
@@ -80,7 +81,7 @@ def read_schema_text(dataset: LanceDataset, epoch: SchemaEpoch) -> str | None:
 
 def content_mark(dataset: LanceDataset) -> str:
     """Says which files a manifest version consists of: another graph, made anew in the same place, has others."""
-    names = (file.path for fragment in dataset.get_fragments() for file in fragment.data_files())
+    names = (file_path(file) for fragment in dataset.get_fragments() for file in fragment.data_files())
     return hashlib.blake2b("\n".join(names).encode(), digest_size=16).hexdigest()
 
 
@@ -106,7 +107,8 @@ class ManifestReader:
         Notes what it looked at.
         """
         place = str(dataset.uri)
-        first = next((file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()), "")
+        files = (file for fragment in dataset.get_fragments()[:1] for file in fragment.data_files())
+        first = next(map(file_path, files), "")
         own = self._first.get(place)
         # A branch that is looked at for the first time begins as the one did that it comes from.
         known = [own] if own is not None else list(self._first.values())
@@ -117,7 +119,7 @@ class ManifestReader:
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:
         """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""
         fragments = dataset.get_fragments()
-        names = [fragment.data_files()[0].path for fragment in fragments]
+        names = [file_path(fragment.data_files()[0]) for fragment in fragments]
         seen = self._seen.get(str(dataset.uri))
         if seen is None or not seen.files <= set(names):
             seen = _Seen(frozenset(), {})
