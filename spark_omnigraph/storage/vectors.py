@@ -29,7 +29,7 @@ from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset, expire
-from spark_omnigraph.storage.tables.keys import rows_among, scan_where
+from spark_omnigraph.storage.tables.keys import IN_LIST_LIMIT, rows_among, scan_where
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, is_inside, locate
 
@@ -53,6 +53,20 @@ Rows = npt.NDArray[np.int64]
 def vector_type(dimension: int) -> pa.DataType:
     """How vectors of so many numbers are stored."""
     return property_type(PropType(Scalar.VECTOR, dimension=dimension))
+
+
+def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch:
+    """Answers of now by their keys, as a store has them. The numbers are not copied."""
+    kind = vector_type(vectors.shape[1])
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=kind)
+    schema = _ANSWERED.append(pa.field("vector", kind, nullable=False))
+    return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
+
+
+def first_of_each(keys: pa.Array) -> Rows:
+    """Where each of some keys, of which none is null, stands first."""
+    codes = np.asarray(keys.dictionary_encode().indices)  # in the order in which they come
+    return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +141,24 @@ class VectorStore:
         table = None if dataset is None else PinnedTable(self._uri(_answers(dimension)), dataset.version, self.options)
         return Answers(table, dimension)
 
-    def add(self, dimension: int, keys: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
-        """Answers that stay whatever becomes of this process."""
-        rows = pa.table({"key": pa.array(keys, pa.string()), "at": _now(len(keys))}, schema=_ANSWERED)
-        kind = vector_type(dimension)
-        column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1), pa.float32()), type=kind)
-        self._add(_answers(dimension), rows.append_column(pa.field("vector", kind, nullable=False), column))
+    def add(self, dimension: int, answers: Sequence[pa.RecordBatch]) -> None:
+        """Answers (`answered`) that stay whatever becomes of this process."""
+        self._add(_answers(dimension), pa.Table.from_batches(answers))
 
-    def recorded(self, place: str) -> tuple[pa.Array, pa.Array]:
-        """Ids of the rows of a place and the keys of the answers that they were given last; each id once."""
+    def recorded(self, place: str, ids: pa.Array | None = None) -> tuple[pa.Array, pa.Array]:
+        """Ids of the rows of a place and the keys of the answers that they were given last, the latest first; each id
+        once. Of these `ids` at least, where they are named.
+        """
         dataset = self._open("rows")
+        is_meant = is_text_of("place", [place])
+        if ids is not None and len(ids) <= IN_LIST_LIMIT:
+            is_meant += f" AND {is_text_of('id', ids.to_pylist())}" if len(ids) else " AND false"
         with _reading_answers(self._uri("rows")):
-            is_here = is_text_of("place", [place])
-            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_here))
+            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_meant))
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
-        codes = np.asarray(rows.column("id").combine_chunks().dictionary_encode().indices)
-        kept = rows.take(pa.array(np.unique(codes, return_index=True)[1]))
+        kept = rows.take(pa.array(first_of_each(rows.column("id").combine_chunks())))
         return kept.column("id").combine_chunks(), kept.column("key").combine_chunks()
 
     def record(self, place: str, ids: pa.Array, keys: pa.Array, model: str) -> None:
