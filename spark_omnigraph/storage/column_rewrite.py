@@ -17,13 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
-from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
-from spark_omnigraph.storage.layout import STORAGE_VERSION
-from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget
+from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget, write_file
 
 Offsets = npt.NDArray[np.int64]
 """int64[n]: places of rows in a fragment, deleted ones counted; ascending, distinct."""
@@ -34,7 +32,6 @@ _GONE = -2
 """What a file has in the place of the id of a field that another file has now."""
 _ADDRESS, _OFFSET = "_rowaddr", np.uint64(0xFFFFFFFF)
 _NO_RUNS, _ARRAY_MOST = 12346, 4096
-_MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +52,14 @@ def rewrite_columns(
         if fragment is None:
             raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
         ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-        name = f"{uuid4().hex}.lance"
-        uri = f"{target.uri}/data/{name}"
+        uri = f"{target.uri}/data/{uuid4().hex}.lance"
         schema = pa.schema([dataset.schema.field(column) for column in values])
-        size = _write(uri, schema, _new_batches(dataset, fragment, schema, values), options)
-    fields = tuple(ids[column] for column in values)
+        fields = tuple(ids[column] for column in values)
+        file = write_file(uri, schema, _new_batches(dataset, fragment, schema, values), fields, options)
     changed = np.unique(np.concatenate([value.at for value in values.values()]))
-    metadata = _with_file(
-        fragment.metadata, DataFile(name, list(fields), list(range(len(fields))), _MAJOR, _MINOR, size)
-    )
-    file = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
-    return ColumnRewrite(file, fragment_id, fields, _roaring(changed))
-
-
-def _write(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: Mapping[str, str]) -> int:
-    with LanceFileWriter(uri, schema, version=STORAGE_VERSION, storage_options=dict(options) or None) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return int(writer.size_bytes or 0)
+    metadata = _with_file(fragment.metadata, file)
+    staged = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
+    return ColumnRewrite(staged, fragment_id, fields, _roaring(changed))
 
 
 def _with_file(metadata: FragmentMetadata, new: DataFile) -> FragmentMetadata:

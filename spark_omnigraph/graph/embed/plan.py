@@ -54,11 +54,14 @@ class PlannedProperty:
 
     @property
     def good(self) -> pa.Table:
-        return self.selection.rows.filter(pa.array(self.is_good))
+        return self._rows(self.is_good)
 
     @property
     def failed(self) -> pa.Table:
-        return self.selection.rows.filter(pa.array(~self.is_good))
+        return self._rows(~self.is_good)
+
+    def _rows(self, which: npt.NDArray[np.bool_]) -> pa.Table:
+        return self.selection.rows if which.all() else self.selection.rows.filter(pa.array(which))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,9 +171,11 @@ class Planner:
 
     def _unanswered(self, rows: pa.Table) -> pa.Table:
         """One row of each text that is to be asked, in their order."""
-        failed = pa.array(list(self.failures), pa.string())
-        keys = rows.column("key")
-        rows = rows.filter(pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=failed))))
+        if rows.column("key").null_count:
+            return rows.slice(0, 0)
+        if self.failures:
+            failed = pa.array(list(self.failures), pa.string())
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("key"), value_set=failed)))
         first = first_of_each(rows.column("key").combine_chunks())
         return rows if len(first) == rows.num_rows else rows.take(pa.array(first))
 
