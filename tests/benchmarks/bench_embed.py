@@ -88,7 +88,7 @@ def by_dimension(rows: int, rounds: int, executor: Executor | None) -> None:
             for _ in range(rounds):
                 copy = fresh(graph)
                 mocks.append(taken(lambda: alone(dimension, count)))  # noqa: B023 - it is called at once
-                runs.append(taken(lambda: copy.embed(embedder=MOCK, executor=executor)))  # noqa: B023 - as above
+                runs.append(taken(lambda: copy.embed(embedder=MOCK, executor=executor)))  # noqa: B023 - it is called at once, too
             peak = workers_peak(fresh(graph), executor or LocalExecutor(2))
         mock, run = (statistics.median(each[bool(executor)] for each in found) for found in (mocks, runs))
         rate = count / statistics.median(wall for _, wall in runs)
@@ -139,7 +139,7 @@ def looked_up(answers: int, dimension: int = 8) -> None:
             store.add(dimension, [answered(part, np.ones((len(part), dimension), dtype=np.float32))])
         for count in (10, 1000, answers // 100):
             wanted = pa.array(keys[:: 2 * answers // count])
-            spent = statistics.median(taken(lambda: store.answers(dimension).find(wanted))[0] for _ in range(5))  # noqa: B023 - at once
+            spent = statistics.median(taken(lambda: store.answers(dimension).find(wanted))[0] for _ in range(5))  # noqa: B023 - it is called at once
             print(f"{len(wanted):,} texts looked up among {answers:,} answers: {spent:.3f}")
 
 

@@ -67,7 +67,7 @@ def test_frames_ask_while_they_are_written(spark: SparkSession, provider: Embedd
     """Of the provider that the environment names where Spark plans, and of nobody unless it is said."""
     graph = Graph.init(tmp_path / "g", SCHEMA)
 
-    def save(rows: list[tuple[str, str | None]], **options: object) -> None:
+    def save(rows: list[tuple[str, str]], **options: str) -> None:
         frame = spark.createDataFrame(rows, "name string, plot string").repartition(2)
         frame.write.format("omnigraph").mode("append").option("node", "Film").options(**options).save(graph.uri)
 

@@ -11,6 +11,7 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.graph.embed import select
+from spark_omnigraph.storage.tables import scan
 from tests.unit.graph.test_embed import QUIET, SCHEMA, Scripted, film, vector, vectors
 
 Read = Callable[[], int]
@@ -29,7 +30,7 @@ def graph(tmp_path: Path) -> Graph:
 def texts_read(monkeypatch: pytest.MonkeyPatch) -> Read:
     """How many rows had their texts read since it was asked last."""
     counts: list[int] = []
-    read = select.placed_rows
+    read = scan.placed_rows
 
     def counted(table: object, columns: list[str], *rest: object) -> Iterator[pa.RecordBatch]:
         for batch in read(table, columns, *rest):  # type: ignore[arg-type]  # as it is given
