@@ -36,6 +36,15 @@ def fill(graph: Graph, name: str, age: int) -> None:
     graph.load([person(name, age), knows(name, name, f"k{name}")], "merge", branch="draft", options=PLAIN)
 
 
+def take_away(graph: Graph, anew: bool) -> None:
+    """Somebody else deletes the branch, and makes it anew if that is wanted."""
+    other = Graph.open(graph.uri)
+    other.delete_branch("draft")
+    if anew:
+        other.create_branch("draft")
+        fill(other, "y", 2)
+
+
 def _ended(name: str, anew: bool) -> AbstractContextManager[object]:
     if not anew:
         return pytest.raises(NotFoundError, match="'draft'")
@@ -65,14 +74,7 @@ def test_a_branch_goes_while_texts_are_asked_for(tmp_path: Path, anew: bool, com
     graph = make_graph(tmp_path / "g")
     fill(graph, "z", 1)
 
-    def replace() -> None:
-        other = Graph.open(graph.uri)
-        other.delete_branch("draft")
-        if anew:
-            other.create_branch("draft")
-            fill(other, "y", 2)
-
-    meanwhile = Meanwhile(replace)
+    meanwhile = Meanwhile(lambda: take_away(graph, anew))
     lost = pytest.raises(ConflictError, match="made anew") if anew else pytest.raises(NotFoundError, match="'draft'")
     with lost:
         graph.embed("Person", embedder=meanwhile, branch="draft", commit_every=commit_every)
@@ -104,14 +106,7 @@ def test_a_writer_whose_branch_goes(tmp_path: Path, name: str, anew: bool) -> No
     fill(graph, "z", 1)
     assert state(graph, "draft") == BEFORE | LOST
 
-    def replace() -> None:
-        other = Graph.open(graph.uri)
-        other.delete_branch("draft")
-        if anew:
-            other.create_branch("draft")
-            fill(other, "y", 2)
-
-    with stop_at(CrashPoint.BOUND, replace), _ended(name, anew):
+    with stop_at(CrashPoint.BOUND, lambda: take_away(graph, anew)), _ended(name, anew):
         WRITERS[name](graph)
     again = Graph.open(graph.uri)
     assert again.recovered == ()
