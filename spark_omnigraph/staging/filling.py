@@ -20,8 +20,8 @@ from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.staging.asking import Asking
-from spark_omnigraph.storage.vectors import VectorStore
+from spark_omnigraph.staging.asking import Asking, without_blank
+from spark_omnigraph.storage.vectors import VectorStore, first_of_each
 
 Bools = npt.NDArray[np.bool_]
 
@@ -87,10 +87,9 @@ class _Column:
         self._vectors = rows.column(prop.name).combine_chunks()
         lacking = np.asarray(pc.is_null(self._vectors)) & keep
         self._at = np.flatnonzero(lacking)
-        texts = rows.column(embedding_source(prop) or "").take(pa.array(self._at)).to_pylist()
-        self._texts = [None if text is None or not text.strip() else text for text in texts]
+        self._texts = without_blank(rows.column(embedding_source(prop) or "").take(pa.array(self._at)).combine_chunks())
+        self._keys = pa.nulls(len(self._at), pa.string())
         self._failures: Mapping[str, str] = {}
-        self._keys: list[str | None] = [None] * len(self._at)
 
     @cached_property
     def filled(self) -> pa.Array:
@@ -106,16 +105,15 @@ class _Column:
         asking = self._asking
         if asking is None or not len(self._at):
             return self._vectors
-        key = asking.key()
-        by_text = {text: key(text) for text in dict.fromkeys(self._texts) if text is not None}
-        self._keys = [None if text is None else by_text[text] for text in self._texts]
-        unknown = asking.store.answers(self._dimension).find(pa.array(list(by_text.values()), pa.string())) < 0
-        texts = [text for text, new in zip(by_text, unknown.tolist(), strict=True) if new]
-        if texts:
-            keys = [by_text[text] for text in texts]
-            self._failures = asking.ask(keys, lambda first, last: texts[first:last], len(keys)).failures
+        self._keys = asking.keys(self._texts)
+        there = np.flatnonzero(self._keys.is_valid())
+        distinct = there[first_of_each(self._keys.drop_null())]
+        unknown = asking.store.answers(self._dimension).find(self._keys.take(pa.array(distinct))) < 0
+        texts, keys = (each.take(pa.array(distinct[unknown])) for each in (self._texts, self._keys))
+        if len(keys):
+            self._failures = asking.ask(keys, lambda a, b: texts.slice(a, b - a).to_pylist(), len(keys)).failures
         answers = asking.store.answers(self._dimension)
-        new = answers.reader().take(answers.find(pa.array(self._keys, pa.string())))
+        new = answers.reader().take(answers.find(self._keys))
         places = np.arange(len(self._vectors))
         places[self._at] = len(places) + np.arange(len(self._at))
         return pa.concat_arrays([self._vectors, new.cast(self._vectors.type)]).take(pa.array(places))
@@ -123,9 +121,10 @@ class _Column:
     def mistakes(self) -> Iterator[tuple[int, Mistake]]:
         """Rows without a vector that should have one."""
         name = self._prop.name
-        for row, text, key in zip(self._at.tolist(), self._texts, self._keys, strict=True):
+        blank = self._texts.is_null().to_pylist()
+        for row, is_blank, key in zip(self._at.tolist(), blank, self._keys.to_pylist(), strict=True):
             if key is not None and key in self._failures:
                 yield row, Mistake(name, Rule.EMBEDDING, f"no vector for '{name}': {self._failures[key]}")
-            elif text is None and not self._prop.type.nullable:
+            elif is_blank and not self._prop.type.nullable:
                 source = embedding_source(self._prop)
                 yield row, Mistake(name, Rule.REQUIRED, f"'{name}' is required, and '{source}' has no text for it")

@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from spark_omnigraph.embed.mock import MockEmbedder
 from tests.races.erasing import Eraser, copied
 from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
@@ -45,6 +46,7 @@ VERBS = {
     "restore": 1,
     "frame": 4,
     "stream": 1,
+    "embed": 3,
     "pin": 4,
     "remake": 2,
     "copy": 2,
@@ -242,6 +244,17 @@ class Worker:
         say({"verb": "mutate", "tag": tag, "outcome": "tries", "mode": mode, "key": key, "branch": branch})
         result = Graph.open(self._root).mutate(f'query q() {{ {what} where code = "{key}" }}', branch=branch, actor=tag)
         return {"outcome": "returned", "commit": result.commit, "warnings": list(result.warnings)}
+
+    def _embed(self, tag: str, _about: str) -> Json:
+        """Vectors for one type or both, which rows lack or all get anew; answers are kept beside the graph."""
+        branch, mode = self._dice.choice(BRANCHES), self._dice.choice(["missing", "missing", "all"])
+        types = self._dice.choice([["Part"], ["Bin", "Part"]])
+        told = {"mode": "embed", "rows": mode, "types": types, "branch": branch}
+        say({"verb": "embed", "tag": tag, "outcome": "tries", **told})
+        about = types[0] if len(types) == 1 else None
+        graph = Graph.open(self._root)
+        report = graph.embed(about, embedder=MockEmbedder("m"), mode=mode, branch=branch, actor=tag)
+        return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
 
     def _content(self, tag: str) -> tuple[list[str], str]:
         kind = self._dice.choices(["merge", "new", "shared", "parts", "edges", "overwrite"], [5, 4, 2, 3, 3, 1])[0]

@@ -18,16 +18,20 @@ from spark_omnigraph.manifest.snapshot import reduce_rows
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.table import read_rows
 from tests.races.merged import MERGE, Buried, Commits
-from tests.races.states import State, ends_of, row_of, shown
+from tests.races.states import Shown, State, embedded, ends_of, row_of, shown, tagged
 from tests.support.cases import Json
 
 RECOVERY = "omnigraph:recovery"
 
 
 def play(before: State, load: Json) -> State:
-    """The state after a load or a mutation. One that could not have succeeded on the state before fails."""
+    """The state after a load, a mutation or an embedding. One that could not have succeeded on the state before
+    fails.
+    """
     if load["mode"] in ("update", "delete"):
         return _mutated(before, load)
+    if load["mode"] == "embed":
+        return {key: _embedded(key[0], value, load) for key, value in before.items()}
     changed = dict(row_of(line) for line in load["lines"])
     for end in (end for value in changed.values() for end in ends_of(value)):
         assert end in before or end in changed, f"{load['tag']} was published though {end} was not there"
@@ -39,11 +43,15 @@ def play(before: State, load: Json) -> State:
     return {**kept, **changed}
 
 
+def _embedded(kind: str, value: Shown, told: Json) -> Shown:
+    return embedded(value, told["rows"] == "all") if isinstance(value, str) and kind in told["types"] else value
+
+
 def _mutated(before: State, mutation: Json) -> State:
     node = ("Part", mutation["key"])
     assert node in before, f"{mutation['tag']} was published though {node} was not there"
     if mutation["mode"] == "update":
-        return {**before, node: mutation["tag"]}
+        return {**before, node: tagged(str(before[node]), mutation["tag"])}
     return {key: value for key, value in before.items() if key != node and node not in ends_of(value)}
 
 
@@ -62,7 +70,7 @@ class _Loads:
     """Those of recoveries that undid one, or finished an index: no row changes."""
 
 
-WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore", "evolve")
+WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore", "evolve", "embed")
 _KINDS = ("Load", "Mutation", "BranchMerge", "SchemaApply")
 _UNKNOWN = ("begins", "recovery_required", "raw")
 """Outcomes that do not say what became of a write."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from spark_omnigraph.embed.embedder import Role
+from spark_omnigraph.embed.mock import MockEmbedder
+
 SCHEMA = """
-node Part { code: String @key  tag: String }
-node Bin { code: String @key  tag: String }
+node Part { code: String @key  tag: String  vec: Vector(2)? @embed("tag") }
+node Bin { code: String @key  tag: String  vec: Vector(2)? @embed("tag") }
 edge In: Part -> Bin { tag: String }
 """
 SCHEMAS: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -21,7 +24,25 @@ KEYS = [f"k{n}" for n in range(8)]
 
 Shown = str | tuple[str, str, str]
 State = Mapping[tuple[str, str], Shown]
-"""(type, id) → tag, and the ends of an edge."""
+"""(type, id) → tag, and the vector of a node that has one (`node`), or the ends of an edge."""
+
+
+def node(tag: str, vector: object = None) -> str:
+    """A node of a state. No tag has a blank."""
+    return tag if vector is None else f"{tag} {json.dumps(vector)}"
+
+
+def tagged(value: str, tag: str) -> str:
+    """The same node with another tag, and the vector that it had."""
+    return " ".join([tag, *value.split(" ", 1)[1:]])
+
+
+def embedded(value: str, anew: bool) -> str:
+    """The same node with the vector of its tag, where it has none or is to get it `anew`."""
+    tag, _, vector = value.partition(" ")
+    if vector and not anew:
+        return value
+    return node(tag, MockEmbedder().embed([tag], dimension=2, role=Role.DOCUMENT).vectors[0].tolist())
 
 
 def rows(tag: str, keys: Iterable[str]) -> list[str]:
@@ -53,7 +74,7 @@ def first_rows() -> list[str]:
 def row_of(line: str) -> tuple[tuple[str, str], Shown]:
     record = json.loads(line)
     kind, data = record.get("type") or record["edge"], record["data"]
-    value = (data["tag"], record["from"], record["to"]) if kind == "In" else data["tag"]
+    value = (data["tag"], record["from"], record["to"]) if kind == "In" else node(data["tag"], data.get("vec"))
     return (kind, data.get("id") or data["code"]), value
 
 

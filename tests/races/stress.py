@@ -1,6 +1,6 @@
-"""Processes load, open and recover one graph, write frames and streams into it, make, merge and delete branches of it,
-read old versions, make a second graph anew, and change its schema; some are killed, some stand still and come back
-late; between rounds files are damaged by hand. Then the history is checked commit by commit.
+"""Processes load, embed, open and recover one graph, write frames and streams into it, make, merge and delete branches
+of it, read old versions, make a second graph anew, and change its schema; some are killed, some stand still and come
+back late; between rounds files are damaged by hand. Then the history is checked commit by commit.
 
     python -m tests.races.stress --seconds 600 --seed 7 [--processes 8] [--storage s3] [--leases short]
                                    [--verbs copy,load]

@@ -24,7 +24,7 @@ from spark_omnigraph.commit.plan import Published, WriterKind
 from spark_omnigraph.graph.embed.plan import NO_IDS, EmbedPlan, PlannedProperty, Planner
 from spark_omnigraph.graph.embed.report import EmbedReport, FailedRows, bad_rows_of, minutes, refuse
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest
-from spark_omnigraph.graph.embed.select import place_of
+from spark_omnigraph.graph.embed.seen import looks_at_all, note_seen, place_of
 from spark_omnigraph.graph.embed.write import WriteContext, change_of, joined, parts_of, write_part
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts, RowFacts
@@ -48,6 +48,7 @@ def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
         while run.planner.is_cut and not request.bounds.dry_run:
             run.once()
         if not request.bounds.dry_run:
+            run.note_seen()
             request.store.tidy(*{each.target.dimension for each in run.plans[-1].properties.values()})
     return run.report()
 
@@ -147,8 +148,17 @@ class _EmbedRun:
             if request.keeps_answers:
                 rows = pa.concat_tables([good, each.selection.known])
                 ids, keys = (rows.column(column).combine_chunks() for column in ("id", "key"))
-                place = place_of(self.store, request, each.target)
-                request.store.record(place, ids, keys, request.embedder().model)
+                request.store.record(place_of(self.store, plan.base, each.target), ids, keys, request.embedder().model)
+
+    def note_seen(self) -> None:
+        """Remembers of which properties no row is left behind. In several commits others may have come between them:
+        what has not changed since the first was planned is then all that is known.
+        """
+        first, published = self.plans[0], self.published[0]
+        for name, each in first.properties.items() if looks_at_all(self.request) else ():
+            if not self.planner.counts[name].failed:
+                alone = published if len(self.plans) == 1 else first.base.unchanged
+                note_seen(self.store, first.base, self.request, each.target, alone)
 
     def report(self) -> EmbedReport:
         request, counts = self.request, self.planner.counts

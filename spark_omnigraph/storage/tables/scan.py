@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, StorageError, VersionExpiredError
@@ -37,6 +38,8 @@ BLOB_RUN_BYTES = 32 << 20
 EXTERNAL_BLOB_BYTES = 4 << 20
 """What an external blob counts for: its descriptor does not know its size."""
 
+UPDATED = "_row_last_updated_at_version"
+"""Of a row, the version of the table that gave it its values; compaction leaves it alone."""
 _ADDRESS = "_rowaddr"
 
 
@@ -259,11 +262,23 @@ def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
         yield start, len(sizes)
 
 
-def placed_rows(table: PinnedTable, columns: Sequence[str], where: str | None) -> Iterator[pa.RecordBatch]:
-    """Columns of the rows that a Lance filter keeps, with `_rowid` and `_rowaddr` (uint64), in stored order."""
+def newest_row(table: PinnedTable) -> int:
+    """The version at which a row changed last, 0 for a table without rows; no data file is read."""
+    dataset = open_pinned(table)
+    with reading(f"read {table.uri}"):
+        batches = dataset.scanner(columns=[UPDATED]).to_batches()
+        return max((pc.max(batch.column(UPDATED)).as_py() for batch in batches if batch.num_rows), default=0)
+
+
+def placed_rows(
+    table: PinnedTable, columns: Sequence[str], where: str | None, batch_rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows that a Lance filter keeps, with `_rowid` and `_rowaddr` (uint64), in stored order. So many
+    rows are looked at at once: a filter reads what it is about, which may be wide.
+    """
     dataset = open_pinned(table)
     with reading(f"read {table.uri}"):
         scanner = dataset.scanner(
-            columns=list(columns), filter=where, with_row_id=True, with_row_address=True, batch_size_bytes=BATCH_BYTES
+            columns=list(columns), filter=where, with_row_id=True, with_row_address=True, batch_size=batch_rows
         )
         yield from scanner.to_batches()
