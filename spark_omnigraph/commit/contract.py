@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
+from spark_omnigraph.manifest.formats.documents import read_documents
+from spark_omnigraph.manifest.rows import Identity
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
@@ -30,6 +34,8 @@ class Contract:
     catalog: Catalog
     source: str
     schema_hash: str
+    tables: Mapping[TableKey, Identity] | None = None
+    """Its tables by their ids, in formats that give them some."""
 
 
 def read_contract(store: GraphStore) -> Contract:
@@ -50,12 +56,25 @@ def _read_contract(store: GraphStore) -> Contract:
         files = store.schema_files()
         catalog = _compiled(files.source)
         recorded = _recorded_hash(store, files)
+        if files.ir is not None and files.state is not None and _version(store, files.state.encode()) > _STATE_FORMAT:
+            return _with_ids(store, files, catalog)
         if recorded in (None, catalog.ir_hash) or _staged_hash(store) == catalog.ir_hash:
             return Contract(catalog, files.source, catalog.ir_hash)
     raise SchemaFilesError(
         f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({recorded}): it was edited by "
         "hand, or a schema change was interrupted. Put back the text that belongs to it"
     )
+
+
+def _with_ids(store: GraphStore, files: SchemaFiles, catalog: Catalog) -> Contract:
+    """The contract of a format whose documents give tables their ids."""
+    try:
+        accepted = read_documents(files.ir or "", files.state or "", catalog)
+    except DamagedError as error:
+        raise SchemaFilesError(
+            f"the schema files of '{store.root}': {error.message}. Put the right ones back"
+        ) from error
+    return Contract(catalog, files.source, accepted.schema_hash, accepted.tables)
 
 
 def _staged_hash(store: GraphStore) -> str | None:
@@ -74,6 +93,15 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     """The schema of what a snapshot shows, by the one that was read before it: that, or a former one that an apply has
     kept. `present` itself where nobody kept the former one; then properties that are not stored yet are null.
     """
+    if snapshot.is_unrecorded or (snapshot.branch is not None and not _fits(snapshot, present)):
+        catalog = former_catalog(store, snapshot, present.catalog, present.tables)
+        same = catalog is present.catalog
+        return present if same else Contract(catalog, schema_text_of(catalog), catalog.ir_hash)
+    if not _fits(snapshot, present):
+        raise SchemaFilesError(
+            f"the schema files of '{store.root}' are of other tables than manifest version {snapshot.version} shows: "
+            "they belong to another graph, or a schema change was interrupted. Put the right ones back"
+        )
     epoch = snapshot.epoch
     if epoch is None:
         return present
@@ -86,6 +114,12 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     staged = store.objects.get(SCHEMA_SOURCE + STAGED)
     found = None if staged is None else _known(staged.decode(errors="replace"), epoch.next_hash)
     return found or read_contract(store)
+
+
+def _fits(snapshot: Snapshot, present: Contract) -> bool:
+    """Whether a schema is of the tables that a snapshot shows, as far as ids tell."""
+    entries = snapshot.entries.values()
+    return is_same(entries, present.tables or {}) if present.tables or any(e.identity for e in entries) else True
 
 
 def _known(source: str, schema_hash: str) -> Contract | None:
@@ -105,7 +139,7 @@ def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Sna
         before = current_hash(store)
         snapshot = find()
         present = read_contract(store)
-        if present.schema_hash == before:
+        if present.schema_hash == before and (snapshot.is_unrecorded or _fits(snapshot, present)):
             break
     return contract_at(store, snapshot, present), snapshot
 
@@ -139,16 +173,25 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
 
 
 def _state_hash(store: GraphStore, text: bytes) -> str:
+    return _state(store, text).schema_ir_hash
+
+
+def _version(store: GraphStore, text: bytes) -> int:
+    return _state(store, text).format_version
+
+
+def _state(store: GraphStore, text: bytes) -> _State:
+    """The state file, of the version that goes with the stamp; the oldest goes with most, and is not asked about."""
     try:
         state = decode(text, _State, f"{SCHEMA_STATE} of '{store.root}'")
     except DamagedError as error:
         raise SchemaFilesError(f"{error.message}. Put the right one back") from error
-    if state.format_version != _STATE_FORMAT:
+    if state.format_version != _STATE_FORMAT and state.format_version != store.form().documents:
         raise SchemaFilesError(
-            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}: put the right "
-            "one back, or upgrade spark_omnigraph when a newer release wrote it"
+            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {store.form().documents}: put "
+            "the right one back, or upgrade spark_omnigraph when a newer release wrote it"
         )
-    return state.schema_ir_hash
+    return state
 
 
 class _State(msgspec.Struct):

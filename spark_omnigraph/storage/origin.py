@@ -6,13 +6,14 @@ Whoever makes one anew removes the old one first. So what stands after a table w
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 
 import lance
 from lance import LanceDataset
 
 from spark_omnigraph.errors import ConflictError, StorageError
-from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
 from spark_omnigraph.manifest.snapshot import GraphMark
 from spark_omnigraph.predicates.sql import is_text_of
@@ -22,21 +23,21 @@ from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import Location
 
 
-def origin_of(manifest: LanceDataset, rows: list[ManifestRow], root: str, branch: Branch) -> GraphMark | None:
+def origin_of(manifest: LanceDataset, rows: list[ManifestRow], place: GraphMark) -> GraphMark | None:
     """What tells an opened manifest from another: the first file that its branch has of its own, or the first at all,
-    which both stay the same until it is compacted. None for one without rows, which names no table.
+    which both stay the same until it is compacted. None for one without rows, which names no table. `place` has the
+    graph, the branch, and the newest commit, where rows of the manifest tell of commits.
     """
     files = [file for fragment in manifest.get_fragments() for file in fragment.data_files()]
     if not files:
         return None
     first = next((file for file in files if file.base_id is None), files[0])
-    folder = branch_path(MANIFEST, branch)
+    folder = branch_path(MANIFEST, place.branch)
     if first.base_id is not None:
         folder = MANIFEST + str(manifest.base_paths()[first.base_id].path).rpartition(MANIFEST)[2]
     publish = sentinel_facts(rows)
-    return GraphMark(
-        root, branch, f"{folder.rstrip('/')}/data/{first.path}", None if publish is None else publish.commit
-    )
+    file = f"{folder.rstrip('/')}/data/{first.path}"
+    return replace(place, file=file, commit=place.commit if publish is None else publish.commit)
 
 
 def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
@@ -53,16 +54,16 @@ def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
 
 
 def _is_logged(origin: GraphMark, options: dict[str, str]) -> bool:
-    """Whether the log has the commit, as it has when the manifest was compacted and cleaned up since."""
-    if origin.commit is None:
-        return False
-    place = Location(origin.root).join(branch_path(COMMITS, origin.branch))
-    try:
-        with reading("look for a commit"):
+    """Whether the log has the commit, or the manifest where that is the log, as they have when the manifest was
+    compacted and cleaned up since.
+    """
+    for name, column in ((COMMITS, "graph_commit_id"), (MANIFEST, "object_id")):
+        place = Location(origin.root).join(branch_path(name, origin.branch))
+        with suppress(StorageError), reading("look for a commit"):
             log = lance.dataset(place, storage_options=options or None)
-            return int(log.count_rows(filter=is_text_of("graph_commit_id", [origin.commit]))) > 0
-    except StorageError:
-        return False
+            if origin.commit and log.count_rows(filter=is_text_of(column, [origin.commit])):
+                return True
+    return False
 
 
 @lru_cache(maxsize=8)
