@@ -1,8 +1,8 @@
 """The schema of an older state, made out from its tables: where no writer of a format keeps former schemas, what stood
 then is told by the names in the manifest and by the columns of the datasets.
 
-A type whose table has the columns that it has now is the type of now, under its name of then. Of another one the rules
-of now hold as far as it had their columns; which values an enumeration took then, and rules that are gone, nobody knows.
+A type whose table has the columns that it has now is the type of now, under its name of then. Of another one the
+rules of now hold as far as it had their columns; rules that are gone, and values of an enumeration, nobody knows.
 """
 
 from __future__ import annotations

@@ -107,11 +107,19 @@ class Handle:
         return name
 
     def _require_writable(self) -> None:
+        self.store.require_writable()
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
 
 
-@checked(executor=EXECUTOR)
+_OF_STATES = ("at", "with_origin", "catalog", "schema", "describe", "count", "entity", "query", "explain", "export")
+_OF_HISTORY = ("commits", "commit", "diff", "branches", "branch_infos", "tags", "consumers", "indexes")
+_OF_OTHERS = ("interrupted", "running", "recoveries", "convert")
+READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
+"""Methods of a handle that leave the graph as it is; they work on graphs of every format that is known."""
+
+
+@checked(READS, executor=EXECUTOR)
 @dataclass(frozen=True, slots=True)
 class StateVerbs(Handle):
     """Verbs about states of the past: tags, restores, expiry."""

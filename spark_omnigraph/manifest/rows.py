@@ -58,7 +58,8 @@ class ManifestRow:
     """One row; `kind` is the column `object_type`. `facts` of a commit, and the text of a former schema, stand alone in
     `base_objects`, a column that no engine uses and that is not read with the others: they never come back here.
 
-    `identity` is of formats whose tables have ids. `fault` says why a stored row is not acted on: then its location and branch are not here.
+    `identity` is of formats whose tables have ids. `fault` says why a stored row is not acted on: then its location and
+    branch are not here.
     """
 
     object_id: str

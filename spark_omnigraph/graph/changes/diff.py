@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.catalog.types import Catalog, EntityType, Property
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import instance_of, require
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.arrow_schema import stored_type
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
-from spark_omnigraph.storage.tables.scan import PinnedTable, column_names
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.words import TextEnum, nearest
 
 
@@ -171,9 +172,7 @@ def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after:
     return found
 
 
-def _pairs(
-    before: Snapshot, after: Snapshot, table_key: TableKey
-) -> list[tuple[TableEntry | None, TableEntry | None]]:
+def _pairs(before: Snapshot, after: Snapshot, table_key: TableKey) -> list[tuple[TableEntry | None, TableEntry | None]]:
     """What a type was and is. A table that came in place of another one of its name shares no row with it: all of one
     went, and all of the other came.
     """
@@ -220,10 +219,18 @@ def _listed(table: TableDiff, wanted: DiffFilter, version: int) -> Iterator[RowC
 
 
 def _with_stored_columns(table: TableDiff) -> TableDiff:
-    """The type with the properties that every version involved stores."""
-    stored = [set(column_names(pinned)) for pinned in (table.before, table.after) if pinned is not None]
-    properties = tuple(p for p in table.entity.properties if all(p.name in names for names in stored))
+    """The type with the properties that every version involved stores, as values of their type or of one that fits."""
+    versions = [open_pinned(pinned).schema for pinned in (table.before, table.after) if pinned is not None]
+    properties = tuple(p for p in table.entity.properties if all(_stores(columns, p) for columns in versions))
     return replace(table, entity=replace(table.entity, properties=properties))
+
+
+def _stores(columns: pa.Schema, prop: Property) -> bool:
+    """Another table of the same name may have had a property of the same name with other values."""
+    found = stored_type(columns.field(prop.name)) if prop.name in columns.names else None
+    if found is None or found.is_list != prop.type.is_list:
+        return False
+    return found.scalar is prop.type.scalar or (found.scalar.is_numeric and prop.type.scalar.is_numeric)
 
 
 def _check(what: str, given: Collection[str] | None, known: tuple[str, ...]) -> None:

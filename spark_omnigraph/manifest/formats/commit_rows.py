@@ -29,7 +29,7 @@ class _Body(msgspec.Struct):
 
 
 def commits_of(rows: Iterable[ManifestRow]) -> list[Commit]:
-    """All commits that the rows tell of, unordered. DamagedError for one that does not say when, or of which version."""
+    """All commits that the rows tell of, unordered. DamagedError for one without a time or a version."""
     return [_commit(row) for row in rows if row.kind == _COMMIT]
 
 

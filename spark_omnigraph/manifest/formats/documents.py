@@ -1,7 +1,7 @@
 """Schema documents of version 2, from stamp 5 on: they give tables their ids, and say of which history of ids they are.
 
-The catalog is that of `_schema.pg`, as in every format; the documents must be of the same types. Rules are not compared:
-an annotation that moved from one place of the document to another would count as a difference.
+The catalog is that of `_schema.pg`, as in every format; the documents must be of the same types. Rules are not
+compared, since the documents spell them in another way.
 """
 
 from __future__ import annotations

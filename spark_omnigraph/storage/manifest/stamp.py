@@ -33,7 +33,8 @@ def read_format(dataset: LanceDataset) -> Format:
 def migrate(dataset: LanceDataset) -> LanceDataset:
     """Brings an opened manifest to the current stamp; the handle to go on with, itself when nothing was to be done.
 
-    Refuses an unknown stamp, and a later one, with UnsupportedFormatError, and a key other than `object_id` with DamagedError.
+    Refuses an unknown stamp, and a later one, with UnsupportedFormatError, and a key other than `object_id` with
+    DamagedError.
     """
     failure: CommitFailed | None = None
     for _ in range(_ATTEMPTS):

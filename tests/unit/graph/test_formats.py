@@ -12,7 +12,7 @@ import pytest
 
 from spark_omnigraph import BadRequestError, Graph
 from spark_omnigraph.errors import UnsupportedFormatError
-from spark_omnigraph.manifest.formats import FORMATS, format_of
+from spark_omnigraph.manifest.formats.stamps import FORMATS, format_of
 from spark_omnigraph.spark.errors import CodedError
 from spark_omnigraph.spark.read.feed import plan_feed
 from spark_omnigraph.spark.read.feed_stream import FeedStream
