@@ -53,7 +53,7 @@ PATH: Kind = (_is_path, "a path")
 CALLABLE: Kind = (callable, "a function")
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("branch", "base", "actor", "table", "mode"), TEXT),
-    **dict.fromkeys(("force", "confirm", "dry_run"), SWITCH),
+    **dict.fromkeys(("force", "confirm", "dry_run", "all_branches"), SWITCH),
     "limit": WHOLE,
 }
 """Of arguments that mean the same in every call."""

@@ -86,7 +86,9 @@ class TableChange:
         return bool(self.rewrites or self.segments) or (self.layout is not None and not self.replace_all)
 
 
-def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
+def create_dataset(
+    uri: str, schema: pa.Schema, rows: pa.Table | pa.RecordBatchReader | None, options: Mapping[str, str]
+) -> LanceDataset:
     """New dataset at version 1 with stable row ids in the graph's file format; CommitFailed when one exists, also one
     that somebody makes at this moment, which Lance by itself would replace.
     """
