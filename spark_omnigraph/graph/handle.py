@@ -301,7 +301,8 @@ class Graph(StateVerbs):
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
         warnings = () if self.lost is None else (str(self.lost),)
-        return describe_graph(self.store, *self._shown(where), warnings)
+        shown, form = self._shown(where), self.store.form()
+        return describe_graph(self.store, *shown, warnings if form.is_written else (*warnings, form.note))
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""

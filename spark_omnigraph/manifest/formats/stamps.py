@@ -62,6 +62,14 @@ class Format:
         """The release of the reference engine that writes it."""
         return _RELEASES.get(self.stamp, "0.7 or before")
 
+    @property
+    def note(self) -> str:
+        """What whoever reads a graph of it is to know."""
+        return (
+            f"internal schema version {self.stamp}, of release {self.release} of omnigraph: it is only read; convert "
+            "makes a graph of it that can be written"
+        )
+
     def refusal(self, place: str) -> UnsupportedFormatError:
         """What to raise before anything is written to a graph that is only read."""
         return UnsupportedFormatError(
