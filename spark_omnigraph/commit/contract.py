@@ -11,12 +11,12 @@ import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.formats.documents import read_documents
-from spark_omnigraph.manifest.rows import Identity
+from spark_omnigraph.manifest.rows import TableId
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.storage.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
 from spark_omnigraph.storage.manifest.table import read_schema_text
@@ -34,7 +34,7 @@ class Contract:
     catalog: Catalog
     source: str
     schema_hash: str
-    tables: Mapping[TableKey, Identity] | None = None
+    tables: Mapping[TableKey, TableId] | None = None
     """Its tables by their ids, in formats that give them some."""
 
 

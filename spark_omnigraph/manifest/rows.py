@@ -46,7 +46,7 @@ SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
 """Kinds of rows that a snapshot is made of."""
 
 
-class Identity(NamedTuple):
+class TableId(NamedTuple):
     """What tells a table from every other one that its graph had or has, whatever they are called."""
 
     table: int
@@ -72,7 +72,7 @@ class ManifestRow:
     row_count: int | None = None
     fault: str | None = None
     facts: str | None = None
-    identity: Identity | None = None
+    identity: TableId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import DamagedError, NotFoundError
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.rows import Identity, ManifestRow, RowKind, SchemaEpoch
+from spark_omnigraph.manifest.rows import ManifestRow, RowKind, SchemaEpoch, TableId
 from spark_omnigraph.redaction import excerpt
 
 
@@ -36,7 +36,7 @@ class TableEntry:
     row_count: int
     origin: GraphMark | None = field(default=None, compare=False, repr=False)
     """Of the snapshot, where it was read from a store."""
-    identity: Identity | None = None
+    identity: TableId | None = None
     """Of the table, in formats whose tables have ids: it goes by these, and may have had other names."""
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import lance
@@ -37,9 +38,9 @@ def sample(folder: Path, release: str) -> Path:
     return folder
 
 
-def records(lines: object) -> list[Json]:
+def records(lines: Iterable[str]) -> list[Json]:
     """Exported records in a fixed order; instants as milliseconds, which releases spell in different ways."""
-    found = [json.loads(line) for line in lines]  # type: ignore[attr-defined]  # lines of text
+    found = [json.loads(line) for line in lines]
     for each in found:
         if each["data"].get("seen") in ("1969-12-31T23:59:59.999", "1969-12-31T23:59:59.999Z"):
             each["data"]["seen"] = -1

@@ -21,7 +21,7 @@ LATER_KINDS = frozenset((_COMMIT, "graph_head"))
 """Kinds of rows that manifests have from stamp 4 on."""
 
 
-class _Body(msgspec.Struct):
+class _CommitRow(msgspec.Struct):
     created_at: Count
     parent_commit_id: str | None = None
     merged_parent_commit_id: str | None = None
@@ -34,7 +34,7 @@ def commits_of(rows: Iterable[ManifestRow]) -> list[Commit]:
 
 
 def _commit(row: ManifestRow) -> Commit:
-    body = decoded(row.metadata or "", _Body, row)
+    body = decoded(row.metadata or "", _CommitRow, row)
     if row.table_version is None:
         raise DamagedError(
             f"manifest row '{excerpt(row.object_id)}' is a commit without a version, which no engine writes. Put "

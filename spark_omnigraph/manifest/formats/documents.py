@@ -19,7 +19,7 @@ from spark_omnigraph.catalog.ir_document import compact
 from spark_omnigraph.catalog.ir_shape import TypeShape
 from spark_omnigraph.catalog.types import Catalog, PropType
 from spark_omnigraph.errors import DamagedError
-from spark_omnigraph.manifest.rows import Identity
+from spark_omnigraph.manifest.rows import TableId
 from spark_omnigraph.stored import decode
 
 IR_VERSION = 2
@@ -30,38 +30,38 @@ _Id = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 class AcceptedTables:
     """The tables of an accepted schema by their ids, and the hash under which it was accepted."""
 
-    tables: Mapping[TableKey, Identity]
+    tables: Mapping[TableKey, TableId]
     schema_hash: str
 
 
-class _State(msgspec.Struct):
+class _LaterState(msgspec.Struct):
     schema_ir_hash: str
     schema_identity_domain: str
 
 
-class _Property(msgspec.Struct):
+class _LaterProperty(msgspec.Struct):
     name: str
     prop_type: TypeShape
 
 
-class _Type(msgspec.Struct):
+class _LaterType(msgspec.Struct):
     name: str
     type_id: _Id
     table_incarnation_id: _Id
-    properties: list[_Property]
+    properties: list[_LaterProperty]
 
 
-class _Document(msgspec.Struct):
+class _LaterDocument(msgspec.Struct):
     ir_version: int
     schema_identity_domain: str
-    nodes: list[_Type]
-    edges: list[_Type]
+    nodes: list[_LaterType]
+    edges: list[_LaterType]
 
 
 def read_documents(ir: str, state: str, catalog: Catalog) -> AcceptedTables:
     """The tables that both documents tell of. DamagedError says what does not belong to what."""
-    document = decode(ir.encode(), _Document, "_schema.ir.json")
-    recorded = decode(state.encode(), _State, "__schema_state.json")
+    document = decode(ir.encode(), _LaterDocument, "_schema.ir.json")
+    recorded = decode(state.encode(), _LaterState, "__schema_state.json")
     if document.ir_version != IR_VERSION:
         raise DamagedError(f"_schema.ir.json has version {document.ir_version}, not {IR_VERSION}")
     if document.schema_identity_domain != recorded.schema_identity_domain:
@@ -76,9 +76,9 @@ def read_documents(ir: str, state: str, catalog: Catalog) -> AcceptedTables:
     }
     if _columns(types) != {t.table_key: {p.name: p.type for p in t.properties} for t in catalog.tables()}:
         raise DamagedError("_schema.pg does not have the types of _schema.ir.json: it was edited by hand")
-    tables = {name: Identity(each.type_id, each.table_incarnation_id) for name, each in types.items()}
+    tables = {name: TableId(each.type_id, each.table_incarnation_id) for name, each in types.items()}
     return AcceptedTables(tables, recorded.schema_ir_hash)
 
 
-def _columns(types: Mapping[TableKey, _Type]) -> dict[TableKey, dict[str, PropType]]:
+def _columns(types: Mapping[TableKey, _LaterType]) -> dict[TableKey, dict[str, PropType]]:
     return {key: {p.name: p.prop_type.build() for p in each.properties} for key, each in types.items()}

@@ -17,10 +17,10 @@ from spark_omnigraph.manifest.formats.identity import IDENTITY_COLUMNS
 from spark_omnigraph.manifest.rows import (
     FACTS_PREFIX,
     SCHEMA_PREFIX,
-    Identity,
     ManifestRow,
     RowKind,
     SchemaEpoch,
+    TableId,
     checked,
 )
 from spark_omnigraph.predicates.sql import is_text_of
@@ -70,7 +70,7 @@ def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> l
     if not ids:
         return rows
     pairs = zip(*(table.column(name).to_pylist() for name in ids), strict=True)
-    return [r if None in pair else replace(r, identity=Identity(*pair)) for r, pair in zip(rows, pairs, strict=True)]
+    return [r if None in pair else replace(r, identity=TableId(*pair)) for r, pair in zip(rows, pairs, strict=True)]
 
 
 def read_facts(dataset: LanceDataset, commits: Iterable[str] | None = None) -> dict[str, str]:

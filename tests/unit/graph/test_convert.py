@@ -178,8 +178,8 @@ def test_rows_that_arrive_otherwise_make_no_graph(tmp_path: Path) -> None:
     real = create_dataset
 
     def without_a_row(uri: str, schema: object, rows: object, options: object) -> object:
-        table = rows.read_all()  # type: ignore[attr-defined]  # a reader
-        return real(uri, schema, table.slice(1), options)  # type: ignore[arg-type]  # passed on
+        table = rows.read_all()  # type: ignore[attr-defined]  # a reader of batches
+        return real(uri, schema, table.slice(1), options)  # type: ignore[arg-type]  # what came is passed on
 
     with patch.object(tables, "create_dataset", without_a_row), pytest.raises(StorageError, match="rows of digest"):
         graph.convert(tmp_path / "g")

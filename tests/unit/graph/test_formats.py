@@ -88,6 +88,15 @@ CALLS: dict[str, Callable[[Graph], object]] = {
 }
 
 
+def refused(graph: Graph, root: Path, call: str, message: str) -> None:
+    """The call is refused, and nothing has changed."""
+    versions = {path: lance.dataset(path).version for path in (root / "__manifest", *root.glob("nodes/*"))}
+    with pytest.raises((UnsupportedFormatError, CodedError), match=message):
+        CALLS[call](graph)
+    assert {path: lance.dataset(path).version for path in versions} == versions
+    assert not list((root / "__recovery").rglob("*.json"))
+
+
 @pytest.fixture(scope="module")
 def overtaken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Path]:
     """A handle from before a later release took its graph over."""
@@ -97,12 +106,7 @@ def overtaken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Path]:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_handle_that_is_kept_open_sees_the_change(overtaken: tuple[Graph, Path], call: str) -> None:
-    graph, root = overtaken
-    versions = {path: lance.dataset(path).version for path in (root / "__manifest", *root.glob("nodes/*"))}
-    with pytest.raises((UnsupportedFormatError, CodedError), match="version 7"):
-        CALLS[call](graph)
-    assert {path: lance.dataset(path).version for path in versions} == versions
-    assert not list((root / "__recovery").rglob("*.json"))
+    refused(*overtaken, call, "version 7")
 
 
 READS = ("snapshot", "count", "entity", "query", "export", "describe", "at a version", "diff", "indexes", "recoveries")
@@ -118,12 +122,7 @@ def taken_over(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Path]:
 
 @pytest.mark.parametrize("call", WRITES)
 def test_a_handle_that_is_kept_open_writes_no_more(taken_over: tuple[Graph, Path], call: str) -> None:
-    graph, root = taken_over
-    versions = {path: lance.dataset(path).version for path in (root / "__manifest", *root.glob("nodes/*"))}
-    with pytest.raises(UnsupportedFormatError, match=r"version 4.*only reads.*convert"):
-        CALLS[call](graph)
-    assert {path: lance.dataset(path).version for path in versions} == versions
-    assert not list((root / "__recovery").rglob("*.json"))
+    refused(*taken_over, call, r"version 4.*only reads.*convert")
 
 
 def test_a_handle_that_is_kept_open_goes_on_reading(taken_over: tuple[Graph, Path]) -> None:

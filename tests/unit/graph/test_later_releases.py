@@ -54,7 +54,7 @@ def graph(folder: Path) -> Graph:
 @pytest.mark.parametrize("state", STATES)
 def test_exports_are_those_of_the_engine(folder: Path, graph: Graph, state: str) -> None:
     where, file = STATES[state]
-    assert records(graph.export(**where)) == records((folder / file).read_text().splitlines())  # type: ignore[arg-type]  # names of states
+    assert records(graph.export(**where)) == records((folder / file).read_text().splitlines())  # type: ignore[arg-type]  # states by their names
 
 
 @pytest.mark.parametrize("branch", ["main", "quiet", "busy"])
@@ -143,7 +143,7 @@ def test_describe_says_what_the_graph_is(graph: Graph) -> None:
     told = graph.describe().to_dict()
     stamp = graph.store.form().stamp
     assert told["branches"] == ["main", "busy", "quiet"]
-    assert told["nodes"]["Vessel"]["rows"] == 2  # type: ignore[index]  # JSON
+    assert told["nodes"]["Vessel"]["rows"] == 2  # type: ignore[index]  # the values of JSON
     assert told["warnings"] == [graph.store.form().note]
     assert f"internal schema version {stamp}" in graph.store.form().note
     assert {status.progress for status in graph.indexes()} == {"complete"} or stamp == 4
@@ -293,7 +293,7 @@ def test_two_tables_of_one_name_are_damage(later: Graph) -> None:
     again = [
         {
             **row,
-            "object_id": table_id(str(row["object_type"]), pair, row["table_version"]),  # type: ignore[arg-type]  # a number
+            "object_id": table_id(str(row["object_type"]), pair, row["table_version"]),  # type: ignore[arg-type]  # a number, or None
             "stable_table_id": pair[0],
             "table_incarnation_id": pair[1],
             "location": row["location"] and f"nodes/{pair[0]:016x}-{pair[1]:016x}",
@@ -335,7 +335,7 @@ def document(graph: Graph) -> dict[str, object]:
 
 
 def other_ids(found: dict[str, object]) -> dict[str, object]:
-    nodes = [{**node, "type_id": 999} for node in found["nodes"]]  # type: ignore[attr-defined]  # JSON
+    nodes = [{**node, "type_id": 999} for node in found["nodes"]]  # type: ignore[attr-defined]  # the values of JSON
     return {**found, "nodes": nodes}
 
 

@@ -28,7 +28,7 @@ from spark_omnigraph.catalog.types import (
     Unique,
 )
 from spark_omnigraph.errors import DamagedError
-from spark_omnigraph.manifest.rows import Identity
+from spark_omnigraph.manifest.rows import TableId
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import stored_type
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -39,7 +39,7 @@ _IDS = ("id", "src", "dst")
 
 
 def former_catalog(
-    store: GraphStore, snapshot: Snapshot, present: Catalog, tables: Mapping[TableKey, Identity] | None
+    store: GraphStore, snapshot: Snapshot, present: Catalog, tables: Mapping[TableKey, TableId] | None
 ) -> Catalog:
     """The types that a snapshot shows. `tables` are the ids of those of now, in formats whose tables have ids."""
     maker = _Maker(snapshot, present, tables)
@@ -68,7 +68,7 @@ def schema_text_of(catalog: Catalog) -> str:
 class _Maker:
     snapshot: Snapshot
     present: Catalog
-    tables: Mapping[TableKey, Identity] | None
+    tables: Mapping[TableKey, TableId] | None
 
     def type_of(self, entry: TableEntry, columns: pa.Schema) -> EntityType:
         """The type of one table."""
@@ -143,6 +143,6 @@ def _of(rule: Constraint) -> frozenset[str]:
     return frozenset(rule.columns if isinstance(rule, (Key, Unique, Index)) else (rule.property,))
 
 
-def is_same(found: Iterable[TableEntry], tables: Mapping[TableKey, Identity]) -> bool:
+def is_same(found: Iterable[TableEntry], tables: Mapping[TableKey, TableId]) -> bool:
     """Whether a snapshot shows the tables of a schema."""
     return {entry.table_key: entry.identity for entry in found} == dict(tables)
