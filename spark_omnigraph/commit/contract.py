@@ -13,9 +13,11 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
-from spark_omnigraph.manifest.formats.documents import read_documents
+from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.formats.documents import AcceptedTables, read_documents
 from spark_omnigraph.manifest.rows import TableId
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
@@ -25,6 +27,9 @@ from spark_omnigraph.stored import Count, decode
 _STATE_FORMAT = 1
 _LOOKS = 3
 """Times that a snapshot is read anew since its schema changed meanwhile."""
+
+_FORMER_STATES = 64
+"""Older states whose schema is kept once it was made out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ def _read_contract(store: GraphStore) -> Contract:
 def _with_ids(store: GraphStore, files: SchemaFiles, catalog: Catalog) -> Contract:
     """The contract of a format whose documents give tables their ids."""
     try:
-        accepted = read_documents(files.ir or "", files.state or "", catalog)
+        accepted = _accepted(files.source, files.ir or "", files.state or "")
     except DamagedError as error:
         raise SchemaFilesError(
             f"the schema files of '{store.root}': {error.message}. Put the right ones back"
@@ -77,10 +82,19 @@ def _with_ids(store: GraphStore, files: SchemaFiles, catalog: Catalog) -> Contra
     return Contract(catalog, files.source, accepted.schema_hash, accepted.tables)
 
 
+@lru_cache(maxsize=32)
+def _accepted(source: str, ir: str, state: str) -> AcceptedTables:
+    """Values too, so that the same texts need to be read once."""
+    return read_documents(ir, state, _compiled(source))
+
+
 def _staged_hash(store: GraphStore) -> str | None:
     """Of the schema whose files are staged."""
     state = store.objects.get(SCHEMA_STATE + STAGED)
     return None if state is None else _state_hash(store, state)
+
+
+_FORMER: LruCache[tuple[str, str, str, int, str], Contract] = LruCache(_FORMER_STATES)
 
 
 @lru_cache(maxsize=32)
@@ -94,9 +108,7 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     kept. `present` itself where nobody kept the former one; then properties that are not stored yet are null.
     """
     if snapshot.is_unrecorded or (snapshot.branch is not None and not _fits(snapshot, present)):
-        catalog = former_catalog(store, snapshot, present.catalog, present.tables)
-        same = catalog is present.catalog
-        return present if same else Contract(catalog, schema_text_of(catalog), catalog.ir_hash)
+        return _former(store, snapshot, present)
     if not _fits(snapshot, present):
         raise SchemaFilesError(
             f"the schema files of '{store.root}' are of other tables than manifest version {snapshot.version} shows: "
@@ -114,6 +126,18 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     staged = store.objects.get(SCHEMA_SOURCE + STAGED)
     found = None if staged is None else _known(staged.decode(errors="replace"), epoch.next_hash)
     return found or read_contract(store)
+
+
+def _former(store: GraphStore, snapshot: Snapshot, present: Contract) -> Contract:
+    """The schema of a state that only its tables tell of, which are opened for it once."""
+    key = (store.root, snapshot.mark, display(snapshot.branch), snapshot.version, present.schema_hash)
+    found = _FORMER.get(key)
+    if found is None:
+        catalog = former_catalog(store, snapshot, present.catalog, present.tables)
+        same = catalog is present.catalog
+        found = present if same else Contract(catalog, schema_text_of(catalog), catalog.ir_hash)
+        _FORMER.put(key, found)
+    return found
 
 
 def _fits(snapshot: Snapshot, present: Contract) -> bool:

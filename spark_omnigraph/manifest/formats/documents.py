@@ -66,7 +66,10 @@ def read_documents(ir: str, state: str, catalog: Catalog) -> AcceptedTables:
         raise DamagedError(f"_schema.ir.json has version {document.ir_version}, not {IR_VERSION}")
     if document.schema_identity_domain != recorded.schema_identity_domain:
         raise DamagedError("_schema.ir.json and __schema_state.json are of two graphs: their identity domains differ")
-    found = f"sha256:{hashlib.sha256(compact(json.loads(ir)).encode()).hexdigest()}"
+    try:
+        found = f"sha256:{hashlib.sha256(compact(json.loads(ir)).encode()).hexdigest()}"
+    except (ValueError, RecursionError) as error:  # in a member that the shape passes over
+        raise DamagedError(f"_schema.ir.json cannot be read: {error}") from error
     if found != recorded.schema_ir_hash:
         raise DamagedError(f"_schema.ir.json is not the document that was accepted ({recorded.schema_ir_hash})")
     types = {
