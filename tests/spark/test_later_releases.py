@@ -22,6 +22,11 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return sample(tmp_path_factory.mktemp("sample"), str(request.param))
 
 
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample(tmp_path_factory.mktemp("newest"), RELEASES[-1]) / "graph"
+
+
 def test_frames_of_types_branches_and_old_states(spark: SparkSession, folder: Path) -> None:
     root = str(folder / "graph")
     vessels = read_nodes(spark, root, "Vessel", branch="busy").orderBy("id").collect()
@@ -29,7 +34,7 @@ def test_frames_of_types_branches_and_old_states(spark: SparkSession, folder: Pa
     assert read_nodes(spark, root, "Boat", version=4).where("built = 1971").count() == 1
     ends = read_edges(spark, root, "Moors").orderBy("src").collect()
     assert [(row["src"], row["dst"]) for row in ends] == [("Alba", "h1"), ("Brise", "h4")]
-    create_views(spark, root)
+    create_views(spark, root, replace=True)
     at = spark.sql("SELECT h.title FROM Moors m JOIN Harbour h ON h.id = m.dst ORDER BY h.title").collect()
     assert [row["title"] for row in at] == ["East", "North"]
 
@@ -55,9 +60,8 @@ def test_history_and_the_change_feed(spark: SparkSession, folder: Path, tmp_path
     assert [tuple(row) for row in gone] == [("h9", 7)]
 
 
-def test_frames_are_not_written_to_it(spark: SparkSession, folder: Path) -> None:
-    root = folder / "graph"
-    before = fingerprint(root)
+def test_frames_are_not_written_to_it(spark: SparkSession, newest: Path) -> None:
+    root, before = newest, fingerprint(newest)
     frame = spark.createDataFrame([("Nova",)], "name string")
     with pytest.raises(UnsupportedFormatError, match=r"only reads.*convert"):
         write_nodes(frame, str(root), "Vessel")
@@ -66,10 +70,10 @@ def test_frames_are_not_written_to_it(spark: SparkSession, folder: Path) -> None
     assert fingerprint(root) == before
 
 
-def test_a_converted_graph_is_written_to(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_a_converted_graph_is_written_to(spark: SparkSession, newest: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.json"
     target = str(tmp_path / "g")
-    assert main(["convert", str(folder / "graph"), target, "--all-branches", "--summary", str(summary)]) == 0
+    assert main(["convert", str(newest), target, "--all-branches", "--summary", str(summary)]) == 0
     told = json.loads(summary.read_text())["result"]
     assert sorted(told["branches"]) == ["busy", "main", "quiet"]
     frame = spark.createDataFrame([("Nova",)], "name string")
