@@ -207,21 +207,24 @@ class _Conversion:
 
     def planned(self) -> ConvertReport:
         """What a run would do."""
-        rows = {
+        rows = self._counts()
+        return self._report(dict.fromkeys(rows), rows)
+
+    def _counts(self) -> dict[str, dict[str, dict[str, object]]]:
+        return {
             display(branch): {key: {"rows": e.row_count, "digest": None} for key, e in state.entries.items()}
             for branch, state in self.states.items()
         }
-        return self._report(dict.fromkeys(rows), rows)
 
     def done(self) -> ConvertReport:
-        """What a run did."""
-        if not any(self.digests.values()):  # it died when all was done
-            self._compare()
-        tables = {
+        """What a run did; without digests where the one before died when all was compared."""
+        tables: dict[str, dict[str, dict[str, object]]] = {
             display(branch): {key: {"rows": each.rows, "digest": each.text} for key, each in found.items()}
             for branch, found in self.digests.items()
+            if found
         }
-        return self._report({display(b): self.place.snapshot(b).version for b in self.states}, tables)
+        versions = {display(branch): self.place.snapshot(branch).version for branch in self.states}
+        return self._report(versions, tables or self._counts())
 
     def _report(
         self, branches: Mapping[str, int | None], tables: Mapping[str, Mapping[str, Mapping[str, object]]]

@@ -143,6 +143,17 @@ def test_half_a_conversion_is_no_graph_and_goes_on(tmp_path: Path) -> None:
     assert Graph.open(tmp_path / "g").count("node:P") == 2, "the state is the one that was begun with"
 
 
+def test_one_that_died_at_its_end_is_ended_whatever_was_written_since(tmp_path: Path) -> None:
+    graph = grown(tmp_path / "s")
+    stopped(graph, tmp_path / "g", CrashPoint.CONVERT_SHOWN)
+    Graph.open(tmp_path / "g").load([person("since", 5)])
+    report = graph.convert(tmp_path / "g")
+    assert (report.written, report.tables["main"]["node:P"]) == (0, {"rows": 2, "digest": None})
+    assert Graph.open(tmp_path / "g").count("node:P") == 3
+    with pytest.raises(AlreadyInitializedError):
+        graph.convert(tmp_path / "g")
+
+
 def test_another_conversion_does_not_go_on_with_it(tmp_path: Path) -> None:
     graph = grown(tmp_path / "s")
     graph.create_branch("draft")
