@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_omnigraph import Graph, NotFoundError
-from spark_omnigraph.errors import DamagedError, SchemaFilesError, UnsupportedFormatError
+from spark_omnigraph.errors import DamagedError, QueryTypeError, SchemaFilesError, UnsupportedFormatError
 from spark_omnigraph.graph.states import READS
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.spark.errors import CodedError
@@ -364,3 +364,20 @@ def test_documents_of_an_earlier_format_do_not_go_with_a_later_stamp(later: Grap
         (Path(later.uri) / name).write_bytes((tmp_path / "other" / name).read_bytes())
     with pytest.raises(SchemaFilesError, match="of other tables"):
         later.entity("node:P", "a")
+
+
+@pytest.mark.parametrize("stamp", [4, 6])
+def test_an_edge_type_that_is_gone_is_exported_and_not_walked(tmp_path: Path, stamp: int) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    edge = '{"edge": "K", "from": "a", "to": "a", "data": {"id": "e"}}'
+    graph.load(['{"type": "P", "data": {"k": "a", "n": 1}}', edge])
+    then, told = graph.snapshot().version, list(graph.export())
+    graph.apply_schema("node P { k: String @key  n: I32? }", allow_data_loss=False)
+    made = Graph.open(made_over(tmp_path / "g", stamp), mode="r")
+    assert list(made.catalog().edges) == []
+    old = made.at(version=then)
+    assert list(old.export()) == told
+    assert old.count("edge:K") == 1
+    assert old.entity("edge:K", "e") == {"id": "e", "src": "a", "dst": "a"}
+    with pytest.raises(QueryTypeError, match="T4: nothing tells any more which types edge K"):
+        old.query("query q() { match { $a: P $a k $b } return { $b.k } }")
