@@ -19,9 +19,7 @@ def walk(scope: BlockScope, clause: Traversal) -> TypedWalk:
         close = nearest(clause.edge.text, words)
         raise scope.error(clause.edge.region, f"T4: unknown edge type `{clause.edge.text}`{close}")
     if not {edge.from_type, edge.to_type} <= scope.catalog.nodes.keys():
-        message = (
-            f"T4: nothing tells any more which types edge {edge.name} of this state leads between; export it"
-        )
+        message = f"T4: nothing tells any more which types edge {edge.name} of this state leads between; export it"
         raise scope.error(clause.edge.region, message)
     low, high = _bounds(scope, clause)
     direction, left_type, right_type = _ends(scope, clause, edge)
