@@ -113,9 +113,9 @@ class Handle:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
 
 
-_OF_STATES = ("at", "with_origin", "catalog", "schema", "describe", "count", "entity", "query", "explain", "export")
-_OF_HISTORY = ("commits", "commit", "diff", "branches", "branch_infos", "tags", "consumers", "indexes")
-_OF_OTHERS = ("interrupted", "running", "recoveries", "convert")
+_OF_STATES = ("at", "with_origin", "catalog", "schema", "describe", "count", "entity", "query", "explain", "indexes")
+_OF_HISTORY = ("commits", "commit", "diff", "branches", "branch_infos", "tags", "consumers", "recoveries")
+_OF_OTHERS = ("interrupted", "running", "export", "export_tables", "convert")
 READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
 """Methods of a handle that leave the graph as it is; they work on graphs of every format that is known."""
 
