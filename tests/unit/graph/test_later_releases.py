@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -381,3 +382,9 @@ def test_an_edge_type_that_is_gone_is_exported_and_not_walked(tmp_path: Path, st
     assert old.entity("edge:K", "e") == {"id": "e", "src": "a", "dst": "a"}
     with pytest.raises(QueryTypeError, match="T4: nothing tells any more which types edge K"):
         old.query("query q() { match { $a: P $a k $b } return { $b.k } }")
+
+
+def test_types_are_exported_as_tables(graph: Graph, tmp_path: Path) -> None:
+    graph.export_tables(str(tmp_path / "out"), format="parquet", branch="busy")
+    names = pq.read_table(next((tmp_path / "out").rglob("*Vessel*"))).column("name").to_pylist()
+    assert sorted(names) == ["Alba", "Brise"]
