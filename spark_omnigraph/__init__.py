@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from spark_omnigraph.commit.plan import WriterKind as WriterKind
     from spark_omnigraph.commit.recovery import Recovered as Recovered
     from spark_omnigraph.commit.recovery import TableOutcome as TableOutcome
+    from spark_omnigraph.draw.card import Grid as Grid
+    from spark_omnigraph.draw.picture import DrawnEdge as DrawnEdge
+    from spark_omnigraph.draw.picture import DrawnNode as DrawnNode
+    from spark_omnigraph.draw.picture import DrawnProperty as DrawnProperty
+    from spark_omnigraph.draw.picture import SchemaPicture as SchemaPicture
     from spark_omnigraph.embed.callables import embedder_of as embedder_of
     from spark_omnigraph.embed.config import EmbedConfig as EmbedConfig
     from spark_omnigraph.embed.config import Provider as Provider
@@ -119,6 +124,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.merge.rows import MergedTable as MergedTable
     from spark_omnigraph.graph.mutate.mutate import MutationResult as MutationResult
     from spark_omnigraph.graph.mutate.staging import ChangedRows as ChangedRows
+    from spark_omnigraph.graph.profile.profile import Profile as Profile
+    from spark_omnigraph.graph.profile.profile import propose_schema as propose_schema
     from spark_omnigraph.graph.provider import embedding_config as embedding_config
     from spark_omnigraph.graph.read.describe import GraphDescription as GraphDescription
     from spark_omnigraph.graph.read.describe import StoredIndex as StoredIndex
@@ -186,6 +193,8 @@ _HOMES = {
     "commit.lost": ("LostPublishes",),
     "commit.plan": ("WriterKind",),
     "commit.recovery": ("Recovered", "TableOutcome"),
+    "draw.card": ("Grid",),
+    "draw.picture": ("DrawnEdge", "DrawnNode", "DrawnProperty", "SchemaPicture"),
     "embed.callables": ("embedder_of",),
     "embed.config": ("EmbedConfig", "Provider"),
     "embed.embedder": ("Embedded", "Embedder", "Role", "Usage"),
@@ -215,6 +224,7 @@ _HOMES = {
     "graph.merge.rows": ("MergedTable",),
     "graph.mutate.mutate": ("MutationResult",),
     "graph.mutate.staging": ("ChangedRows",),
+    "graph.profile.profile": ("Profile", "propose_schema"),
     "graph.provider": ("embedding_config",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TableUpkeep", "TypeDescription"),
     "graph.read.history": ("Where",),

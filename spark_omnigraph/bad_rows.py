@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
+from spark_omnigraph.draw.card import GRID_ROWS, Card, Grid, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.words import TextEnum
 
 
@@ -94,8 +96,8 @@ class BadRow:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class BadRowSummary:
+@dataclass(frozen=True, slots=True, repr=False)
+class BadRowSummary(Displayed):
     """Counts of a refused or partly accepted input, and the first bad rows in input order.
 
     `total` counts rows, `per_rule` mistakes: a row that breaks two rules is one row and two mistakes.
@@ -105,3 +107,20 @@ class BadRowSummary:
     per_rule: dict[str, int] = field(default_factory=dict)
     sample: tuple[BadRow, ...] = ()
     report: str | None = None
+
+    def grids(self, most: int = GRID_ROWS) -> tuple[Grid, ...]:
+        """How often each rule is broken, and the first bad rows: where they stand and why, without their own text."""
+        rules = sorted(self.per_rule.items(), key=lambda each: (-each[1], each[0]))
+        first = ((row, mistake) for row in self.sample for mistake in row.mistakes)
+        rows = ((row.place, row.record_type, each.field, str(each.rule), each.message) for row, each in first)
+        columns = ("place", "type", "field", "rule", "reason")
+        more = max(0, self.total - len(self.sample)) + sum(len(row.mistakes) for row in self.sample)
+        return without_empty(
+            grid("Bad rows by rule", ("rule", "mistakes"), ((str(rule), count) for rule, count in rules), len(rules)),
+            grid("First bad rows", columns, rows, more, most),
+        )
+
+    def _card(self) -> Card:
+        rows = f"{self.total:,} bad row{'' if self.total == 1 else 's'}"
+        rules = ", ".join(f"{rule} {count:,}" for rule, count in self.per_rule.items())
+        return Card("BadRowSummary", f"{rows}{f' ({rules})' if rules else ''}", {"report": self.report}, self.grids())

@@ -46,6 +46,8 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.draw.card import GRID_ROWS, Card, Grid, grid
+from spark_omnigraph.draw.html import card_html
 from spark_omnigraph.redaction import redact
 
 
@@ -180,6 +182,9 @@ class BadRowsError(InputError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.summary)
+
+    def _repr_html_(self) -> str:
+        return card_html(Card(type(self).__name__, self.message, grids=self.summary.grids()))
 
     def to_dict(self) -> dict[str, object]:
         body = super().to_dict()
@@ -371,6 +376,16 @@ class MergeConflictsError(ConflictError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.conflicts, self.counts)
+
+    def grids(self, most: int = GRID_ROWS) -> tuple[Grid, ...]:
+        """How many conflicts of each kind there are, and the first ones."""
+        rows = ((each.table_key, each.row_id, each.kind, each.message) for each in self.conflicts)
+        kinds = grid("By kind", ("kind", "conflicts"), self.counts.items(), len(self.counts))
+        columns = ("type", "id", "kind", "reason")
+        return kinds, grid("First conflicts", columns, rows, sum(self.counts.values()), most)
+
+    def _repr_html_(self) -> str:
+        return card_html(Card(type(self).__name__, self.message, grids=self.grids()))
 
     def to_dict(self) -> dict[str, object]:
         """The first hundred conflicts, and how many there are."""

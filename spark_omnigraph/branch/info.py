@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.manifest.ancestry import ancestors
-from spark_omnigraph.manifest.branches import MAIN, Branch, display, stored_branch
+from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
 from spark_omnigraph.manifest.lineage import Commit
-from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.graph_store import BranchRef, GraphStore
+from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,12 @@ class BranchInfo:
 
 
 def branch_infos(store: GraphStore) -> list[BranchInfo]:
-    """All branches, main first, then by name. Reads the manifest and the commit log of each."""
-    lines = {name: _line(store, stored_branch(name)) for name in list_branches(store)}
+    """All branches, main first, then by name. Reads the manifest and the commit log of each, once."""
+    refs = store.branch_refs()
+    names = [MAIN, *sorted(name for name in refs if name.lstrip("/") != SCHEMA_APPLY_LOCK)]
+    lines = {name: _line(store, stored_branch(name), refs) for name in names}
+    parents: dict[str, str] = {name: display(ref.parent) for name, ref in refs.items()}
     commits = {key: commit for line in lines.values() for key, commit in line.commits.items()}
-    parents: dict[str, str] = {name: display(ref.parent) for name, ref in store.branch_refs().items()}
     seen = {name: _known(commits, line.head) for name, line in lines.items()}
     return [_info(name, line, parents.get(name), seen, commits) for name, line in lines.items()]
 
@@ -49,12 +51,12 @@ class _Line:
     commits: Mapping[str, Commit]
 
 
-def _line(store: GraphStore, branch: Branch) -> _Line:
+def _line(store: GraphStore, branch: Branch, refs: Mapping[BranchName, BranchRef]) -> _Line:
     # The log first: a commit that lands meanwhile is one that the manifest has, and the log not yet.
-    commits = {commit.id: commit for commit in store.commits(branch)}
-    snapshot, rows = store.snapshot_with_rows(branch)
+    commits = {commit.id: commit for commit in store.commits(branch, with_actors=False)}
+    snapshot, rows = store.snapshot_with_rows(branch, refs=refs)
     own = tuple(sorted(key for key, entry in snapshot.entries.items() if entry.branch == branch))
-    return _Line(snapshot.version, current_head(store, branch, snapshot.version, rows), own, commits)
+    return _Line(snapshot.version, current_head(store, branch, snapshot.version, rows, commits.values()), own, commits)
 
 
 def _known(commits: Mapping[str, Commit], head: str | None) -> frozenset[str]:

@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spark_omnigraph.catalog.identity import is_table_path
 from spark_omnigraph.commit.claim import branch_claim, claimed, fork_claim
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import find_owners
+from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.manifest.branches import Branch, BranchName, display
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import damaged
@@ -71,7 +73,12 @@ def what_is_shown(store: GraphStore, apart_from: frozenset[str] = frozenset()) -
     hidden: dict[str, int] = {}
     names = [name for name in store.graph_branches() if name is not None and name not in apart_from]
     for branch in (None, *names):
-        rows = store.manifest_rows(WholeBranch(store, branch).manifest())
+        try:
+            rows = store.manifest_rows(WholeBranch(store, branch).manifest())
+        except NotFoundError:
+            if branch in store.branch_names():
+                raise
+            continue  # it was deleted meanwhile, and shows nothing
         locations = _locations(rows)
         where = f"the manifest of branch '{display(branch)}'"
         bad |= {row.table_key: damaged(row, where).message for row in rows if row.fault is not None}
@@ -102,6 +109,18 @@ def _hidden(rows: Iterable[ManifestRow], locations: dict[str, str]) -> dict[str,
 
 def _locations(rows: Iterable[ManifestRow]) -> dict[str, str]:
     return {row.table_key: row.location for row in rows if row.kind == RowKind.TABLE and row.location is not None}
+
+
+def stray_tables(store: GraphStore, shown: Shown) -> dict[str, list[StoredObject]]:
+    """Objects of datasets in the places of tables that no manifest names, by dataset: a schema change made them, and
+    died before its publish. None while a row of a manifest is not to be believed, which may be the one that names them.
+    """
+    found: dict[str, list[StoredObject]] = {}
+    for each in () if shown.damaged else (*store.objects.walk("nodes"), *store.objects.walk("edges")):
+        location = "/".join(each.path.split("/")[:2])
+        if location not in shown.tables and is_table_path(location):
+            found.setdefault(location, []).append(each)
+    return found
 
 
 def find_orphans(store: GraphStore, location: str, shown: Shown) -> list[Orphan]:

@@ -18,11 +18,13 @@ from spark_omnigraph.storage.residue import Pins
 from spark_omnigraph.storage.versions import lance_tags
 
 
-def table_pins(store: GraphStore, location: str, published: Pins) -> Pins:
-    """Versions of a table that must be there: those `published`, as far as they have not expired, and tagged ones."""
+def table_pins(store: GraphStore, location: str, published: Pins, hidden: int = 0) -> Pins:
+    """Versions of a table that must be there: those `published`, as far as they have not expired, and tagged ones. The
+    newest of each line does not expire, but for that of a table that is `hidden` up to it.
+    """
     floors = floors_of(store.manifest_rows(store.manifest(None))).get(location, {})
     pins = {
-        line: {version for version in versions if version >= floors.get(line, 0) or version == max(versions)}
+        line: {v for v in versions if v >= floors.get(line, 0) or (v == max(versions) and (line or v > hidden))}
         for line, versions in published.items()
     }
     for line, version in lance_tags(store.open_dataset(location)).values() if pins else ():

@@ -86,6 +86,12 @@ def prop_id(kind: Kind, owner: str, name: str) -> int:
     return fnv1a32(f"{kind}:{owner}:{name}")
 
 
+def is_table_path(path: str) -> bool:
+    """Whether a directory has the form of one that `table_path` gives."""
+    kind, _, name = path.partition("/")
+    return kind in _DIRECTORIES.values() and len(name) == 16 and set(name) <= set("0123456789abcdef")
+
+
 def table_path(table_key: TableKey) -> str:
     """Directory of a table, relative to the graph root.
 

@@ -53,6 +53,7 @@ class JobConfig:
     log_level: str = "info"
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)
     schema: str = ""
+    accept: bool = False
     force: bool = False
     input: tuple[str, ...] = ()
     input_format: str = "auto"
@@ -108,8 +109,10 @@ class JobConfig:
     file: str = ""
     text: str = ""
     format: str = "table"
+    export_format: str = "jsonl"
     incremental: bool = False
     with_blobs: bool = False
+    description_format: str = "text"
     explain: bool = False
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
@@ -191,7 +194,7 @@ def _given_together(found: Mapping[str, object]) -> list[str]:
 
 def salvage(request: Request, arguments: Given) -> JobConfig:
     """What stands in the arguments about the report itself, for the summary of a job whose arguments are wrong."""
-    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "output", "log_format", "log_level", *_READ}
+    wanted = {"graph", "branch", "dry_run", "summary", "metrics", "report", "output", "log_format", "log_level", *_READ}
     options = [option for option in request.options if option.key in wanted and option.key in arguments]
     source = Source("", arguments)
     found = {option.key: value for option in options if (value := _value(option, [source], [])) is not None}
@@ -209,7 +212,7 @@ def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str,
         path: str | None = getattr(config, key)
         if key == "metrics" and path is not None and path.endswith(".parquet"):
             path += "/run.parquet"  # a folder, to which each run adds a file
-        if key == "output" and path is not None and config.verb == "export" and config.format != "jsonl":
+        if key == "output" and path is not None and config.verb == "export" and config.export_format != "jsonl":
             path = f"{path.removeprefix(DELTA).rstrip('/')}/nodes"  # the folder of its tables
         reason = None if path is None else why(path, config.graph, [name for name in read if name])
         if reason is not None:

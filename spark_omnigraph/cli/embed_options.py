@@ -17,6 +17,7 @@ from spark_omnigraph.cli.options import (
     MAX_BAD_ROWS,
     META,
     OUTPUT,
+    PAGE,
     REPORTING,
     SHOW_ROWS,
     STORAGE_OPTION,
@@ -107,5 +108,15 @@ EMBED_EXECUTOR = replace(
     help="where texts are asked and vectors written: this process, or Spark; auto takes Spark when the master "
     "is a cluster",
 )
-TO_EMBED = (replace(GRAPH, required=False), BRANCH, ACTOR, META, EMBED_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_EMBED = (
+    replace(GRAPH, required=False),
+    BRANCH,
+    ACTOR,
+    META,
+    EMBED_EXECUTOR,
+    DRY_RUN,
+    STORAGE_OPTION,
+    PAGE,
+    *REPORTING,
+)
 """Common options of what embeds the rows of a branch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_omnigraph.cli import values
-from spark_omnigraph.cli.options import EXECUTOR, GRAPH, PAST, STORAGE_OPTION, Option, Shape
+from spark_omnigraph.cli.options import EXECUTOR, GRAPH, PAGE, PAST, STORAGE_OPTION, Option, Shape
 
 COPIED = tuple(replace(each, help=each.help.replace("read", "copy only", 1)) for each in PAST)
 FROM = replace(GRAPH, help="the graph to copy: a path or s3://…", metavar="FROM", positional=True)
@@ -45,4 +45,11 @@ UPKEEP_EXECUTOR = replace(
     EXECUTOR,
     help="where files are joined and indexes built: this process, or Spark, a task for each group of files and for "
     "each index; auto takes Spark when the master is a cluster",
+)
+OBJECTS = replace(
+    PAGE,
+    help="write every object that was found to this JSONL file, or, when the name ends in .html, a page about this run",
+    parse=values.new_file,
+    metavar="PATH",
+    env=False,
 )

@@ -139,27 +139,35 @@ META = Option(
     shape=Shape.PAIRS,
 )
 
+PAGE = Option(
+    "report",
+    "write a page about this run for people: what went in, what came of it, bad rows by rule, commit, time, files",
+    values.page,
+    "PATH.html",
+    env=True,
+)
+
 REPORTING = (CONFIG, SUMMARY, METRICS, LOG_FORMAT, LOG_LEVEL)
 TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at one branch."""
-TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what keeps the tables of one branch whole."""
-TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_MERGE = (GRAPH, ACTOR, META, MERGE_EXECUTOR, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what makes a commit on a branch that it names itself."""
 TO_PLAN = (GRAPH, SCAN_EXECUTOR, STORAGE_OPTION, *REPORTING)
 """Common options of what reads tables as a whole, and writes nothing."""
-TO_EVOLVE = (GRAPH, ACTOR, META, SCAN_EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_EVOLVE = (GRAPH, ACTOR, META, SCAN_EXECUTOR, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what changes a graph as a whole by one commit."""
-TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_CHANGE = (GRAPH, BRANCH, ACTOR, META, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what makes a commit in somebody's name."""
-COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, *REPORTING)
+COMMON = (GRAPH, BRANCH, ACTOR, META, EXECUTOR, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """All common options: those of a load, which may run on Spark."""
 OF_WHOLE = (GRAPH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at a graph with all its branches."""
-TO_CHANGE_WHOLE = (GRAPH, DRY_RUN, STORAGE_OPTION, *REPORTING)
+TO_CHANGE_WHOLE = (GRAPH, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what changes a graph as a whole."""
 
-SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True)
+SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True, unless="input")
 FORCE = Option(
     "force", "replace a graph that stands there; its data is lost", values.switch, default="false", shape=Shape.SWITCH
 )
@@ -317,11 +325,12 @@ OUTPUT = Option(
     "PATH",
 )
 EXPORT_FORMAT = Option(
-    "format",
+    "export_format",
     "JSON lines that ingest reads again; or a table for each type: Delta, or a file of Parquet; those need --output",
     values.one_of("jsonl", "delta", "parquet"),
     "jsonl|delta|parquet",
     default="jsonl",
+    flag="--format",
 )
 EXPORT_OUTPUT = Option(
     "output",
@@ -374,7 +383,6 @@ REWIND_APPS = Option(
 )
 LEAVE_APPS = replace(CONFIRM, help="restore although applications committed after the state, and leave their numbers")
 OLD_CONSUMER = Option("name", "the consumer to forget", metavar="NAME", required=True, positional=True)
-REPORT = Option("report", "write every object that was found to this JSONL file", values.new_file, "PATH")
 _STATE = "a manifest version, a commit id, a time (2026-01-31T12:00:00Z) or a branch"
 BEFORE = Option("before", f"the earlier state: {_STATE}", metavar="A", required=True, positional=True)
 AFTER = Option("after", f"the later state: {_STATE}", metavar="B", required=True, positional=True)

@@ -101,7 +101,9 @@ def _fill_arguments(verb: Verb, given: dict[str, list[str]], rest: list[str]) ->
     for option in verb.all_options:
         key = option.key if option.positional else _ARGUMENT + option.key
         if rest and (option.positional or option.argument_too) and key not in given:
-            given[key] = [rest.pop(0)]
+            given[key] = [rest.pop(0), *(rest if option.shape is Shape.MANY else ())]
+            if option.shape is Shape.MANY:
+                rest.clear()
 
 
 def _arguments_too(verb: Verb, given: dict[str, list[str]]) -> list[str]:
@@ -157,7 +159,8 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     text = help_text(option).replace("%", "%%")
     if option.positional:
-        group.add_argument(option.key, nargs="?", metavar=option.metavar, help=text)
+        several = option.shape is Shape.MANY
+        group.add_argument(option.key, nargs="*" if several else "?", metavar=option.metavar, help=text)
         return
     if option.argument_too:
         same = f"the same as {option.flag_name} {option.metavar}"

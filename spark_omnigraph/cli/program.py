@@ -104,7 +104,7 @@ def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mappi
         with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:
             report.storage_options = host.storage_options(config)
             report.hide(report.storage_options)
-            outcome = verb.run(Job(config, host, log, emit, said))
+            outcome = verb.run(Job(config, host, log, emit, said, report.inputs))
             return JobEnding(REFUSED if outcome.refused else 0, outcome=outcome)
     except OmnigraphError as error:
         return JobEnding(error.exit_code, error=error)

@@ -8,6 +8,7 @@ from importlib import import_module
 from spark_omnigraph.cli import embed_options as e
 from spark_omnigraph.cli import keeping_options as k
 from spark_omnigraph.cli import options as o
+from spark_omnigraph.cli import schema_options as s
 from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
 
 
@@ -35,8 +36,17 @@ _ALL = (
         "Makes a new graph.",
         "spark-omnigraph init --graph graphs/films --schema films.pg",
         _in("create", "init"),
-        (o.SCHEMA, o.FORCE),
+        (o.SCHEMA, s.PROPOSED_FROM, o.INPUT_FORMAT, s.ACCEPT, o.FORCE),
         o.TO_CHANGE_WHOLE,
+    ),
+    Verb(
+        "profile",
+        "Proposes a schema from data, with what was seen as comments; makes no graph.",
+        "spark-omnigraph profile raw/*.parquet --output films.pg",
+        _in("profile", "profile_files"),
+        (s.PROFILED, o.INPUT_FORMAT, o.OUTPUT),
+        (o.STORAGE_OPTION, *o.REPORTING),
+        has_rows=True,
     ),
     Verb(
         "ingest",
@@ -83,11 +93,12 @@ _ALL = (
     ),
     Verb(
         "describe",
-        "Shows the types of a graph with their counts and versions.",
-        "spark-omnigraph describe --graph graphs/films",
+        "Shows the types of a graph with their counts and versions, or draws them.",
+        "spark-omnigraph describe --graph graphs/films --format svg --output films.svg",
         _in("read", "describe"),
-        o.PAST,
+        (s.DESCRIBED_AS, o.OUTPUT, *o.PAST),
         o.TO_READ,
+        row_formats=s.DRAWN,
     ),
     Verb(
         "commits",
@@ -261,7 +272,7 @@ _ALL = (
         "Forgets a reader of the change feed: clean-up waits for it no more.",
         "spark-omnigraph consumer delete nightly --graph graphs/films",
         _in("states", "delete_consumer"),
-        (o.OLD_CONSUMER,),
+        (o.OLD_CONSUMER, o.PAGE),
         o.OF_WHOLE,
     ),
     Verb(
@@ -301,8 +312,8 @@ _ALL = (
         "Lets old states expire by a policy, and removes what interrupted work left: unnamed files, forks, leases.",
         "spark-omnigraph cleanup --graph graphs/films --keep 10 --older-than 30d --confirm --report removed.jsonl",
         _in("maintain", "cleanup"),
-        (o.KEEP, o.OLDER_THAN, o.CONFIRM, o.WITHIN_RETENTION, o.REPORT),
-        o.TO_CHANGE_WHOLE,
+        (o.KEEP, o.OLDER_THAN, o.CONFIRM, o.WITHIN_RETENTION, k.OBJECTS),
+        tuple(each for each in o.TO_CHANGE_WHOLE if each is not o.PAGE),
     ),
 )
 VERBS = {verb.name: verb for verb in _ALL}

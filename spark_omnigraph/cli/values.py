@@ -108,6 +108,13 @@ def output(value: str) -> str:
     return plain(place)
 
 
+def page(value: str) -> str:
+    """A new file or an object that is a page."""
+    if not value.lower().endswith(".html"):
+        raise ValueError(f"'{value}' does not end in .html, which a page does")
+    return output(value)
+
+
 def graph_uri(value: str) -> str:
     """A place. Credentials inside a URI are refused: it is logged and stands in the summary."""
     if has_credentials(text(value)):

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.host import Host
 from spark_omnigraph.cli.options import Option
@@ -22,6 +23,8 @@ class Job:
     emit: Callable[[str], None]
     said: CommitOrigin = field(default_factory=CommitOrigin)
     """What is known of the run before it has a Spark session."""
+    inputs: list[tuple[str, int]] = field(default_factory=list)
+    """Files that go in, with their bytes: noted as soon as they are known, for the page of a run that fails, too."""
 
     @property
     def origin(self) -> CommitOrigin:
@@ -46,6 +49,8 @@ class VerbOutcome:
     """Whether the verb did its work and the answer is no, as for queries with errors: the exit code is 3."""
     dry_run: bool = False
     """Whether the verb only looked although no dry run was asked for: it does so unless told otherwise."""
+    bad_row_summary: BadRowSummary | None = None
+    """With the first rows, for the page of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,9 @@ class Verb:
 
     has_rows: bool = False
     """Whether the answer is rows on standard output, where nothing else may stand then."""
+
+    row_formats: tuple[str, ...] = ()
+    """Forms of a description with which it has rows all the same."""
 
     @property
     def all_options(self) -> tuple[Option, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,12 +15,12 @@ from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesErro
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.formats.documents import AcceptedTables, read_documents
-from spark_omnigraph.manifest.rows import TableId
+from spark_omnigraph.manifest.rows import TableId, schema_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache
-from spark_omnigraph.storage.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
+from spark_omnigraph.storage.manifest.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.storage.manifest.table import read_schema_text
 from spark_omnigraph.stored import Count, decode
 
@@ -133,7 +133,8 @@ def _former(store: GraphStore, snapshot: Snapshot, present: Contract) -> Contrac
     key = (store.root, snapshot.mark, display(snapshot.branch), snapshot.version, present.schema_hash)
     found = _FORMER.get(key)
     if found is None:
-        catalog = former_catalog(store, snapshot, present.catalog, present.tables)
+        stored = {key: store.open_table(entry).schema for key, entry in snapshot.entries.items()}
+        catalog = former_catalog(stored, snapshot, present.catalog, present.tables)
         same = catalog is present.catalog
         found = present if same else Contract(catalog, schema_text_of(catalog), catalog.ir_hash)
         _FORMER.put(key, found)
@@ -144,6 +145,17 @@ def _fits(snapshot: Snapshot, present: Contract) -> bool:
     """Whether a schema is of the tables that a snapshot shows, as far as ids tell."""
     entries = snapshot.entries.values()
     return is_same(entries, present.tables or {}) if present.tables or any(e.identity for e in entries) else True
+
+
+def former_catalogs(store: GraphStore) -> Iterator[Catalog]:
+    """Schemas that the graph had before, the newest first, back to the first that nobody kept."""
+    manifest = store.manifest(None)
+    for epoch in reversed(schema_epochs(store.manifest_rows(manifest))):
+        text = read_schema_text(manifest, epoch)
+        found = None if text is None else _known(text, epoch.schema_hash)
+        if found is None:
+            return
+        yield found.catalog
 
 
 def _known(source: str, schema_hash: str) -> Contract | None:

@@ -63,12 +63,13 @@ def refuse_owners(store: GraphStore, apart_from: str = "") -> None:
     owners = find_owners(store, apart_from)
     if owners.sidecars:
         raise ConflictError(
-            f"a write on '{store.root}' is pending, and a forced init would destroy it: wait for it, or run recover"
+            f"a write on '{store.root}' is pending, and a graph that is made there would destroy it: wait for it, or "
+            "run recover"
         )
     if owners.since is not None:
         raise WriterBusyError(
-            f"somebody is at work on '{store.root}' since {second_text(owners.since)}, and a forced init would destroy "
-            f"it: {_way_out(store, owners)}"
+            f"somebody is at work on '{store.root}' since {second_text(owners.since)}, and a graph that is "
+            f"made there would destroy it: {_way_out(store, owners)}"
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from spark_omnigraph.errors import (
 )
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, encode_facts
-from spark_omnigraph.manifest.lineage import head
+from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.rows import (
     ManifestRow,
     PublishFacts,
@@ -160,15 +160,22 @@ def check_transaction(rows: Sequence[ManifestRow], transaction: Transaction) -> 
         raise TransactionCommittedError(transaction.app_id, transaction.version, last)
 
 
-def current_head(store: GraphStore, branch: Branch, version: int, rows: Sequence[ManifestRow]) -> str | None:
-    """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log.
+def current_head(
+    store: GraphStore,
+    branch: Branch,
+    version: int,
+    rows: Sequence[ManifestRow],
+    logged: Iterable[Commit] | None = None,
+) -> str | None:
+    """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log, which is
+    read unless it is given.
 
     Above our publish may also stand a compaction, and our commit row may still be missing from the log.
     """
     facts = sentinel_facts(rows)
     if facts is not None and facts.commit is not None and facts.base + 1 == version:
         return facts.commit
-    newest = head(store.commits(branch))
+    newest = head(store.commits(branch, with_actors=False) if logged is None else logged)
     if facts is not None and facts.commit is not None and (newest is None or newest.manifest_version <= facts.base + 1):
         return facts.commit
     return newest.id if newest is not None else None

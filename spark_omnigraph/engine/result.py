@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from spark_omnigraph.draw.card import GRID_COLUMNS, GRID_ROWS, Card, Grid, grid
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import ResultColumn
 
@@ -25,8 +27,8 @@ Json = str | int | float | bool | None | list["Json"]
 _RUN = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class QueryResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class QueryResult(Displayed):
     """Rows of a read query; column names may repeat. `branch` and `manifest_version` say which state was read.
 
     Iteration yields dictionaries, as `to_pylist`. Whatever takes Arrow streams takes a result: `pyarrow.table(result)`,
@@ -111,6 +113,23 @@ class QueryResult:
 
     def __len__(self) -> int:
         return self.row_count
+
+    def _card(self) -> Card:
+        rows = f"{self.row_count:,} row{'' if self.row_count == 1 else 's'}"
+        return Card(
+            "QueryResult",
+            f"{self.name}, {rows} of {', '.join(self.column_names)}",
+            {"branch": self.branch, "manifest version": self.manifest_version},
+            (table_grid(self.table, self.column_names),),
+        )
+
+
+def table_grid(table: pa.Table, names: Sequence[str]) -> Grid:
+    """The first rows and columns of a table, to be shown."""
+    first = table.slice(0, GRID_ROWS)
+    columns = [json_values(column) for column in first.columns[:GRID_COLUMNS]]
+    blank = [[None] * first.num_rows] * (first.num_columns - len(columns))
+    return grid("", names, zip(*columns, *blank), table.num_rows)
 
 
 def _require(package: str) -> ModuleType:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @checked(
     READS, options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH
 )
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Graph(StateVerbs):
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
 

@@ -15,10 +15,13 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
+from spark_omnigraph.draw.card import LINE, Card, shown
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
 from spark_omnigraph.graph.arguments import EXECUTOR, checked
 from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
+from spark_omnigraph.graph.read.picture import graph_card
 from spark_omnigraph.manifest.branches import MAIN, Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.kept import Tag
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
 
 
-@dataclass(frozen=True, slots=True)
-class Handle:
+@dataclass(frozen=True, slots=True, repr=False)
+class Handle(Displayed):
     """What a handle on a graph holds, and the state that it shows."""
 
     store: GraphStore
@@ -61,6 +64,17 @@ class Handle:
     @property
     def branch(self) -> str:
         return self.target.branch or MAIN
+
+    def __repr__(self) -> str:
+        """Without a look at the store, which a debugger or a log must not cost."""
+        return f"<Graph: {shown(self._line(), LINE)}>"
+
+    def _line(self) -> str:
+        state = "" if self.target.version is None else f" at version {self.target.version}"
+        return f"{self.uri}, branch {self.branch}{state}, {'read and write' if self.writable else 'read only'}"
+
+    def _card(self) -> Card:
+        return graph_card(self.store, self.target, self._line())
 
     def snapshot(self, **where: Unpack[Where]) -> Snapshot:
         """Tables and versions that a read shows; `branch`, `version`, `snapshot`, `as_of`, `tag` as in `at`.
@@ -121,7 +135,7 @@ READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
 
 
 @checked(READS, executor=EXECUTOR)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StateVerbs(Handle):
     """Verbs about states of the past: tags, restores, expiry."""
 
@@ -188,10 +202,11 @@ class StateVerbs(Handle):
         self, table: str, entity_id: str, *, confirm: bool = False, dry_run: bool = False, actor: str | None = None
     ) -> EraseReport:
         """Erases a row (`node:T`, `edge:T`, or the name of a type) on every branch, with the edges that touch it, so
-        that no file of the graph holds it: it is deleted, its files and indexes are written anew, and every older state
-        expires, of all tables. Without `confirm` it is only looked for.
+        that no file of the graph holds it: it is deleted, its files and indexes are written anew, and all older states
+        of branches that have shown it expire. Without `confirm` it is only looked for.
 
-        What tags, consumers and branches keep cannot expire: the report names them, and another run ends the work.
+        What tags, consumers, merges of branches, writers and other programs keep cannot expire: the report names them,
+        and another run ends the work.
         """
         key = self._table(table)
         if confirm and not dry_run:

@@ -16,7 +16,7 @@ from spark_omnigraph.redaction import excerpt
 @dataclass(frozen=True, slots=True)
 class GraphMark:
     """By what the graph and the branch of a snapshot are told from others that take their place: a file of the manifest
-    as a path below the root, and the newest commit that it names.
+    as a path below the root, and the newest commit that it names, or one that the log has where it names none.
     """
 
     root: str

@@ -18,7 +18,7 @@ from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display,
 from spark_omnigraph.manifest.formats.stamps import Format
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of, schema_epochs
-from spark_omnigraph.manifest.snapshot import GraphMark, Snapshot, TableEntry
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
@@ -161,11 +161,11 @@ class GraphStore:
         if not self.form().is_written:
             raise self.form().refusal(self.root)
 
-    def commits(self, branch: Branch) -> list[Commit]:
-        """All commits that a branch sees, with their actors; unordered."""
+    def commits(self, branch: Branch, with_actors: bool = True) -> list[Commit]:
+        """All commits that a branch sees, with their actors if they are asked for; unordered."""
         of_rows = self.form().commits
         if of_rows is None:
-            return read_commits(self.location, branch)
+            return read_commits(self.location, branch, with_actors)
         return of_rows(self.manifest_rows(self.manifest(branch)))
 
     def commit(self, branch: Branch, commit_id: str) -> Commit | None:
@@ -180,9 +180,11 @@ class GraphStore:
         """
         return self._manifest(branch, version)[0]
 
-    def _manifest(self, branch: Branch, version: int | None) -> tuple[LanceDataset, LanceDataset, Format]:
+    def _manifest(
+        self, branch: Branch, version: int | None, refs: Mapping[BranchName, BranchRef] | None = None
+    ) -> tuple[LanceDataset, LanceDataset, Format]:
         """The manifest, its newest version, and the format that this one says: the first ones precede the stamp."""
-        ref = self.require_branch(branch)
+        ref = self.require_branch(branch) if refs is None or branch is None else refs[branch]
         newest = self.open_dataset(branch_path(MANIFEST, branch))
         form = self._form = read_format(newest)
         if self._reader.is_another(newest, ref.id if ref is not None else None):
@@ -223,12 +225,17 @@ class GraphStore:
         """What a branch shows, newest or at a manifest version."""
         return self.snapshot_with_rows(branch, version)[0]
 
-    def snapshot_with_rows(self, branch: Branch, version: int | None = None) -> tuple[Snapshot, list[ManifestRow]]:
-        dataset, newest, form = self._manifest(branch, version)
+    def snapshot_with_rows(
+        self, branch: Branch, version: int | None = None, refs: Mapping[BranchName, BranchRef] | None = None
+    ) -> tuple[Snapshot, list[ManifestRow]]:
+        """A snapshot and the rows that it was made of. Whoever goes through all branches gives their `refs`, since a
+        listing asks for each of them.
+        """
+        dataset, newest, form = self._manifest(branch, version, refs)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
         last = None if form.commits is None else head(form.commits(rows))
-        origin = origin_of(dataset, rows, GraphMark(self.root, branch, "", None if last is None else last.id))
+        origin = origin_of(dataset, rows, self.location, branch, None if last is None else last.id)
         snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
         unrecorded = not form.is_written and dataset is not newest
         snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version), is_unrecorded=unrecorded)

@@ -89,7 +89,7 @@ def require_versions(files: DatasetFiles, pins: Pins, hidden: int = 0) -> None:
     """
     for branch, versions in pins.items():
         folder = branch_path(files.location, branch)
-        if files.is_behind_link(f"{folder}/_versions"):
+        if not versions or files.is_behind_link(f"{folder}/_versions"):
             continue  # Lance says what they name, and what they name is not looked at
         present = _versions(files, f"{folder}/_versions/")
         first = min(present, default=0)

@@ -22,7 +22,7 @@ from spark_omnigraph.storage.tables.commits import remove_versions
 LANCE_PREFIX = "omnigraph."
 """How the names of our Lance tags begin; others are somebody else's."""
 Tagged: TypeAlias = dict[str, tuple[Branch, int]]
-"""Name of a Lance tag → Lance branch and version."""
+"""Name of a Lance tag, or of a Lance branch → Lance branch and version."""
 
 
 def version_of(name: str) -> int | None:
@@ -46,11 +46,11 @@ def lance_tags(dataset: LanceDataset) -> Tagged:
         return {name: (stored_branch(facts["branch"]), int(facts["version"])) for name, facts in listed.items()}
 
 
-def origins(dataset: LanceDataset) -> set[tuple[Branch, int]]:
-    """Lance branch and version that each Lance branch of a dataset begins at."""
+def origins(dataset: LanceDataset) -> Tagged:
+    """Name of each Lance branch of a dataset → Lance branch and version that it begins at."""
     with reading(f"list branches of {dataset.uri}"):
-        listed = dataset.branches.list().values()
-        return {(stored_branch(facts.get("parent_branch")), int(facts["parent_version"])) for facts in listed}
+        listed = dataset.branches.list().items()
+        return {n: (stored_branch(facts.get("parent_branch")), int(facts["parent_version"])) for n, facts in listed}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from spark_omnigraph.storage.tables.index import (
     has_values,
     is_behind,
     is_due,
+    named,
     unlisted,
 )
 from spark_omnigraph.words import TextEnum
@@ -241,14 +242,19 @@ def _writes(store: GraphStore, branch: Branch, builds: list[tuple[_Task, IndexBu
     joined.
     """
     writes: list[TableWrite] = []
-    for key in dict.fromkeys(task.entry.table_key for task, made in builds if made.segments):
-        parts = [(task, made) for task, made in builds if task.entry.table_key == key and made.segments]
+    done = [(task, made) for task, made in builds if made.segments or made.replaced]
+    for key in dict.fromkeys(task.entry.table_key for task, _ in done):
+        parts = [(task, made) for task, made in done if task.entry.table_key == key]
         entry, upkeep = parts[0][0].entry, parts[0][0].upkeep
         segments = tuple(segment for _, made in parts for segment in made.segments)
         replaced = tuple(old for _, made in parts for old in made.replaced)
         dataset = store.open_table(entry)
         files = upkeep.files if upkeep is not None else None
         replaced += unlisted((files or store.index_files(entry, dataset)).unnamed(coverage(dataset)))
+        if upkeep is not None and upkeep.anew:
+            wanted = wanted_indexes(read_catalog(store).require(key))
+            others = [each for each in coverage(dataset) if not any(want.is_met_by(each) for want in wanted)]
+            replaced += named(dataset, others)
         change = TableChange(segments=segments, replaced_segments=replaced)
         writes.append(TableWrite(entry, branch, change))
     return tuple(writes)

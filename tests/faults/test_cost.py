@@ -8,6 +8,7 @@ of a table, of which each load leaves one.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
 from tests.crash.worlds import SCHEMA, person
 from tests.faults.proxy import Proxy, running_proxy
+from tests.support.deep import deepen, widen
 from tests.support.memory_store import memory_server
 from tests.support.object_store import BUCKET
 
@@ -112,3 +114,41 @@ def test_costs_at_a_depth_of_a_thousand_commits(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits_without_maintenance(tmp_path: Path) -> None:
     assert above(cost(tmp_path, 1000, maintained=False), Cost(opening=20, write=1205, read=1014)) == {}
+
+
+def test_ten_thousand_commits_cost_what_ten_do(tmp_path: Path) -> None:
+    """With the upkeep that the documents prescribe; the commits are fabricated, and their states have expired."""
+    found = {}
+    for depth in (10, 10_000):
+        graph = Graph.init(tmp_path / str(depth) / "g", SCHEMA)
+        commits(graph, range(10))
+        deepen(graph, "node:Person", depth - 10)
+        graph.optimize()
+        assert len(graph.commits()) >= depth
+        with memory_server(tmp_path / str(depth) / "g", "g") as store, running_proxy(store) as proxy:
+            found[depth] = measure(f"s3://{BUCKET}/g", proxy, proxy.server(store).storage_options, 10)
+    print({depth: asdict(each) for depth, each in found.items()})
+    few, many = found.values()
+    assert many.write <= 1.5 * few.write
+    assert many.opening <= 1.5 * few.opening
+    assert many.read <= 1.5 * few.read
+
+
+@pytest.mark.parametrize("branches", [50, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_list_of_branches_opens_each_once(tmp_path: Path, branches: int) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    commits(graph, range(1))
+    widen(graph, branches)
+    with memory_server(tmp_path / "g", "g") as store, running_proxy(store) as proxy:
+        remote = Graph.open(f"s3://{BUCKET}/g", storage_options=proxy.server(store).storage_options)
+        proxy.reset()
+        infos = remote.branch_infos()
+        asked = Counter(request.path for request in proxy.requests if ".manifest" in request.path)
+        references = Counter(request.path for request in proxy.requests if request.path.endswith(".json"))
+    print(branches, len(proxy.requests))
+    assert [info.name for info in infos] == ["main", *(f"b{number:04d}" for number in range(branches))]
+    assert {info.parent for info in infos[1:]} == {"main"}
+    opened = {path: times for path, times in asked.items() if "/tree/b" in path}
+    assert len(opened) == 2 * branches, "the manifest of each, and its log"
+    assert set(opened.values()) == {1}
+    assert max(references.values()) <= 2, "Lance looks at a reference and reads it"

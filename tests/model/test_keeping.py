@@ -19,7 +19,7 @@ from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.graph.changes.feed import feed_tasks, first_parents
 from spark_omnigraph.storage.layout import MANIFEST
 from spark_omnigraph.storage.versions import origins
-from tests.model.test_machine import BRANCHES, MADE, GraphMachine, State, play, rows
+from tests.model.test_machine import BRANCHES, KEYS, MADE, GraphMachine, State, play, rows
 from tests.support.three_way import merge_bases
 
 NAMES = ["t1", "t2", "t3"]
@@ -126,6 +126,30 @@ class KeepingMachine(GraphMachine):
         self._assert_feeds()
         self._assert_merges()
 
+    @precondition(lambda self: not self.pending)
+    @rule(name=st.sampled_from(KEYS))
+    def erase(self, name: str) -> None:
+        """A person goes from every branch and every state, with its edges, but for what somebody keeps and is named."""
+        self._healed()
+        self.expired = True
+        before = {branch: state for branch, state in self.shown.items() if name in state}
+        report = self.graph.erase("Person", name, confirm=True)
+        assert {branch for branch, rows in report.deleted.items() if rows.get("node:Person") == 1} == before.keys()
+        for branch, state in before.items():
+            left = {k: v for k, v in state.items() if k != name and not (isinstance(v, tuple) and name in v)}
+            commit = next(c for c in self.graph.commits(branch=branch) if c.facts and c.facts.operation == "delete")
+            self._note(commit.id, branch, left)
+        made = {commit.id for branch in self.shown for commit in self.graph.commits(branch=branch)}
+        self.gone |= {commit for commit in self.commits.keys() | made if not self._is_there(commit)}
+        holding = [commit for commit, state in self.commits.items() if name in state and commit not in self.gone]
+        tags = [tag for tag, (_, state) in self.tagged.items() if name in state]
+        assert report.done is (not report.held and not report.blocked_by)
+        assert report.blocked_by or not (holding or tags), "nobody is said to keep it"
+        assert {text.split()[1].rstrip(":") for text in report.blocked_by if text.startswith("tag ")} >= {*tags}
+        self._assert_tags()
+        self._assert_feeds()
+        self._assert_merges()
+
     def _expire_beside_a_dead_write(self, keep: int | None, age: timedelta | None) -> None:
         try:
             self.graph.cleanup(age, keep=keep, force=True, confirm=True)
@@ -145,7 +169,9 @@ class KeepingMachine(GraphMachine):
             c.id: (c.branch or "main", c.manifest_version) for n in self.shown for c in self.graph.commits(branch=n)
         }
         states |= {told[tag.commit] for tag in self.graph.tags() if tag.commit in told}
-        states |= {(line or "main", version) for line, version in origins(self.graph.store.open_dataset(MANIFEST))}
+        states |= {
+            (line or "main", version) for line, version in origins(self.graph.store.open_dataset(MANIFEST)).values()
+        }
         for name in self.shown:
             own = [c for c in self.graph.commits(branch=name) if (c.branch or "main") == name]
             for place, commit in enumerate(own):

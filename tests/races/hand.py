@@ -1,4 +1,4 @@
-"""One process of the stress test: `python -m tests.races.hand ROOT SEED`. Works until its standard input ends.
+"""One process of the stress test: `python -m tests.races.hand ROOT SEED [VERBS]`. Works until its standard input ends.
 
 It says what it is about to try before it tries, since it may not live to tell. Beside the graph of the run there is a
 second one, ROOT-side, which is made anew by force again and again.
@@ -14,10 +14,12 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from tests.races.erasing import Eraser, copied
 from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
 from tests.races.states import KEYS, SCHEMA, edges, parts, rows
@@ -45,6 +47,8 @@ VERBS = {
     "stream": 1,
     "pin": 4,
     "remake": 2,
+    "copy": 2,
+    "private": 5,
 }
 """How often each is chosen."""
 SIDE = 0.3
@@ -65,20 +69,22 @@ def say(answer: Json) -> None:
 class Worker:
     """Chooses operations by its seed alone."""
 
-    def __init__(self, root: str, seed: int) -> None:
+    def __init__(self, root: str, seed: int, verbs: Collection[str] = VERBS) -> None:
+        self._verbs = {verb: often for verb, often in VERBS.items() if verb in verbs}
         self._root, self._seed, self._number = root, seed, 0
         self._dice = random.Random(seed)
         self._pins = Pins()
         self._tags: dict[str, str] = {}
         """What the state showed of each tag that stands."""
+        self._eraser = Eraser(root, self._dice, say)
 
     def step(self) -> None:
         self._number += 1
-        verb = self._dice.choices(list(VERBS), list(VERBS.values()))[0]
+        verb = self._dice.choices(list(self._verbs), list(self._verbs.values()))[0]
         tag = f"h{self._seed}-{self._number}"
         drawn = "side" if self._dice.random() < SIDE else "main"
         about = drawn if verb in ("load", "frame", "stream", "pin", "cleanup") else "main"
-        about = "side" if verb == "remake" else about
+        about = {"remake": "side", "private": "private"}.get(verb, about)
         say({"verb": verb, "tag": tag, "outcome": "begins"})
         try:
             answer = getattr(self, f"_{verb}")(tag, about)
@@ -147,6 +153,13 @@ class Worker:
             graph.delete_tag(name)
             del self._tags[name]
         return {"outcome": "same" if same else "bent", "commit_seen": name}
+
+    def _copy(self, tag: str, _about: str) -> Json:
+        return copied(self._root, self._dice.choice([None, None, "main"]))
+
+    def _private(self, tag: str, _about: str) -> Json:
+        """Something about the graph whose rows are erased."""
+        return self._eraser.step(tag)
 
     def _restore(self, tag: str, _about: str) -> Json:
         """A branch becomes what a commit of it showed, if nobody writes meanwhile."""
@@ -254,7 +267,7 @@ class Worker:
 
 
 def main() -> None:
-    worker = Worker(sys.argv[1], int(sys.argv[2]))
+    worker = Worker(sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",") if len(sys.argv) > 3 else VERBS)
     told = threading.Event()
 
     def listen() -> None:

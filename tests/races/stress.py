@@ -3,6 +3,7 @@ read old versions, and make a second graph anew; some are killed, some stand sti
 files are damaged by hand. Then the history is checked commit by commit.
 
     python -m tests.races.stress --seconds 600 --seed 7 [--processes 8] [--storage s3] [--leases short]
+                                   [--verbs copy,load]
 
 The seed is printed; it decides which operations each process does in which order, and what happens to whom. How
 they meet in time is the machine's affair, so a run is repeated, not replayed.
@@ -33,6 +34,7 @@ from spark_omnigraph.commit.process import this_process
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import STAGE
 from tests.races.damage import Breaker, Damage
+from tests.races.erasing import check_erased, make, private
 from tests.races.hand import side
 from tests.races.history import check_history
 from tests.races.remade import check_remade
@@ -97,10 +99,10 @@ def _is_violation(answer: Json) -> bool:
 class Hand:
     """One process that works until it is killed or told to stop; its answers are collected by a thread."""
 
-    def __init__(self, root: str, seed: int, log: list[Json]) -> None:
+    def __init__(self, root: str, seed: int, log: list[Json], verbs: str = "") -> None:
         self.seed, self.doing = seed, "start"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.races.hand", root, str(seed)],
+            [sys.executable, "-m", "tests.races.hand", root, str(seed), *filter(None, [verbs])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -169,9 +171,10 @@ class Fate:
     up for dead; as shipped, whoever is killed is seen to be gone, and whoever stands still must do so for long.
     """
 
-    def __init__(self, root: str, seed: int, processes: int, leases: str, end: float) -> None:
+    def __init__(self, root: str, seed: int, processes: int, leases: str, end: float, verbs: str) -> None:
+        self._verbs = verbs
         self._root, self._seed, self._births, self._short, self._end = root, seed, 0, leases == "short", end
-        self._stores = [GraphStore.open(root), GraphStore.open(side(root))]
+        self._stores = [GraphStore.open(root), GraphStore.open(side(root)), GraphStore.open(private(root))]
         self._dice, self.tally = random.Random(seed), Tally()
         self.hands: list[Hand] = []
         self._processes = processes
@@ -262,10 +265,10 @@ class Fate:
 
     def _born(self) -> Hand:
         self._births += 1
-        return Hand(self._root, self._seed * 1000 + self._births - 1, self.tally.answers)
+        return Hand(self._root, self._seed * 1000 + self._births - 1, self.tally.answers, self._verbs)
 
 
-def run(root: str, seconds: float, seed: int, processes: int, leases: str = "short") -> Tally:
+def run(root: str, seconds: float, seed: int, processes: int, leases: str = "short", verbs: str = "") -> Tally:
     """Lets processes work for a while and strikes at them; ends with nobody at work. Says first how to do it again."""
     command = f"python -m tests.races.stress --seconds {seconds:g} --seed {seed} --processes {processes}"
     print(f"{command} --leases {leases}", flush=True)
@@ -274,8 +277,9 @@ def run(root: str, seconds: float, seed: int, processes: int, leases: str = "sho
     for branch in BRANCHES:
         graph.create_branch(branch)
     Graph.init(side(root), SCHEMA)
+    make(root)
     end = time.monotonic() + seconds
-    fate, dice = Fate(root, seed, processes, leases, end), random.Random(seed)
+    fate, dice = Fate(root, seed, processes, leases, end, verbs), random.Random(seed)
     next_blow, next_pause = time.monotonic() + 2 * BLOW_EVERY, time.monotonic() + ROUND
     try:
         fate.begin()
@@ -338,10 +342,11 @@ def _patiently(step: Callable[[], T]) -> T:
 def check(root: str, tally: Tally, leases: str = "short") -> tuple[dict[str, dict[str, int]], list[str]]:
     """What was looked at in either graph, and all violations."""
     violations, counts = tally.violations(), {}
-    mine = [answer for answer in tally.answers if answer.get("graph") != "side"]
+    mine = [answer for answer in tally.answers if answer.get("graph") not in ("side", "private")]
     checks: dict[str, Callable[[], dict[str, int]]] = {
         "main": lambda: check_history(finish(root, leases), mine),
         "side": lambda: check_remade(finish_side(root, leases), tally.answers),
+        "private": lambda: check_erased(finish(private(root), leases), tally.answers),
     }
     for name, look in checks.items():
         try:
@@ -369,12 +374,13 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--storage", choices=["local", "s3"], default="local")
     parser.add_argument("--leases", choices=["shipped", "short"], default="shipped")
+    parser.add_argument("--verbs", default="", help="only these, with commas between them (default: all)")
     parser.add_argument("--root", default=None, help="folder of the graph, kept afterwards (default: a temporary one)")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
     with tempfile.TemporaryDirectory() as scratch, place(options.storage, scratch) as chosen:
         root = options.root or chosen
-        tally = run(root, options.seconds, seed, options.processes, options.leases)
+        tally = run(root, options.seconds, seed, options.processes, options.leases, options.verbs)
         told = {"killed": tally.killed, "killed at": dict(tally.killed_at), "stopped": tally.stopped}
         told |= {"stopped for long": tally.stopped_long, "damaged": tally.damaged(), **tally.counts()}
         print(json.dumps(told, indent=1), flush=True)

@@ -59,15 +59,17 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
         "delete",
         "remake",
         "merge_branch",
+        "private_load",
+        "private_erase",
     }
-    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge"}
+    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge", "private"}
 
 
 class _Stub:
     """Stands for the class `Graph` and for writes of frames: every call returns it, or raises."""
 
     recovered: tuple[()] = ()
-    commit, base_commit, warnings, items = None, None, (), ()
+    commit, base_commit, warnings, items, files, done = None, None, (), (), 0, True
     source_commit, target_commit, outcome = "s", "t", "merged"
 
     def __init__(self, error: Exception | None) -> None:
@@ -78,7 +80,7 @@ class _Stub:
             raise self._error
         return self
 
-    load = init = cleanup = merge_branch = delete_branch = __call__ = open
+    load = init = cleanup = merge_branch = delete_branch = copy = erase = __call__ = open
 
     def step(self, *arguments: object) -> Json:
         return {"outcome": "pinned"}
@@ -91,7 +93,7 @@ class _Stub:
 
     tables: ClassVar[dict[str, object]] = {}
     mutate = open
-    recover = ensure_indices = commits = export
+    recover = ensure_indices = commits = branches = export
 
 
 @pytest.mark.long

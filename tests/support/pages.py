@@ -1,4 +1,4 @@
-"""Parts of the documentation that are made from the code: options of the data source, and errors.
+"""Parts of the documentation that are made from the code: options of the data source, errors, and a picture.
 
 `python -m tests.support.pages` writes them; a test fails while one of them is not current.
 """
@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from spark_omnigraph.bad_rows import Rule
+from spark_omnigraph.draw.svg import svg
 from spark_omnigraph.errors import ConflictError, InputError, OmnigraphError, SourceError, StorageError
+from spark_omnigraph.graph.read.picture import picture_of
+from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.spark.read.options import READ_OPTIONS, STORAGE_HELP
 from spark_omnigraph.spark.write.options import WRITE_OPTIONS
 from tests.spark import type_matrix
+from tests.support.films import FILM_COUNTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -82,6 +86,16 @@ PARTS: Mapping[tuple[str, str], Callable[[], str]] = {
 """Page and name of each part that is made, and what makes it."""
 
 
+def films_picture() -> str:
+    """The schema of the demo with its counts, which the README begins with."""
+    schema = (DOCS.parent / "spark_omnigraph" / "demo" / "demo.pg").read_text(encoding="utf-8")
+    return svg(picture_of(compile_schema(schema), FILM_COUNTS)) + "\n"
+
+
+PICTURES: Mapping[str, Callable[[], str]] = {"films.svg": films_picture}
+"""Whole files that are made."""
+
+
 def render(page: str) -> str:
     """Text of a page with all of its parts made anew."""
     text = (DOCS / page).read_text(encoding="utf-8")
@@ -117,3 +131,5 @@ def _group(error: type[OmnigraphError]) -> type[OmnigraphError]:
 if __name__ == "__main__":
     for page in pages():
         (DOCS / page).write_text(render(page), encoding="utf-8")
+    for name, make in PICTURES.items():
+        (DOCS / name).write_text(make(), encoding="utf-8")

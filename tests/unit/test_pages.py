@@ -7,12 +7,18 @@ import pytest
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.spark.errors import CodedError
-from tests.support.pages import DOCS, RULES, errors_table, pages, render
+from tests.support.pages import DOCS, PICTURES, RULES, errors_table, pages, render
 
 
 @pytest.mark.parametrize("page", pages())
 def test_a_page_made_from_the_code_is_current(page: str) -> None:
     assert (DOCS / page).read_text(encoding="utf-8") == render(page), "run python -m tests.support.pages"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_made_from_the_code_is_current(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == PICTURES[name](), "run python -m tests.support.pages"
+    assert f"docs/{name}" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_error_says_what_to_do() -> None:

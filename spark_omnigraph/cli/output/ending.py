@@ -6,18 +6,23 @@ import logging
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import TextIO
 
 from spark_omnigraph.cli.config import JobConfig, refused_files
 from spark_omnigraph.cli.output.log import is_terminal, log_bad_rows, logging_to, standard_error, told
 from spark_omnigraph.cli.output.metrics import add_metrics
+from spark_omnigraph.cli.output.page import Run, is_page, write_page
 from spark_omnigraph.cli.output.streams import silence, write_to
 from spark_omnigraph.cli.output.summary import JobEnding, as_line, as_sentence, error_body, summary_of, write_summary
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import BadRowsError, IoError, OmnigraphError
 from spark_omnigraph.redaction import SECRET_NAME
 from spark_omnigraph.storage.targets import why_kept
+
+Write = Callable[[str, Mapping[str, object], JobEnding], None]
+"""Writes one file about the run, to a path, from the summary and the ending."""
 
 
 class JobReport:
@@ -28,14 +33,22 @@ class JobReport:
         self.config = JobConfig(verb="")
         self.secrets: list[str] = []
         self.storage_options: Mapping[str, str] = {}
+        self.inputs: list[tuple[str, int]] = []
         self._started = time.monotonic()
-        self._has_rows = False
+        self._verb: Verb | None = None
         self.hide(environ)
 
     def begin(self, verb: Verb) -> None:
         """Says which verb runs."""
         self.config = JobConfig(verb=verb.name)
-        self._has_rows = verb.has_rows
+        self._verb = verb
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether the answer is rows on standard output, if no file gets them."""
+        return self._verb is not None and (
+            self._verb.has_rows or self.config.description_format in self._verb.row_formats
+        )
 
     def hide(self, options: Mapping[str, str]) -> None:
         """Keeps the values of options that are named like secrets out of everything that is said from now on."""
@@ -46,9 +59,11 @@ class JobReport:
         with logging_to(standard_error(), self.config, self.run_id, self.secrets) as log:
             self._explain(ending, log)
             seconds = time.monotonic() - self._started
-            ending = self._write_summary(ending, seconds, log)
+            ending = self._write("summary", self._write_summary, ending, seconds, log)
             ending = self._flush_rows(ending, log)
-            ending = self._add_metrics(ending, seconds, log)
+            ending = self._write("metrics", self._add_metrics, ending, seconds, log)
+            if is_page(self.config.report):
+                ending = self._write("report", self._write_page, ending, seconds, log)
         summary = summary_of(self.config, self.run_id, seconds, ending)
         self._say_last(summary)
         return ending.exit_code
@@ -67,27 +82,27 @@ class JobReport:
         facts = told("error", **{key: value for key, value in body.items() if key != "error"})
         log.error("%s", body["error"], exc_info=None if expected else error, extra=facts)
 
-    def _write_summary(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
-        if self.config.summary is None or "summary" in refused_files(self.config, why_kept):
+    def _write(self, key: str, how: Write, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
+        """The job as it ended when the file of an option is written, or could not be."""
+        path: str | None = getattr(self.config, key)
+        if path is None or key in refused_files(self.config, why_kept):
             return ending
         try:
-            line = as_line(summary_of(self.config, self.run_id, seconds, ending), self.secrets)
-            write_summary(self.config.summary, line)
+            how(path, summary_of(self.config, self.run_id, seconds, ending), ending)
         except OmnigraphError as error:
-            log.error("--summary: %s", error.message)
+            log.error("--%s: %s", key, error.message)
             return JobEnding(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
         return ending
 
-    def _add_metrics(self, ending: JobEnding, seconds: float, log: logging.Logger) -> JobEnding:
-        if self.config.metrics is None or "metrics" in refused_files(self.config, why_kept):
-            return ending
-        try:
-            summary = summary_of(self.config, self.run_id, seconds, ending)
-            add_metrics(self.config.metrics, summary, self.secrets, self.storage_options)
-        except OmnigraphError as error:
-            log.error("--metrics: %s", error.message)
-            return JobEnding(ending.exit_code or error.exit_code, ending.outcome, ending.error or error)
-        return ending
+    def _write_summary(self, path: str, summary: Mapping[str, object], _ending: JobEnding) -> None:
+        write_summary(path, as_line(summary, self.secrets))
+
+    def _add_metrics(self, path: str, summary: Mapping[str, object], _ending: JobEnding) -> None:
+        add_metrics(path, summary, self.secrets, self.storage_options)
+
+    def _write_page(self, path: str, summary: Mapping[str, object], ending: JobEnding) -> None:
+        run = Run(self.config, summary, ending, datetime.now(timezone.utc), tuple(self.inputs))
+        write_page(path, run, self.secrets, self.storage_options)
 
     def _flush_rows(self, ending: JobEnding, log: logging.Logger) -> JobEnding:
         """The job as it ended when its rows have left the process, or could not."""

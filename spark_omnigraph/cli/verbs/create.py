@@ -7,7 +7,9 @@ from pathlib import Path
 from spark_omnigraph.cli.files import read_text
 from spark_omnigraph.cli.output.log import counted, speaker
 from spark_omnigraph.cli.verb import Job, VerbOutcome
+from spark_omnigraph.cli.verbs.profile import propose
 from spark_omnigraph.demo.films import run_demo
+from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.create import accept_schema, check_root, strangers
 from spark_omnigraph.graph.handle import Graph
 
@@ -15,7 +17,17 @@ from spark_omnigraph.graph.handle import Graph
 def init(job: Job) -> VerbOutcome:
     """A new graph from a schema file."""
     config = job.config
-    schema = read_text("--schema", config.schema)
+    if bool(config.schema) == bool(config.input):
+        raise UsageError("give a schema as --schema FILE, or data to propose one from as --from PATH…")
+    if config.input:
+        found = propose(job)
+        if not config.accept:
+            say = speaker(job.log)
+            for line in found.schema.removesuffix("\n").split("\n"):
+                say(line)
+            job.log.info("no graph was made: --accept makes it of this; profile --output keeps it to be changed first")
+            return VerbOutcome(result={"schema": found.schema}, dry_run=True)
+    schema = found.schema if config.input else read_text("--schema", config.schema)
     catalog = accept_schema(schema)
     nodes, edges = counted(len(catalog.nodes), "node type"), counted(len(catalog.edges), "edge type")
     job.log.info("schema: %s and %s", nodes, edges)

@@ -62,6 +62,7 @@ def embed(job: Job) -> VerbOutcome:
         manifest_version=report.manifest_version,
         tables={key: {"updated": rows} for key, rows in report.tables.items()},
         bad_rows=bad_row_figures(report.bad_rows),
+        bad_row_summary=report.bad_rows,
         phases=report.phases,
         warnings=report.warnings,
         result={

@@ -57,6 +57,7 @@ def ingest(job: Job) -> VerbOutcome:
         manifest_version=report.manifest_version,
         tables={key: asdict(counts) for key, counts in report.tables.items()},
         bad_rows=bad_row_figures(report.bad_rows),
+        bad_row_summary=report.bad_rows,
         phases=report.phases,
         warnings=report.warnings,
         result={
@@ -86,6 +87,7 @@ def _find(job: Job, arguments: InputArguments, storage: Mapping[str, str]) -> _F
         return _Found(paths, table=table)
     inputs = find_inputs(paths, choices, storage)
     job.log.info("input: %s, %s", counted(len(inputs.files), "file"), counted(inputs.size, "byte"))
+    job.inputs.extend((file.name, file.size) for file in inputs.files)
     return _Found(paths, inputs.size, table if job.host.takes_spark(config, inputs.size) else None)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.cli.files import whole_file
 from spark_omnigraph.cli.output.log import counted, say_table
+from spark_omnigraph.cli.output.page import is_page
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.commit.recovery import Recovered
 from spark_omnigraph.commit.schema.lock import lock_holder
@@ -150,7 +151,7 @@ def cleanup(job: Job) -> VerbOutcome:
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode="rw" if confirm else "r", storage_options=storage)
     report = graph.cleanup(config.older_than, keep=config.keep, confirm=confirm, force=config.force)
-    if config.report is not None:
+    if config.report is not None and not is_page(config.report):
         with whole_file(config.report) as file:
             for item in report.items:
                 file.write(json.dumps(item.to_dict(), ensure_ascii=False) + "\n")

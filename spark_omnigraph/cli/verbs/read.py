@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, astuple
 
 from spark_omnigraph.catalog.dates import moment_text
@@ -13,15 +13,31 @@ from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.changes.diff import DiffFilter
 from spark_omnigraph.graph.handle import Graph
-from spark_omnigraph.graph.read.describe import TypeDescription
+from spark_omnigraph.graph.read.describe import GraphDescription
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.lineage import Commit
 
+_DESCRIBED: Mapping[str, Callable[[GraphDescription], str]] = {
+    "json": lambda found: json.dumps(found.to_dict(), ensure_ascii=False, indent=2),
+    "mermaid": GraphDescription.mermaid,
+    "svg": GraphDescription.svg,
+}
+"""Forms of a description other than a table for people."""
+
 
 def describe(job: Job) -> VerbOutcome:
-    """Types with their counts, versions and index coverage."""
+    """Types with their counts, versions and index coverage: for people, for programs, or as a picture."""
     found = _at(job).describe()
+    form = _DESCRIBED.get(job.config.description_format)
+    if form is None:
+        _say_types(job, found)
+    else:
+        _write_lines(job, form(found).removesuffix("\n").split("\n"))
+    return VerbOutcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
+
+
+def _say_types(job: Job, found: GraphDescription) -> None:
     say = speaker(job.log)
     say(f"{found.graph}, branch {found.branch}, manifest version {found.manifest_version}")
     types = [(f"node:{name}", node) for name, node in found.nodes.items()]
@@ -29,14 +45,15 @@ def describe(job: Job) -> VerbOutcome:
     if found.copy_of is not None:
         origin = found.copy_of.to_dict()
         say(f"a copy of {origin['graph']}, branch {origin['branch']}, version {origin['manifest_version']}")
-    say_table(job.log, ("type", "rows", "version", "properties", "indexes"), [_row(*each) for each in types])
+    say_table(
+        job.log, ("type", "rows", "version", "properties", "indexes"), [(name, *each.figures()) for name, each in types]
+    )
     for name, each in types:
         if each.table is not None and each.table.upkeep.pays:
             worn = each.table.upkeep
             files = f"{worn.files} files instead of {worn.files_after}"
             rows = f"{worn.masked_rows:,} rows masked, {worn.unindexed_rows:,} not indexed"
             say(f"optimize pays for {name}: {files}, {rows}")
-    return VerbOutcome(manifest_version=found.manifest_version, warnings=found.warnings, result=found.to_dict())
 
 
 def commits(job: Job) -> VerbOutcome:
@@ -65,7 +82,7 @@ def diff(job: Job) -> VerbOutcome:
 def export(job: Job) -> VerbOutcome:
     """The graph as JSON lines, in the form that `ingest` reads, or as a table for each type."""
     config = job.config
-    if config.format != "jsonl":
+    if config.export_format != "jsonl":
         return _export_tables(job)
     if config.incremental or config.with_blobs:
         raise UsageError("--incremental and --with-blobs are of tables: choose --format delta or parquet")
@@ -77,11 +94,11 @@ def export(job: Job) -> VerbOutcome:
 def _export_tables(job: Job) -> VerbOutcome:
     config = job.config
     if config.output is None:
-        raise UsageError(f"--format {config.format} needs --output: the folder of the tables")
+        raise UsageError(f"--format {config.export_format} needs --output: the folder of the tables")
     graph = _at(job)
     found = graph.export_tables(
         config.output,
-        config.format,
+        config.export_format,
         types=list(config.types) or None,
         incremental=config.incremental,
         with_blobs=config.with_blobs,
@@ -137,12 +154,6 @@ def _figures(facts: CommitFacts | None) -> tuple[object, ...]:
     if facts is None:
         return (None,) * 7
     return facts.operation, facts.mode, *astuple(facts.totals()), facts.origin.job
-
-
-def _row(table_key: str, found: TypeDescription) -> tuple[object, ...]:
-    table = found.table
-    rows, version, indexes = (None, None, 0) if table is None else (table.rows, table.version, len(table.indexes))
-    return table_key, rows, version, len(found.properties), indexes
 
 
 def _at(job: Job) -> Graph:

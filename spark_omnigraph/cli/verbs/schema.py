@@ -32,6 +32,7 @@ def plan_schema(job: Job) -> VerbOutcome:
         branch="main",
         manifest_version=found.manifest_version,
         bad_rows=bad_row_figures(found.bad_rows),
+        bad_row_summary=found.bad_rows,
         phases=found.phases,
         result=found.to_dict(),
         dry_run=True,

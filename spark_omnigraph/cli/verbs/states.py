@@ -120,12 +120,12 @@ def erase_row(job: Job) -> VerbOutcome:
         rows = [(held.table, held.branch, held.version) for held in report.held]
         say_table(job.log, ("table", "branch", "holds the row at version"), rows)
     for blocker in report.blocked_by:
-        job.log.info("what it shows does not expire: %s", blocker)
+        job.log.info("it is kept by %s", blocker)
     if confirm and report.done:
         job.log.info("erased; not of this graph, and to be seen to: %s", "; ".join(report.outside))
     elif not confirm:
         job.log.info("dry run: nothing was erased")
-    left = f"{report.id} is deleted, but older states hold it still: do what is said above, then run erase again"
+    left = f"{report.id} is deleted, but not out of every file: do what is said above, then run erase again"
     unfinished = confirm and not report.done
     return VerbOutcome(
         warnings=(left,) if unfinished else (), result=report.to_dict(), refused=unfinished, dry_run=not confirm

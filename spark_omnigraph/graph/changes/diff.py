@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType, Property
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import instance_of, require
 from spark_omnigraph.graph.read.scan import pin
-from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import stored_type
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -75,9 +77,11 @@ class RowChange:
         return facts
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """The net difference of two states: rows that came and went between them leave no trace."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff(Displayed):
+    """The net difference of two states: rows that came and went between them leave no trace. Iteration yields its
+    changes, `len` counts them.
+    """
 
     from_version: int
     to_version: int
@@ -103,6 +107,28 @@ class Diff:
             "changes": [change.to_dict() for change in self.changes],
             "stats": self.stats(),
         }
+
+    def __iter__(self) -> Iterator[RowChange]:
+        return iter(self.changes)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def _card(self) -> Card:
+        counts = self.stats()
+        said = ", ".join(f"{counts[name]:,} {name}" for name in ("inserts", "updates", "deletes"))
+        by_type = Counter((change.table_key, change.op) for change in self.changes)
+        rows = ((str(c.table_key), str(c.op), c.id, c.src, c.dst) for c in self.changes)
+        return Card(
+            "Diff",
+            f"version {self.from_version} to {self.to_version} of {display(self.branch)}: {said}",
+            grids=without_empty(
+                grid(
+                    "By type", ("type", "change", "rows"), ((*k, n) for k, n in sorted(by_type.items())), len(by_type)
+                ),
+                grid("Changes", ("type", "change", "id", "from", "to"), rows, len(self.changes)),
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spark_omnigraph.branch.orphans import what_is_shown
 from spark_omnigraph.commit.contract import current_hash, read_catalog
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
@@ -21,7 +22,14 @@ from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.rows import ManifestRow, RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.layout import (
+    COMMIT_ACTORS,
+    COMMITS,
+    MANIFEST,
+    RECOVERIES,
+    SCHEMA_APPLY_LOCK,
+    branch_path,
+)
 from spark_omnigraph.storage.manifest.commit_log import log_up_to
 from spark_omnigraph.storage.residue import DatasetFiles, find_residue
 from spark_omnigraph.storage.versions import stored_since, version_of
@@ -51,6 +59,8 @@ def capture_all(store: GraphStore) -> Captured:
         found.newest[MANIFEST, branch] = snapshot.version
         for line, version in _shown(rows):
             found.newest[line] = max(version, found.newest.get(line, 0))
+    for location in what_is_shown(store).hidden:  # a schema change may have left an empty version above the last
+        found.newest[location, None] = max(stored_since(store.objects, location), default=0)
     for branch, snapshot in found.states.items():
         found.newest[COMMITS, branch], found.late[branch] = log_up_to(store.location, branch, snapshot.version)
         for entry in snapshot.entries.values():
@@ -91,7 +101,9 @@ def _shown(rows: list[ManifestRow]) -> Iterator[tuple[Line, int]]:
 
 
 def files_of(store: GraphStore, captured: Captured) -> dict[str, int]:
-    """Path and size of every file of the copy. StorageError where it cannot be told which files of a dataset count."""
+    """Path and size of every file of the copy. StorageError where it cannot be told which files of a dataset count,
+    ConflictError where a branch went meanwhile.
+    """
     found: dict[str, int] = {}
     for location in sorted({location for location, _ in captured.newest}):
         files = DatasetFiles.read(store, location)
@@ -101,6 +113,10 @@ def files_of(store: GraphStore, captured: Captured) -> dict[str, int]:
             path = each.path.removeprefix(f"{location}/")
             if each.path not in unnamed and _belongs(path, lines) and _is_shown(store, each.path, path, lines):
                 found[each.path] = each.size
+    there = {(folder, version_of(name)) for folder, _, name in (path.rpartition("/") for path in found)}
+    for (location, branch), version in captured.newest.items():
+        if (f"{branch_path(location, branch)}/_versions", version) not in there:
+            raise ConflictError(f"branch '{display(branch)}' went while the graph was looked at; copy again")
     return found
 
 

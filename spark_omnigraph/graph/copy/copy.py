@@ -20,21 +20,20 @@ from dataclasses import dataclass, field
 import msgspec
 
 from spark_omnigraph.branch.control import list_branches, parse_branch
-from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.making import end_stages, remaking
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.stage import staging
-from spark_omnigraph.errors import BadRequestError, ConflictError, StorageError
+from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, StorageError
 from spark_omnigraph.graph.copy.captured import Captured, capture_all, files_of
-from spark_omnigraph.graph.copy.state import clone_tables, describe_state
+from spark_omnigraph.graph.copy.state import copy_tables, files_of_state
 from spark_omnigraph.graph.copy.target import FOLDERS, NOTE, Copying, counted, refuse_inside, refuse_other
+from spark_omnigraph.graph.schema.since import refuse_another_schema
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.copied import CopyOrigin, copy_row
 from spark_omnigraph.manifest.snapshot import Snapshot
-from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
@@ -45,7 +44,7 @@ from spark_omnigraph.storage.layout import (
 )
 from spark_omnigraph.storage.manifest.commit_log import copy_commits
 from spark_omnigraph.storage.objects.small import Objects
-from spark_omnigraph.storage.objects.transfer import Transferred, transfer
+from spark_omnigraph.storage.objects.transfer import Transferred, put_checked, transfer
 from spark_omnigraph.storage.rebase import rebased
 from spark_omnigraph.storage.uri import Location
 
@@ -81,10 +80,10 @@ def copy_graph(
     is not what was sent: then there is no graph, and the next run goes on.
     """
     refuse_inside(source, target.root)
-    catalog = read_catalog(source)
-    if state is not None:
-        _refuse_other_schema(source, catalog, state)
-        _refuse_remote_forks(source, state)
+    _refuse_links(source)
+    if state is not None:  # the copy has one schema file, as the graph has
+        now = source.snapshot(state.branch)
+        refuse_another_schema(source, read_contract(source), now, state, "Copy a newer state, or all branches")
     wanted = _wanted(source, state)
     if dry_run:
         return _planned(source, target, state)
@@ -136,7 +135,7 @@ def _planned(source: GraphStore, target: Location, state: Snapshot | None) -> Co
         refuse_other(GraphStore(target, Objects(target)), wanted)
     if state is not None:
         rows = sum(entry.row_count for entry in state.entries.values())
-        files = describe_state(source, state)
+        files = files_of_state(source, state)
         return CopyReport(source.root, target.root, False, {"main": 3}, rows, len(files), sum(files.values()), 0)
     captured = capture_all(source)
     files = files_of(source, captured)
@@ -145,24 +144,13 @@ def _planned(source: GraphStore, target: Location, state: Snapshot | None) -> Co
     return CopyReport(source.root, target.root, True, branches, rows, len(files), sum(files.values()), 0)
 
 
-def _refuse_other_schema(store: GraphStore, catalog: Catalog, state: Snapshot) -> None:
-    """The copy has one schema file, as the graph has: a state of before a change of it cannot be shown by it."""
-    for entity in catalog.tables():
-        entry = state.entries.get(entity.table_key)
-        if entry is None or set(physical_schema(entity).names) != set(store.columns(entry)):
-            raise BadRequestError(
-                f"version {state.version} of branch '{display(state.branch)}' is of another schema: "
-                f"'{entity.table_key}' has changed since; copy a newer state, or all branches"
-            )
-
-
-def _refuse_remote_forks(store: GraphStore, state: Snapshot) -> None:
-    """Lance clones no fork whose parent it finds by a URI, as on an object store."""
-    forks = sorted(entry.table_key for entry in state.entries.values() if entry.branch is not None)
-    if forks and not store.location.is_local:
+def _refuse_links(store: GraphStore) -> None:
+    """What lies behind symbolic links of a local disk is not looked at, so it would be missing."""
+    links = [link for link in store.objects.links("") if link.startswith(FOLDERS)]
+    if links:
         raise BadRequestError(
-            f"version {state.version} of branch '{display(state.branch)}' shows '{forks[0]}' as a fork, and one state "
-            "of forks is copied from a local disk alone: copy all branches to one, then this state from there"
+            f"'{store.root}' has symbolic links ({links[0]}), and what lies behind them is no part of a graph: put it "
+            "in their place, then copy"
         )
 
 
@@ -193,7 +181,7 @@ class _Copier:
             captured = capture_all(self.source)
             files = files_of(self.source, captured)
             self._send(files)
-        except (ConflictError, StorageError) as failure:
+        except (ConflictError, NotFoundError, StorageError) as failure:
             return None, failure
         return captured, None
 
@@ -216,17 +204,12 @@ class _Copier:
         if content is None:
             raise StorageError(f"storage: {self.source.root}/{path} went while it was copied")
         moved = rebased(content, location, self.place.root)
-        sent = there is None or self.place.objects.get(path, limit=None) != moved
-        if sent:
-            self.place.objects.put(path, moved)
-            if self.place.objects.get(path, limit=None) != moved:
-                raise StorageError(f"storage: {self.place.root}/{path} holds other bytes than were written; copy again")
-        return Transferred(path, len(moved), sent)
+        return put_checked(self.place.objects, path, moved, there is not None)
 
     def state(self, state: Snapshot) -> list[Branch]:
         """Each table as a dataset of its own, at the version that the state shows; then a manifest that shows them."""
         origin = CopyOrigin(self.source.root, display(state.branch), state.version, False, time.time_ns() // 1000)
-        for each in clone_tables(self.source, self.place, state, copy_row(origin), self.hold):
+        for each in copy_tables(self.source, self.place, state, copy_row(origin), self.hold):
             self.done[each.path] = each
             reach(CrashPoint.COPY_FIRST)
         reach(CrashPoint.COPY_FILES)

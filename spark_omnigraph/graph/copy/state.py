@@ -1,75 +1,84 @@
-"""One state as a graph of its own: each table is cloned by Lance, whichever fork it stands on, with its indexes and the
-ids and versions of its rows; a new manifest and a new history begin with it.
+"""One state as a graph of its own: of each table the files that the state shows, whichever lines they lie on, with its
+indexes and the ids and versions of its rows; a new manifest and a new history begin with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.graph.copy.target import begin_history
 from spark_omnigraph.manifest.rows import ManifestRow, table_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
-from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import manifest_file
-from spark_omnigraph.storage.objects.transfer import Transferred, digest
-from spark_omnigraph.storage.tables.commits import clone
+from spark_omnigraph.storage.layout import branch_path, manifest_file
+from spark_omnigraph.storage.objects.transfer import Transferred, put_checked, transfer
+from spark_omnigraph.storage.rebase import alone
+from spark_omnigraph.storage.versions import version_of
 
 _CONTENT = ("data", "_deletions", "_indices")
 
 
-def clone_tables(
+@dataclass(frozen=True, slots=True)
+class _StateTable:
+    """What a table of a state consists of: its version file, and the path of each other file by its path in the
+    dataset, with their sizes.
+    """
+
+    version: bytes
+    files: dict[str, tuple[str, int]]
+
+
+def copy_tables(
     source: GraphStore, place: GraphStore, state: Snapshot, sign: ManifestRow, hold: Callable[[], None]
 ) -> Iterator[Transferred]:
-    """Clones what is not there yet, and compares the bytes of every file with those that it was made from."""
+    """Brings what is not there yet, each version file last, and makes a manifest that shows it."""
     rows = [sign]
-    for key, entry in sorted(state.entries.items()):
+    for _, entry in sorted(state.entries.items()):
+        table, own = _read(source, entry), f"{entry.location}/{manifest_file(entry.version)}"
+        there = {each.path: each.size for each in place.objects.walk(entry.location)}
+        wanted = {f"{entry.location}/{name}": path for name, (path, _) in table.files.items()}
+        place.objects.delete_all(sorted(there.keys() - wanted.keys() - {own}))
+        for to, path in sorted(wanted.items()):
+            hold()
+            yield transfer(source.objects, place.objects, path, there.get(to), to)
         hold()
-        is_new = place.objects.get(f"{entry.location}/{manifest_file(entry.version)}", limit=None) is None
-        if is_new:
-            place.objects.purge(entry.location, hold)
-            try:
-                clone(source.open_table(entry), place.location.join(entry.location), place.storage_options)
-            except CommitFailed as failure:
-                raise StorageError(f"storage: '{key}' could not be copied: {failure}; copy again") from failure
-        yield from _compared(source, place, entry, is_new)
+        yield put_checked(place.objects, own, table.version, own in there)
         update = place.table_update(entry.table_key, entry.location, None, entry.version, entry.row_count)
         rows += [table_row(entry.table_key, entry.location), version_row(update)]
     begin_history(place, rows, hold)
 
 
-def describe_state(source: GraphStore, state: Snapshot) -> dict[str, int]:
-    """Path and size of the files of rows and indexes that a state stands on, as far as folders tell."""
-    found = {}
+def files_of_state(source: GraphStore, state: Snapshot) -> dict[str, int]:
+    """Path and size of every file that a copy of a state consists of, but for those that begin its history."""
+    found: dict[str, int] = {}
     for entry in state.entries.values():
-        named = {file.path for fragment in source.open_table(entry).get_fragments() for file in fragment.data_files()}
-        for each in source.objects.walk(entry.location):
-            if each.path.rpartition("/")[2] in named:
-                found[each.path] = each.size
+        table = _read(source, entry)
+        found |= {f"{entry.location}/{name}": size for name, (_, size) in table.files.items()}
+        found[f"{entry.location}/{manifest_file(entry.version)}"] = len(table.version)
     return found
 
 
-def _compared(source: GraphStore, place: GraphStore, entry: TableEntry, is_new: bool) -> Iterator[Transferred]:
-    """StorageError for other bytes, and for a blob that did not come along: blobs lie beside the data file that names
-    them.
-    """
-    known: dict[str, list[str]] = {}
-    for each in source.objects.walk(entry.location):
-        known.setdefault(_name(each.path), []).append(each.path)
-    there = {_name(each.path): each for each in place.objects.walk(entry.location)}
-    lost = {name for name in known if name not in there and _owner(name) in there}
-    for name, each in sorted(there.items()):
-        if name.partition("/")[0] in _CONTENT:
-            wanted = digest(place.objects, each.path)
-            if not any(digest(source.objects, path) == wanted for path in known.get(name, ())):
-                lost.add(name)
-            yield Transferred(each.path, each.size, is_new)
+def _read(source: GraphStore, entry: TableEntry) -> _StateTable:
+    """StorageError when anything of it is missing. Blobs lie beside the data file that names them."""
+    folder = branch_path(entry.location, entry.branch)
+    objects = source.objects.walk(entry.location)
+    versions = (o.path for o in objects if o.path.rpartition("/")[0] == f"{folder}/_versions")
+    path = next((path for path in versions if version_of(path.rpartition("/")[2]) == entry.version), None)
+    content = source.objects.get(path, limit=None) if path is not None else None
+    if content is None:
+        raise StorageError(f"storage: version {entry.version} of {folder} went while it was copied")
+    version, names = alone(content, entry.location)
+    files: dict[str, tuple[str, int]] = {}
+    for each in sorted(objects, key=lambda o: not o.path.startswith(f"{folder}/")):  # its own line first
+        name = _name(each.path)
+        if name in names or _owner(name) in names:
+            files.setdefault(name, (each.path, each.size))
+    lost = sorted(name for name in names - files.keys() if not name.startswith("_indices/"))  # those are built again
     if lost:
-        raise StorageError(
-            f"storage: {place.location.join(entry.location)} has not what was copied ({min(lost)}); empty the place "
-            "and copy again"
-        )
+        raise StorageError(f"storage: version {entry.version} of {folder} names {lost[0]}, which is not there")
+    return _StateTable(version, files)
 
 
 def _name(path: str) -> str:
@@ -80,5 +89,6 @@ def _name(path: str) -> str:
 
 
 def _owner(name: str) -> str:
-    """The data file beside which a blob lies."""
-    return "/".join(name.split("/")[:2]) + ".lance"
+    """The index that a file is of, or the data file beside which a blob lies."""
+    first = "/".join(name.split("/")[:2])
+    return first if name.startswith("_indices/") else f"{first}.lance"

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from spark_omnigraph.catalog.types import EdgeType
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
+from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.delete.cascade import Deletion
 from spark_omnigraph.manifest.branches import Branch, display
@@ -40,8 +42,8 @@ class DeleteRequest:
     origin: CommitOrigin = field(default_factory=CommitOrigin)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeleteReport(Displayed):
     """What a deletion did. `deleted` counts rows by table key, edges that lost an end included; `missing` ids were not
     stored. `commit` is None when nothing was to be deleted.
     """
@@ -52,6 +54,17 @@ class DeleteReport:
     deleted: Mapping[str, int] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        keys = {*self.deleted, *self.missing}
+        tables = {key: {"deleted": self.deleted.get(key, 0), "missing": self.missing.get(key, 0)} for key in keys}
+        return Card(
+            "DeleteReport",
+            f"on {self.branch}: {counts_line(tables.values(), ('deleted', 'missing'))}, {commit_line(self.commit)}",
+            {"manifest version": self.manifest_version},
+            without_empty(figures_grid("Rows", tables)),
+            self.warnings,
+        )
 
 
 def delete_ids(store: GraphStore, request: DeleteRequest) -> DeleteReport:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import STORED, BadRow, BadRowSummary, Rule
+from spark_omnigraph.draw.card import Card, commit_line, figures_grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget
@@ -42,8 +44,8 @@ class PropertyCounts:
     """Of the texts to ask for, in UTF-8."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class EmbedReport(Displayed):
     """What a run did. `commit` is the last one, None when nothing changed; `commits` are all of them."""
 
     mode: str
@@ -62,6 +64,25 @@ class EmbedReport:
     warnings: tuple[str, ...] = ()
     minutes: float | None = None
     """Of a dry run, where limits of requests or tokens say how long it takes at least."""
+
+    def _card(self) -> Card:
+        figures = {name: asdict(counts) for name, counts in self.properties.items()}
+        embedded = sum(counts.embedded for counts in self.properties.values())
+        bad = f", {self.bad_rows.total:,} without a vector" if self.bad_rows.total else ""
+        return Card(
+            "EmbedReport",
+            f"{self.mode} on {self.branch} by {self.model}: {embedded:,} embedded{bad}, {commit_line(self.commit)}",
+            {
+                "base commit": self.base_commit,
+                "manifest version": self.manifest_version,
+                "commits": len(self.commits),
+                "minutes at least": self.minutes,
+            },
+            without_empty(
+                figures_grid("Properties", figures, "property"), *self.bad_rows.grids(), phases_grid(self.phases)
+            ),
+            self.warnings,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,39 +1,35 @@
 """Erasing: after it no file of the graph holds a row, nor the edges that touched it.
 
-    delete on every branch ──▶ write anew the files that hold the row, and their indexes ──▶ expire every older state
+    delete on every branch ──▶ write anew the files that hold the row, and their indexes ──▶ expire what shows it still
                                                                     ──▶ remove what nothing names ──▶ look for the rest
 
-What a tag shows, a consumer has not read, or a merge starts from cannot expire. It is named, and so are the versions
-that hold the row still: when those have gone, another run ends the work. Each step may be repeated.
+States of a branch that never showed the row stay. What a tag shows, a consumer has not read, or a merge starts from
+cannot expire: it is named, and so are the versions that hold the row still. When those have gone, another run ends the
+work. Each step may be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 
 import pyarrow as pa
 
-from spark_omnigraph.branch.consumers import list_consumers
-from spark_omnigraph.branch.control import list_branches, parse_branch
-from spark_omnigraph.branch.orphans import what_is_shown
-from spark_omnigraph.branch.tags import list_tags
+from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType
-from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.delete.by_id import DeleteRequest, delete_ids
+from spark_omnigraph.graph.erase.search import HeldVersion, Search
 from spark_omnigraph.graph.maintain.cleanup import cleanup
 from spark_omnigraph.graph.maintain.expire import Policy
+from spark_omnigraph.graph.maintain.keepers import keepers, showing
 from spark_omnigraph.graph.maintain.optimize import OptimizeRequest, rewrite_tables
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitOrigin
-from spark_omnigraph.storage.buried import Buried
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.tables.index import Upkeep
-from spark_omnigraph.storage.versions import stored_since
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.indexes import ensure_indices
 
@@ -43,15 +39,6 @@ OUTSIDE = (
     "replies of providers that embeddings were kept from (--cache)",
 )
 """What a graph knows nothing of, and what may hold the row as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldVersion:
-    """A version of a table that holds the row."""
-
-    table: str
-    branch: str
-    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,102 +75,58 @@ def erase(store: GraphStore, request: EraseRequest) -> EraseReport:
     """Erases a row on all branches, with its edges; an id that is nowhere is done at once. NotFoundError for a type
     that there is not.
     """
-    buried = _conditions(read_catalog(store), request)
-    held = _held(store, buried)
-    if not request.confirm or not held:
-        return _report(store, request, buried, _rows(store, buried), held, done=not held)
-    deleted = {}
-    for name in list_branches(store):
-        branch = parse_branch(name)
-        ids = {str(request.table): pa.array([request.id])}
-        report = delete_ids(store, DeleteRequest(ids, branch, request.actor, origin=request.origin))
-        if report.deleted:
-            deleted[name] = dict(report.deleted)
-        reach(CrashPoint.ERASE_DELETED)
-        _write_anew(store, request, buried, branch)
-        reach(CrashPoint.ERASE_WRITTEN)
-    cleanup(store, Policy(1, timedelta(0), force=True), confirm=True)
+    search = Search.of(store, request.table, request.id)
+    held, loose = search.held(), search.loose()
+    if not request.confirm or not (held or loose):
+        blocked = keepers(store, held.keys()) if held else []
+        return _report(store, request, search.rows(), held.values(), blocked)
+    deleted: dict[str, Mapping[str, int]] = {}
+    stale: list[str] = []
+    for branch in sorted(showing(store, held.keys()), key=display):
+        try:
+            deleted |= _erase_shown(store, request, search, branch, stale)
+        except NotFoundError:
+            if display(branch) in list_branches(store):
+                raise
+    going = showing(store, search.held().keys())
+    cleanup(store, Policy(1, timedelta(0), force=True, among=going), confirm=True)
     reach(CrashPoint.ERASE_EXPIRED)
-    left = _held(store, buried)
-    return _report(store, request, buried, deleted, left, done=not left)
+    held, loose = search.held(), search.loose()
+    shown = [f"branch {name}: somebody wrote the row again; run it again" for name in search.rows()]
+    kept = keepers(store, held.keys()) if held else []
+    return _report(store, request, deleted, held.values(), [*shown, *stale, *kept, *loose])
 
 
-def _conditions(catalog: Catalog, request: EraseRequest) -> dict[str, Buried]:
-    """By table: where the row and the edges that touch it are found."""
-    entity = catalog.require(request.table)
-    found = {str(request.table): Buried(("id",), request.id)}
-    if isinstance(entity, EdgeType):
-        return found
-    for edge in catalog.edges_touching(entity.name):
-        ends = tuple(c for c, name in (("src", edge.from_type), ("dst", edge.to_type)) if name == entity.name)
-        found[str(edge.table_key)] = Buried(ends, request.id)
-    return found
-
-
-def _rows(store: GraphStore, buried: Mapping[str, Buried]) -> dict[str, dict[str, int]]:
-    """Rows that each branch shows now."""
-    found: dict[str, dict[str, int]] = {}
-    for name in list_branches(store):
-        for key, rows in buried.items():
-            entry = store.snapshot(parse_branch(name)).entries.get(TableKey(key))
-            count = 0 if entry is None else int(store.open_table(entry).count_rows(rows.condition))
-            if count:
-                found.setdefault(name, {})[key] = count
-    return found
-
-
-def _held(store: GraphStore, buried: Mapping[str, Buried]) -> tuple[HeldVersion, ...]:
-    """All stored versions of all lines that hold the row."""
-    shown = what_is_shown(store)
-    found = []
-    for location, keys in sorted(shown.tables.items()):
-        for key in sorted(keys & buried.keys()):
-            for branch in sorted(shown.pins.get(location, {}), key=lambda line: line or ""):
-                found += [HeldVersion(key, display(branch), v) for v in _holding(store, location, branch, buried[key])]
-    return tuple(found)
-
-
-def _holding(store: GraphStore, location: str, branch: Branch, rows: Buried) -> Iterator[int]:
-    folder = branch_path(location, branch)
-    for version in stored_since(store.objects, folder):
-        if rows.is_in(store.open_dataset(folder, version)):
-            yield version
-
-
-def _write_anew(store: GraphStore, request: EraseRequest, buried: Mapping[str, Buried], branch: Branch) -> None:
-    """Files of a branch that hold the row are written without it, and every index of their tables is built again."""
+def _erase_shown(
+    store: GraphStore, request: EraseRequest, search: Search, branch: Branch, stale: list[str]
+) -> dict[str, Mapping[str, int]]:
+    """Deletes the row on a branch; files that hold it are written without it, and every index of their tables is built
+    again; `stale` gets those that could not be. What was deleted, by branch and table.
+    """
+    ids = {str(request.table): pa.array([request.id])}
+    report = delete_ids(store, DeleteRequest(ids, branch, request.actor, origin=request.origin))
+    reach(CrashPoint.ERASE_DELETED)
     entries = store.snapshot(branch).entries
-    tables = frozenset(
-        key for key, rows in buried.items() if key in entries and rows.is_in(store.open_table(entries[TableKey(key)]))
-    )
-    deleted = OptimizeRequest(branch, actor=request.actor, origin=request.origin)
+    keys = [key for key in search.present if key in entries]
+    masked = (key for key in keys if search.present[key].is_in_rows(store.open_table(entries[TableKey(key)])))
+    tables = frozenset(masked)
     if tables:
-        rewrite_tables(store, deleted, tables)
-    ensure_indices(store, branch, buried.keys(), upkeep=Upkeep(1, whole=True, anew=True), attempts=ATTEMPTS)
+        rewrite_tables(store, OptimizeRequest(branch, actor=request.actor, origin=request.origin), tables)
+    built = ensure_indices(store, branch, keys, upkeep=Upkeep(1, whole=True, anew=True), attempts=ATTEMPTS)
+    stale += built.warnings
+    reach(CrashPoint.ERASE_WRITTEN)
+    return {display(branch): dict(report.deleted)} if report.deleted else {}
 
 
 def _report(
     store: GraphStore,
     request: EraseRequest,
-    buried: Mapping[str, Buried],
     deleted: Mapping[str, Mapping[str, int]],
-    held: tuple[HeldVersion, ...],
-    done: bool,
+    held: Iterable[HeldVersion],
+    blocked: Iterable[str],
 ) -> EraseReport:
-    blocked = tuple(_blockers(store, buried)) if held else ()
-    nearby = f"{store.root}.embeddings/"
-    return EraseReport(request.table, request.id, deleted, held, blocked, (*OUTSIDE, nearby), done)
-
-
-def _blockers(store: GraphStore, buried: Mapping[str, Buried]) -> Iterator[str]:
-    """Who keeps states that hold the row; what is only interrupted or under way is not among them."""
-    for tag in list_tags(store).values():
-        entries = store.snapshot(tag.branch, tag.manifest_version).entries
-        if any(TableKey(k) in entries and b.is_in(store.open_table(entries[TableKey(k)])) for k, b in buried.items()):
-            yield f"tag {tag.name}: delete it"
-    for consumer in list_consumers(store):
-        newest = store.snapshot(consumer.branch).version if display(consumer.branch) in list_branches(store) else 0
-        if consumer.version < newest:
-            yield f"consumer {consumer.name}: let it read on, or delete it"
-    for name in list_branches(store)[1:]:
-        yield f"branch {name}: merges start from an older state; merge and delete it"
+    found, why = tuple(held), tuple(blocked)
+    if found and not why and request.confirm:
+        why = ("other writers, which got in the way: run it again",)
+    outside = (*OUTSIDE, f"{store.root}.embeddings/")
+    return EraseReport(request.table, request.id, deleted, found, why, outside, done=not found and not why)

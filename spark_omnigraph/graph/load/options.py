@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
 from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
 from spark_omnigraph.records.mode import (
@@ -140,8 +142,8 @@ class TableCounts:
     superseded: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class LoadReport(Displayed):
     """What a load did. `commit` is None when nothing changed (an empty input, or a dry run)."""
 
     mode: str
@@ -192,6 +194,22 @@ class LoadReport:
         body = asdict(self)
         body["bad_rows"] = {"total": self.bad_rows.total, "per_rule": dict(self.bad_rows.per_rule)}
         return body
+
+    def _card(self) -> Card:
+        tables = {key: asdict(counts) for key, counts in self.tables.items()}
+        bad = f"{self.bad_rows.total:,} bad, " if self.bad_rows.total else ""
+        made = f" (new, from {self.base_branch})" if self.branch_created else ""
+        return Card(
+            "LoadReport",
+            f"{self.mode} on {self.branch}{made}: {counts_line(tables.values())}, {bad}{commit_line(self.commit)}",
+            {
+                "base commit": self.base_commit,
+                "manifest version": self.manifest_version,
+                "bad rows": self.bad_rows.report,
+            },
+            without_empty(figures_grid("Records and rows", tables), *self.bad_rows.grids(), phases_grid(self.phases)),
+            self.warnings,
+        )
 
     def _loaded(self, prefix: str) -> dict[str, int]:
         return {k.removeprefix(prefix): c.valid for k, c in self.tables.items() if k.startswith(prefix) and c.valid}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import partial
 
-from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, what_is_shown
+from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_orphan, stray_tables, what_is_shown
 from spark_omnigraph.branch.pins import internal_pins, table_pins
 from spark_omnigraph.branch.tags import drop_half_tags, half_tags
 from spark_omnigraph.catalog.dates import moment_text
@@ -35,7 +35,7 @@ SETTLED = timedelta(hours=1)
 """Age below which files of the manifest and the commit log always stay: publishes hold no lease of their own."""
 INTERNAL = (MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
 ORPHAN, LEASE, CLAIM, PROBE, PIECE = "orphan_branch", "lost_lease", "lost_claim", "lost_probe", "unfinished_object"
-HALF_TAG = "half_tag"
+HALF_TAG, STRAY = "half_tag", "unpublished_table"
 """Reasons besides the kinds of residue."""
 _BRANCHING_CLAIMS = ("fork~", "branch~", "source~", STATES_CLAIM)
 """Claims that mean nothing once their owner died; those of recovery are for recovery."""
@@ -120,7 +120,9 @@ def cleanup(store: GraphStore, policy: Policy, confirm: bool = False) -> Cleanup
         if any(owners.covers(key) for key in shown.tables[location]):
             work.kept.append(KeptObject(location, "a pending write covers it"))
         else:
-            work.sweep(location, partial(table_pins, store, location, pins), hidden=shown.hidden.get(location, 0))
+            hidden = shown.hidden.get(location, 0)
+            work.sweep(location, partial(table_pins, store, location, pins, hidden), hidden=hidden)
+    work.strays(shown)
     for location in INTERNAL:
         work.sweep(location, partial(internal_pins, store, location), SETTLED)
     work.links()
@@ -188,6 +190,20 @@ class _Cleanup:
                 continue
             self.orphans.append(orphan)
             self._add(orphan.objects, ORPHAN, self.confirm)
+
+    def strays(self, shown: Shown) -> None:
+        """Datasets of tables that no branch has ever shown. A schema change that begins now makes its own files, and
+        names no other, so those that are listed here may go beside it.
+        """
+        for location, objects in stray_tables(self.store, shown).items():
+            if max(each.modified for each in objects) >= self.before:
+                self.younger += len(objects)
+            elif self.owners.alive or self.owners.sidecars or self.store.has_schema_lock():
+                self.kept.append(KeptObject(location, "a write is running, or awaits recovery, which may use it"))
+            elif self.store.objects.links(location):
+                self.kept.append(KeptObject(location, "a symbolic link is in it or leads to it"))
+            else:
+                self._delete(location, [(each, STRAY) for each in objects])
 
     def _why_kept(self, orphan: Orphan) -> str | None:
         if self.confirm:

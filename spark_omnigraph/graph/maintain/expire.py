@@ -26,6 +26,7 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.owners import Owners, covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
+from spark_omnigraph.commit.schema.removal import empty_above
 from spark_omnigraph.errors import BadRequestError, DamagedError, DriftError, StorageError
 from spark_omnigraph.graph.arguments import WHOLE, require
 from spark_omnigraph.graph.maintain.referenced import BranchStates, Needed, branch_states, needed, unbroken
@@ -62,6 +63,8 @@ class Policy:
     older_than: timedelta | None = None
     force: bool = False
     """Also what was shown within the retention."""
+    among: frozenset[Branch] | None = None
+    """Only states of these branches go; None for all."""
 
     def __post_init__(self) -> None:
         """BadRequestError for what is no policy."""
@@ -198,8 +201,8 @@ def expire(store: GraphStore, policy: Policy, now: datetime, owners: Owners, con
         return ExpiryReport((), (), ())
     if not confirm:
         plan = _plan(store, policy, limit, owners, None)
-        found = ((line, gone, would_remove(_open(store, line), gone)) for line, gone in plan.going.items())
-        return _report(plan, [_expired(store, line, removal.bytes, gone) for line, gone, removal in found])
+        going = plan.going.items()
+        return _report(plan, [_expired(store, line, _would_remove(store, line, gone), gone) for line, gone in going])
     with claimed(store, STATES_CLAIM):
         plan = _plan(store, policy, limit, owners, None)
         reach(CrashPoint.EXPIRY_PLANNED)
@@ -231,10 +234,10 @@ def _plan(store: GraphStore, policy: Policy, limit: datetime, owners: Owners, fl
     for internal in (COMMITS, COMMIT_ACTORS):
         internal_pins(store, internal)  # rows that are lost there would make states look as if nothing needed them
     lines = branch_states(store)
-    plan = _Plan(lines, needed(store, lines, policy.keep, limit))
+    plan = _Plan(lines, needed(store, lines, policy.keep, limit, policy.among))
     for line in _lines(store, shown, lines):
         why = _why_spared(store, shown, owners, line)
-        gone = _going(store, plan, line, limit)
+        gone = _going(store, plan, line, limit, shown)
         if floors is not None:
             gone = tuple(version for version in gone if version < floors.get(line[0], {}).get(line[1], 0))
         if gone and why is None and store.objects.links(branch_path(*line)):
@@ -259,11 +262,17 @@ def _lines(store: GraphStore, shown: Shown, lines: Mapping[Branch, BranchStates]
         yield from ((location, branch) for branch in sorted(shown.pins[location], key=lambda b: b or ""))
 
 
-def _going(store: GraphStore, plan: _Plan, line: Line, limit: datetime) -> tuple[int, ...]:
-    """Versions of a line that nothing needs, and that were the newest at no time from the limit on."""
+def _going(store: GraphStore, plan: _Plan, line: Line, limit: datetime, shown: Shown) -> tuple[int, ...]:
+    """Versions of a line that nothing needs, and that were the newest at no time from the limit on; of a table that a
+    schema change has hidden the newest as well.
+    """
     (location, branch), found = line, plan.needed
     stored = stored_since(store.objects, branch_path(location, branch))
     old = [version for version, after in pairwise(stored) if stored[after] < limit]
+    newest = max(stored, default=0)
+    published = shown.pins.get(location, {}).get(None, frozenset())
+    if branch is None and newest in published and newest <= shown.hidden.get(location, 0):
+        old.append(newest)
     if location in (MANIFEST, COMMITS):
         first = (found.cutoffs if location == MANIFEST else found.logs).get(branch, 0)
         old = [version for version in old if version < first]
@@ -272,7 +281,7 @@ def _going(store: GraphStore, plan: _Plan, line: Line, limit: datetime) -> tuple
         return ()
     if location not in plan.spared:
         dataset = store.open_dataset(location)
-        plan.spared[location] = {*origins(dataset), *lance_tags(dataset).values()}
+        plan.spared[location] = {*origins(dataset).values(), *lance_tags(dataset).values()}
     return tuple(version for version in old if (branch, version) not in plan.spared[location])
 
 
@@ -290,7 +299,9 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
     if branch is None and newest <= hidden < oldest:
         return None  # a schema change has removed it for good
     floor = floors_of(store.manifest_rows(store.manifest(None))).get(location, {}).get(branch, 0)
-    lost = [v for v in shown.pins[location][branch] if v not in stored and (v == newest or v > max(floor, oldest))]
+    is_gone = branch is None and newest <= hidden
+    lost = [v for v in shown.pins[location][branch] if v not in stored]
+    lost = [v for v in lost if v > max(floor, oldest) or (v == newest and not is_gone)]
     if lost:
         if branch is not None and (location, branch) not in what_is_shown(store).forks:
             return f"branch '{branch}' was deleted a moment ago"
@@ -298,7 +309,7 @@ def _why_spared(store: GraphStore, shown: Shown, owners: Owners, line: Line) -> 
             f"storage: nothing expires: {branch_path(location, branch)} lacks version {max(lost)}, which is published; "
             "put it back from a backup"
         )
-    if max(stored) == newest or (branch is None and newest <= hidden):  # nobody commits to what no state shows
+    if max(stored) == newest or is_gone:  # nobody commits to what no state shows
         return None
     if any(covering(store, branch, frozenset({key})) is not None for key in keys):
         return "a pending write covers it"
@@ -331,6 +342,8 @@ def _remove(store: GraphStore, plan: _Plan) -> list[ExpiredLine]:
             states_gone = True
             reach(CrashPoint.EXPIRY_MANIFESTS_GONE)
         try:
+            if _is_whole(store, line, versions):
+                empty_above(_open(store, line), versions[-1])
             removed = remove(_open(store, line), versions)
         except CommitFailed as failure:  # somebody tagged one of them, or the store failed: the next run goes on
             plan.kept.append((branch_path(*line), str(failure)))
@@ -339,6 +352,22 @@ def _remove(store: GraphStore, plan: _Plan) -> list[ExpiredLine]:
         done.append(_expired(store, line, removed.bytes, tuple(v for v in versions if v not in left)))
         reach(CrashPoint.EXPIRY_FIRST_GONE)
     return done
+
+
+def _is_whole(store: GraphStore, line: Line, versions: tuple[int, ...]) -> bool:
+    """Whether the newest version goes as well, as that of a hidden table does: an empty one comes in its place, since
+    numbers of versions must not begin anew.
+    """
+    return versions[-1] == max(stored_since(store.objects, branch_path(*line)))
+
+
+def _would_remove(store: GraphStore, line: Line, versions: tuple[int, ...]) -> int:
+    """Bytes that the removal of some versions takes away; Lance does not say it of the newest one."""
+    if not _is_whole(store, line, versions):
+        return would_remove(_open(store, line), versions).bytes
+    if len(versions) == len(stored_since(store.objects, branch_path(*line))):
+        return sum(each.size for each in store.objects.walk(branch_path(*line)))
+    return would_remove(_open(store, line), versions[:-1]).bytes
 
 
 def _expired(store: GraphStore, line: Line, size: int, versions: tuple[int, ...]) -> ExpiredLine:

@@ -14,10 +14,10 @@ from datetime import datetime
 from itertools import pairwise
 
 from spark_omnigraph.branch.consumers import Consumer, list_consumers, needed_from
-from spark_omnigraph.branch.tags import list_tags, places_of
+from spark_omnigraph.branch.tags import Place, list_tags, places_of
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.publisher import current_head
-from spark_omnigraph.errors import StorageError, VersionExpiredError
+from spark_omnigraph.errors import NotFoundError, StorageError, VersionExpiredError
 from spark_omnigraph.graph.changes.feed import first_parents
 from spark_omnigraph.manifest.ancestry import merge_bases
 from spark_omnigraph.manifest.branches import Branch, display
@@ -68,7 +68,14 @@ def branch_states(store: GraphStore) -> dict[Branch, BranchStates]:
     """All live branches, main first. StorageError names one that cannot be read: then nobody knows what it needs."""
     parents: dict[Branch, Branch] = {None: None}
     parents |= {n: ref.parent for n, ref in sorted(store.branch_refs().items()) if n.lstrip("/") != SCHEMA_APPLY_LOCK}
-    return {branch: _read(store, branch, parent) for branch, parent in parents.items()}
+    found = {}
+    for branch, parent in parents.items():
+        try:
+            found[branch] = _read(store, branch, parent)
+        except NotFoundError:
+            if branch in store.branch_names():
+                raise
+    return found
 
 
 def _read(store: GraphStore, branch: Branch, parent: Branch) -> BranchStates:
@@ -106,28 +113,39 @@ class Needed:
     consumers: tuple[Consumer, ...] = ()
     """Those whose unread states are among them."""
 
-    def add(self, places: Iterable[tuple[str, Branch, int]]) -> None:
+    def add(self, places: Iterable[Place]) -> None:
         for location, line, version in places:
             self.versions.setdefault((location, line), set()).add(version)
 
 
-def needed(store: GraphStore, lines: Mapping[Branch, BranchStates], keep: int | None, limit: datetime) -> Needed:
-    """All that the policy keeps, and all that it may not touch."""
-    found = Needed({branch: line.cutoff(keep, limit) for branch, line in lines.items()})
-    found.consumers = tuple(each for each in list_consumers(store) if _is_reading(store, each, lines))
+def needed(
+    store: GraphStore,
+    lines: Mapping[Branch, BranchStates],
+    keep: int | None,
+    limit: datetime,
+    among: frozenset[Branch] | None = None,
+) -> Needed:
+    """All that the policy keeps, and all that it may not touch; states of branches that are not `among` all stay."""
+    found = Needed(
+        {
+            branch: line.cutoff(keep, limit) if among is None or branch in among else next(iter(line.stored))
+            for branch, line in lines.items()
+        }
+    )
+    found.consumers = readers(store, lines)
     for consumer in found.consumers:
         for branch, oldest in needed_from(first_parents(store, consumer.branch), consumer.version).items():
             if branch in lines:
                 first = next(iter(lines[branch].stored))
                 found.cutoffs[branch] = max(first, min(oldest, found.cutoffs[branch]))
     for branch, line in lines.items():
-        found.add(_shown_since(store, line, found.cutoffs[branch]))
+        found.add(shown_since(store, line, found.cutoffs[branch]))
     for tag in list_tags(store).values():
         _keep(store, found, tag.branch, tag.manifest_version, is_required=True)
         shown = lines[tag.branch].commits.get(tag.commit) if tag.branch in lines and tag.commit else None
         if shown is not None:  # merges of a branch that begins at the tag start there
             _keep(store, found, shown.branch, shown.manifest_version)
-    for commit in _bases(lines):
+    for commit in {base for _, base in merge_starts(lines)}:
         _keep(store, found, commit.branch, commit.manifest_version)
     for branch, cutoff in found.cutoffs.items():
         with suppress(VersionExpiredError):
@@ -135,12 +153,17 @@ def needed(store: GraphStore, lines: Mapping[Branch, BranchStates], keep: int | 
     return found
 
 
+def readers(store: GraphStore, lines: Mapping[Branch, BranchStates]) -> tuple[Consumer, ...]:
+    """Consumers whose branch is there, and is the one that they read."""
+    return tuple(each for each in list_consumers(store) if _is_reading(store, each, lines))
+
+
 def _is_reading(store: GraphStore, consumer: Consumer, lines: Mapping[Branch, BranchStates]) -> bool:
     """Whether the branch of a consumer is there, and is the one that it reads."""
     return consumer.branch in lines and store.branch_id(consumer.branch) == consumer.branch_id
 
 
-def _shown_since(store: GraphStore, line: BranchStates, cutoff: int) -> Iterator[tuple[str, Branch, int]]:
+def shown_since(store: GraphStore, line: BranchStates, cutoff: int) -> Iterator[Place]:
     """Every version of a table that a state from the cutoff on shows."""
     yield from places_of(line.snapshot)[:-1]
     if cutoff == line.snapshot.version:
@@ -170,15 +193,11 @@ def _keep(store: GraphStore, found: Needed, branch: Branch, version: int, is_req
         found.add([(COMMITS, branch, log_up_to(store.location, branch, version)[0])])
 
 
-def _bases(lines: Mapping[Branch, BranchStates]) -> set[Commit]:
-    """The commits that a merge of a branch with main or with its parent, either way, starts from."""
+def merge_starts(lines: Mapping[Branch, BranchStates]) -> Iterator[tuple[Branch, Commit]]:
+    """Each branch with the commits that a merge of it with main or with its parent, either way, starts from."""
     commits = {key: commit for line in lines.values() for key, commit in line.commits.items()}
-    pairs = {
-        (line.head, lines[other].head) for line in lines.values() for other in (None, line.parent) if other in lines
-    }
-    return {
-        base
-        for one, other in pairs
-        if one is not None and other is not None and one != other
-        for base in merge_bases(commits, one, other)
-    }
+    for branch, line in lines.items():
+        heads = {lines[other].head for other in (None, line.parent) if other in lines}
+        for head in heads - {line.head, None}:
+            if line.head is not None and head is not None:
+                yield from ((branch, base) for base in merge_bases(commits, line.head, head))

@@ -26,6 +26,8 @@ from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
+from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict, OmnigraphError
 from spark_omnigraph.graph.arguments import TEXT, require
 from spark_omnigraph.graph.load.bad_rows import check_report_path
@@ -120,8 +122,8 @@ def merge_request(store: GraphStore, source: str, into: str, actor: str | None, 
     return MergeRequest(*branches, actor, choices.get("dry_run", False), wanted, file, decisions)
 
 
-@dataclass(frozen=True, slots=True)
-class MergeReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class MergeReport(Displayed):
     """What a merge did. `bases` are the commits where the branches parted; `commit` is None when none was made."""
 
     outcome: MergeOutcome
@@ -136,6 +138,23 @@ class MergeReport:
     phases: Mapping[str, float]
     actor: str | None = None
     warnings: tuple[str, ...] = field(default=())
+
+    def _card(self) -> Card:
+        tables = {key: rows.figures() for key, rows in self.tables.items()}
+        outcome = self.outcome.replace("_", " ")
+        return Card(
+            "MergeReport",
+            f"{self.source} into {self.target}, {outcome}: {counts_line(tables.values())}, {commit_line(self.commit)}",
+            {
+                "actor": self.actor,
+                "commit of the target before": self.target_commit,
+                "commit of the source": self.source_commit,
+                "parted at": ", ".join(self.bases),
+                "manifest version": self.manifest_version,
+            },
+            without_empty(figures_grid("Rows that the target took", tables), phases_grid(self.phases)),
+            self.warnings,
+        )
 
 
 def merge_branch(store: GraphStore, request: MergeRequest, executor: Executor) -> MergeReport:

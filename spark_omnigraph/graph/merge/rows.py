@@ -99,6 +99,15 @@ class MergedTable:
     pointer: bool = False
     """Whether the target shows the source's version itself. It never does: every difference is written as rows."""
 
+    def figures(self) -> dict[str, int]:
+        """The counts by the names that every report has for them."""
+        return {
+            "inserted": self.appended,
+            "updated": self.updated,
+            "deleted": self.deleted,
+            "conflicts": self.conflicts,
+        }
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableDelta:

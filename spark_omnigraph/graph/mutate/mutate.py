@@ -12,12 +12,14 @@ were decided by what they read, so for them the loss is the caller's to see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 
 from spark_omnigraph.commit.contract import Contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import WriterKind
+from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.graph.mutate.check import check_pending
 from spark_omnigraph.graph.mutate.staging import ChangedRows, changed_rows, count_pending, stage_pending
 from spark_omnigraph.graph.mutate.statements import Statements
@@ -53,8 +55,8 @@ class MutationRequest:
         return all(isinstance(statement, TypedInsert) for statement in self.statements)
 
 
-@dataclass(frozen=True, slots=True)
-class MutationResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class MutationResult(Displayed):
     """What a mutation did. `affected_nodes` and `affected_edges` are summed over its statements: a row counts for each
     statement that touched it. `commit` is None when nothing was to be done.
     """
@@ -70,6 +72,22 @@ class MutationResult:
     tables: Mapping[str, ChangedRows]
     phases: Mapping[str, float]
     warnings: tuple[str, ...] = field(default=())
+
+    def _card(self) -> Card:
+        tables = {key: asdict(rows) for key, rows in self.tables.items()}
+        return Card(
+            "MutationResult",
+            f"{self.query} on {self.branch}: {counts_line(tables.values())}, {commit_line(self.commit)}",
+            {
+                "affected nodes": self.affected_nodes,
+                "affected edges": self.affected_edges,
+                "actor": self.actor,
+                "base commit": self.base_commit,
+                "manifest version": self.manifest_version,
+            },
+            without_empty(figures_grid("Rows", tables), phases_grid(self.phases)),
+            self.warnings,
+        )
 
 
 def prepare_mutation(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, Unique
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
+from spark_omnigraph.draw.picture import SchemaPicture, mermaid
+from spark_omnigraph.draw.svg import svg
 from spark_omnigraph.graph.read.facts import Facts
+from spark_omnigraph.graph.read.picture import picture_of
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.copied import CopyOrigin, copy_origin
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -92,6 +97,12 @@ class TypeDescription:
     to_type: str | None = None
     cardinality: str | None = None
 
+    def figures(self) -> tuple[int | None, int | None, int, int]:
+        """Rows, version, number of properties, number of indexes."""
+        table = self.table
+        rows, version, indexes = (None, None, 0) if table is None else (table.rows, table.version, len(table.indexes))
+        return rows, version, len(self.properties), indexes
+
     def to_dict(self) -> dict[str, object]:
         """Plain values; constraints where there are any, and the members of the table beside those of the type."""
         facts: dict[str, object] = {"key": self.key and list(self.key)}
@@ -104,8 +115,8 @@ class TypeDescription:
         return facts if self.table is None else {**facts, **self.table.to_dict()}
 
 
-@dataclass(frozen=True, slots=True)
-class GraphDescription(Facts):
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphDescription(Displayed, Facts):
     """What a graph holds at one state, types by name. `warnings` tell what this state is known to lack."""
 
     graph: str
@@ -117,6 +128,16 @@ class GraphDescription(Facts):
     edges: Mapping[str, TypeDescription]
     warnings: tuple[str, ...] = ()
     copy_of: CopyOrigin | None = None
+    picture: SchemaPicture = field(default_factory=SchemaPicture)
+    """The types as they are drawn."""
+
+    def svg(self) -> str:
+        """The types with their properties, ends and counts as a picture, a whole file of SVG."""
+        return svg(self.picture)
+
+    def mermaid(self) -> str:
+        """The types with their properties, ends and counts as a diagram of Mermaid."""
+        return mermaid(self.picture)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON; `copy_of` for a copy, `warnings` where there are any."""
@@ -133,6 +154,22 @@ class GraphDescription(Facts):
             facts["copy_of"] = self.copy_of.to_dict()
         return {**facts, "warnings": list(self.warnings)} if self.warnings else facts
 
+    def _card(self) -> Card:
+        types = {
+            **{f"node:{n}": each for n, each in self.nodes.items()},
+            **{f"edge:{n}": e for n, e in self.edges.items()},
+        }
+        rows = ((key, *each.figures()) for key, each in types.items())
+        columns = ("type", "rows", "version", "properties", "indexes")
+        return Card(
+            "GraphDescription",
+            f"{self.graph}, version {self.manifest_version} of {self.branch}",
+            {"branches": ", ".join(self.branches)},
+            without_empty(grid("Types", columns, rows, len(types))),
+            self.warnings,
+            self.picture,
+        )
+
 
 def describe_graph(
     store: GraphStore, catalog: Catalog, snapshot: Snapshot, warnings: tuple[str, ...] = ()
@@ -148,6 +185,7 @@ def describe_graph(
         {name: _type(store, edge, snapshot) for name, edge in catalog.edges.items()},
         warnings,
         copy_origin(store.manifest_rows(store.manifest(None))),
+        picture_of(catalog, {key: entry.row_count for key, entry in snapshot.entries.items()}),
     )
 
 

@@ -13,14 +13,16 @@ from datetime import datetime
 from functools import partial
 from typing import TypedDict
 
-from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, WriterKind
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
+from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, TableSides, candidates, merge_slice, slices
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.scan import pinned_rows
+from spark_omnigraph.graph.schema.since import refuse_another_schema
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import last_transactions
@@ -34,6 +36,8 @@ from spark_omnigraph.write.candidates import Base, candidate, capture, fork_firs
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
+
+_WAY_OUT = "Choose a later state, or export the old one"
 
 
 class RestoreChoices(TypedDict, total=False):
@@ -91,8 +95,8 @@ class LaterApplication:
     then: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class RestoreReport(Displayed):
     """What a restore did to each table. `commit` is None when none was made; `restored` names the state."""
 
     branch: str
@@ -106,6 +110,24 @@ class RestoreReport:
     """Those that committed after the state."""
     phases: Mapping[str, float]
     warnings: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        tables = {key: rows.figures() for key, rows in self.tables.items()}
+        state = f"version {self.restored_version} of {self.restored_branch} on {self.branch}"
+        later = ((app.app_id, app.now, app.then) for app in self.applications)
+        return Card(
+            "RestoreReport",
+            f"{state}: {counts_line(tables.values())}, {commit_line(self.commit)}",
+            {"base commit": self.base_commit, "manifest version": self.manifest_version},
+            without_empty(
+                figures_grid("Rows", tables),
+                grid(
+                    "Applications that committed since", ("application", "now", "then"), later, len(self.applications)
+                ),
+                phases_grid(self.phases),
+            ),
+            self.warnings,
+        )
 
 
 def restore(store: GraphStore, request: RestoreRequest, executor: Executor) -> RestoreReport:
@@ -131,7 +153,7 @@ def _attempt(
     refuse_schema_change(store)
     base = capture(store, request.branch)
     differ = _differing(base, request.state)
-    _refuse_another_schema(store, base.contract.catalog, base.snapshot, request.state)
+    refuse_another_schema(store, base.contract, base.snapshot, request.state, _WAY_OUT)
     later = _later_applications(store, base.snapshot, request.state)
     if not request.dry_run:
         _refuse_unsaid(request, later)
@@ -230,29 +252,3 @@ def _refuse_unsaid(request: RestoreRequest, later: tuple[LaterApplication, ...])
             f"applications committed after the state: {named}{more}. What they wrote since would be gone, and they "
             "would not write it again; rewind_apps (--rewind-apps) sets them back, confirm (--confirm) leaves them"
         )
-
-
-def _refuse_another_schema(store: GraphStore, catalog: Catalog, now: Snapshot, state: Snapshot) -> None:
-    """BadRequestError that names what a change of the schema has made different."""
-    added = [entity.table_key for entity in catalog.tables() if entity.table_key not in state.entries]
-    dropped = sorted(state.entries.keys() - {entity.table_key for entity in catalog.tables()})
-    changes = [f"{key.spelled} was added" for key in added] + [f"'{key}' was dropped" for key in dropped]
-    for key in sorted(state.entries.keys() & now.entries.keys()):
-        if now.place(key) != state.place(key):
-            changes += _changed_columns(store, key, now, state)
-    if changes:
-        raise BadRequestError(
-            f"version {state.version} of branch '{display(state.branch)}' is of before a change of the schema: "
-            f"{'; '.join(changes)}. Choose a later state, or export the old one"
-        )
-
-
-def _changed_columns(store: GraphStore, key: str, now: Snapshot, state: Snapshot) -> list[str]:
-    then, today = (
-        {field.name: (field.type, field.nullable) for field in store.open_table(snapshot.entry(key)).schema}
-        for snapshot in (state, now)
-    )
-    found = [f"'{key}' has a new property '{name}'" for name in sorted(today.keys() - then.keys())]
-    found += [f"'{key}' lost the property '{name}'" for name in sorted(then.keys() - today.keys())]
-    both = sorted(then.keys() & today.keys())
-    return found + [f"property '{name}' of '{key}' changed its type" for name in both if then[name] != today[name]]

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.document import document
 from spark_omnigraph.catalog.migration.planner import SchemaPlan
+from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.catalog.migration.steps import SchemaStep
 from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
@@ -32,6 +33,8 @@ from spark_omnigraph.commit.schema.removal import (
     refuse_needed,
     remove_through,
 )
+from spark_omnigraph.draw.card import Card, commit_line, figures_grid, grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, BadRowsError, ConflictError, OmnigraphError
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
@@ -76,8 +79,8 @@ def apply_request(schema: str | os.PathLike[str], choices: ApplyChoices, origin:
     return ApplyRequest(change, choices.get("actor"), origin.with_metadata(choices.get("metadata")))
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class SchemaReport(Displayed):
     """What a schema change did. `applied` is False when there was nothing to do; then the text was not stored either.
     `tables` are those that the change names and that are there afterwards, `dropped` those that are not.
     """
@@ -92,6 +95,27 @@ class SchemaReport:
     warnings: tuple[str, ...] = ()
     base_commit: str | None = None
     """The newest commit that the change was made from; None when there was nothing to do."""
+
+    def _card(self) -> Card:
+        tables = {key: asdict(rows) for key, rows in self.tables.items()}
+        steps = f"{len(self.steps):,} step{'' if len(self.steps) == 1 else 's'}"
+        return Card(
+            "SchemaReport",
+            f"{steps} applied, {commit_line(self.commit)}"
+            if self.applied
+            else "nothing to do: the graph has this schema",
+            {
+                "base commit": self.base_commit,
+                "manifest version": self.manifest_version,
+                "dropped": ", ".join(self.dropped) or None,
+            },
+            without_empty(
+                grid("Steps", ("step",), ((sentence(step),) for step in self.steps), len(self.steps)),
+                figures_grid("Rows", tables),
+                phases_grid(self.phases),
+            ),
+            self.warnings,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """What the job prints."""

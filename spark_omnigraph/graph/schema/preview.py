@@ -17,9 +17,12 @@ from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.migration.document import document
 from spark_omnigraph.catalog.migration.effects import work_of
 from spark_omnigraph.catalog.migration.planner import SchemaPlan, plan_schema
+from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.catalog.migration.steps import Unsupported
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, current_hash, read_contract
+from spark_omnigraph.draw.card import Card, grid, phases_grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
 from spark_omnigraph.graph.arguments import PATH, require
 from spark_omnigraph.graph.create import accept_schema, schema_text
@@ -71,8 +74,8 @@ def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> Ch
     return ChangeRequest(schema_text(schema), values or {}, choices.get("allow_data_loss", False), report)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaPreview:
+@dataclass(frozen=True, slots=True, repr=False)
+class SchemaPreview(Displayed):
     """The steps of a plan with their counts, on what main shows at `manifest_version`; the first rows that would break;
     and the branches that an apply would have to wait for.
     """
@@ -97,6 +100,22 @@ class SchemaPreview:
     def applicable(self) -> bool:
         """Whether an apply would succeed on the graph as it is."""
         return self.supported and not self.bad_rows.total and not (self.steps and self.branches)
+
+    def _card(self) -> Card:
+        would = "can be applied" if self.applicable else "would be refused"
+        rows = ((sentence(c.step), c.rows, c.touched, c.rewritten, c.broken) for c in self.steps)
+        columns = ("step", "rows", "touched", "written", "would break")
+        return Card(
+            "SchemaPreview",
+            f"{len(self.steps):,} step{'' if len(self.steps) == 1 else 's'}, {would}"
+            if self.steps
+            else "nothing to do",
+            {"manifest version": self.manifest_version, "branches in the way": ", ".join(self.branches) or None},
+            without_empty(
+                grid("Steps", columns, rows, len(self.steps)), *self.bad_rows.grids(), phases_grid(self.phases)
+            ),
+            self.unsupported,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The plan, each step with its figures, and what stands in the way."""

@@ -101,12 +101,12 @@ def complete_commit(location: Location, commit: Commit) -> None:
         append_log_rows(open_log(location, COMMIT_ACTORS, None), _actor_row(commit, commit.actor))
 
 
-def read_commits(location: Location, branch: Branch) -> list[Commit]:
-    """All commits that a branch sees, with their actors; unordered."""
+def read_commits(location: Location, branch: Branch, with_actors: bool = True) -> list[Commit]:
+    """All commits that a branch sees, with their actors if they are asked for; unordered."""
     log = open_log(location, COMMITS, branch)
     with reading("read the commit log"):
         rows = log.to_table().to_pylist()
-    actors = _read_actors(location)
+    actors = _read_actors(location) if with_actors else {}
     by_id = {row["graph_commit_id"]: row for row in rows}  # a writer and its recovery may both have added the row
     return [replace(_to_commit(row), actor=actors.get(key)) for key, row in by_id.items()]
 

@@ -26,25 +26,36 @@ class Transferred:
     sent: bool
 
 
-def transfer(source: Objects, target: Objects, path: str, there: int | None) -> Transferred:
-    """Brings an object to the same path of another store, unless it is there already with these bytes; `there` is the
-    size that a listing of the target shows. It is read back: StorageError when other bytes arrived than were sent.
+def transfer(source: Objects, target: Objects, path: str, there: int | None, to: str | None = None) -> Transferred:
+    """Brings an object to the same path of another store, or `to` another one there, unless it is there already with
+    these bytes; `there` is the size that a listing of the target shows. It is read back: StorageError when other bytes
+    arrived than were sent.
     """
-    sent, wanted, size = False, None, 0
+    place, sent, wanted, size = to or path, False, None, 0
     if there is not None:
         wanted, size = digest(source, path)
-    if there != size or digest(target, path)[0] != wanted:
+    if there != size or digest(target, place)[0] != wanted:
         sent, read = True, hashlib.sha256()
         with _transferring(f"copy {path} to {target.location.root}"):
-            writer = obstore.open_writer(target.client, path, buffer_size=_CHUNK)
+            writer = obstore.open_writer(target.client, place, buffer_size=_CHUNK)
             for chunk in _chunks(source, path):
                 read.update(chunk)
                 writer.write(chunk)
             writer.close()
-        arrived, size = digest(target, path)
+        arrived, size = digest(target, place)
         if arrived != read.hexdigest():
-            raise StorageError(f"storage: {target.location.join(path)} holds other bytes than were copied; copy again")
-    return Transferred(path, size, sent)
+            raise StorageError(f"storage: {target.location.join(place)} holds other bytes than were copied; copy again")
+    return Transferred(place, size, sent)
+
+
+def put_checked(target: Objects, path: str, content: bytes, is_there: bool) -> Transferred:
+    """Writes an object that was made here, unless it is there, and reads it back. StorageError as above."""
+    sent = not is_there or target.get(path, limit=None) != content
+    if sent:
+        target.put(path, content)
+        if target.get(path, limit=None) != content:
+            raise StorageError(f"storage: {target.location.join(path)} holds other bytes than were written; copy again")
+    return Transferred(path, len(content), sent)
 
 
 def digest(objects: Objects, path: str) -> tuple[str, int]:

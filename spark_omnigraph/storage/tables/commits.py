@@ -45,8 +45,8 @@ Addresses = npt.NDArray[np.uint64]
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
     """What one commit does to a table: staged files, rows to mask by address (sorted, distinct), fragments with columns
-    written anew (others than those with masked rows), a replacement of all rows, staged index segments and those they
-    replace (alone), or a staged compaction (alone).
+    written anew (others than those with masked rows), a replacement of all rows, staged index segments and those that
+    go (alone), or a staged compaction (alone).
 
     With a `layout` its columns change: the files are then those of columns, or with a replacement those of all rows.
     """
@@ -83,7 +83,9 @@ class TableChange:
     @property
     def tolerates(self) -> bool:
         """Whether Lance may land it on a version newer than the one it was made for."""
-        return bool(self.rewrites or self.segments) or (self.layout is not None and not self.replace_all)
+        return bool(self.rewrites or self.segments or self.replaced_segments) or (
+            self.layout is not None and not self.replace_all
+        )
 
 
 def create_dataset(
@@ -116,7 +118,7 @@ def prepare_change(dataset: LanceDataset, change: TableChange, properties: Mappi
     Lance may land on a newer version: the caller compares it. Anything else is an Update that lists an
     anchor, the lowest fragment, so that any two of them conflict (Lance rebases plain appends silently).
     """
-    if change.segments:
+    if change.segments or change.replaced_segments:
         indexing = LanceOperation.CreateIndex(list(change.segments), list(change.replaced_segments))
         return Transaction(dataset.version, indexing, transaction_properties=dict(properties))
     if change.layout is not None and not change.replace_all:
@@ -204,14 +206,6 @@ def at_version(dataset: LanceDataset, version: int) -> LanceDataset:
     """The same dataset, on the same branch, at another version."""
     with reading(f"open {dataset.uri} at version {version}"):
         return dataset.checkout_version(version)
-
-
-def clone(dataset: LanceDataset, uri: str, options: Mapping[str, str]) -> LanceDataset:
-    """A dataset of its own elsewhere that has nothing but the opened version, whichever line that is of; its number,
-    ids and versions of rows, and indexes are the same.
-    """
-    with committing(f"clone {dataset.uri}"):
-        return dataset.deep_clone(uri, int(dataset.version), storage_options=dict(options))
 
 
 def restore(dataset: LanceDataset, version: int, properties: Mapping[str, str] | None = None) -> LanceDataset:

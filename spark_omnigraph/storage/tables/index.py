@@ -138,7 +138,9 @@ class Upkeep:
     files: IndexFiles | None = None
     whole: bool = False
     anew: bool = False
-    """Also one that covers everything and works is built again: it holds values of rows that are gone."""
+    """Also one that covers everything and works is built again, and one that cannot be, or that the schema does not ask
+    for, goes: it holds values of rows that are gone.
+    """
 
     def suits(self, index: IndexCoverage, segments: int | None = None) -> bool:
         """Whether an index may stay with so many segments, by default those that it has. One segment is asked for
@@ -227,7 +229,9 @@ def build(dataset: LanceDataset, want: WantedIndex, upkeep: Upkeep | None) -> In
         segment = _segment(dataset, want, everything, name)
         # One of another kind may stand under the name that this one gets.
         old = [index for index in indexes if want.is_met_by(index) or index.name == name]
-        return IndexBuild(want.column, (segment,), _named(dataset, old)) if segment is not None else nothing
+        if segment is not None:
+            return IndexBuild(want.column, (segment,), named(dataset, old))
+        return IndexBuild(want.column, (), named(dataset, old)) if upkeep is not None and upkeep.anew else nothing
 
 
 def _can_grow(want: WantedIndex, met: IndexCoverage, upkeep: Upkeep) -> bool:
@@ -257,7 +261,7 @@ def _segment(dataset: LanceDataset, want: WantedIndex, fragments: list[int], nam
     return dataset.merge_existing_index_segments([segment]) if want.kind == "INVERTED" else segment
 
 
-def _named(dataset: LanceDataset, indexes: Sequence[IndexCoverage]) -> tuple[lance.Index, ...]:
+def named(dataset: LanceDataset, indexes: Sequence[IndexCoverage]) -> tuple[lance.Index, ...]:
     """Indexes as Lance wants them named for their removal."""
     ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
     return tuple(

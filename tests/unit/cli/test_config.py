@@ -174,6 +174,7 @@ def test_common_options_are_those_that_jobs_share() -> None:
         "executor",
         "dry_run",
         "storage_options",
+        "report",
         "config",
         "summary",
         "metrics",

@@ -22,6 +22,7 @@ from spark_omnigraph.demo.data import (
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.lang.pg import compile_schema
 from tests.support.film_database import EMPTY, Row, database
+from tests.support.films import FILM_COUNTS
 
 
 def one(folder: Path, **values: object) -> tuple[Film, Cleaning]:
@@ -225,19 +226,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Converted:
 
 
 def test_the_real_data_gives_the_documented_graph(real: Converted) -> None:
-    assert real.counts == {
-        "node:Genre": 21,
-        "node:Language": 195,
-        "node:Country": 136,
-        "node:Person": 63_802,
-        "node:Film": 17_472,
-        "edge:Directed": 18_975,
-        "edge:Wrote": 21_014,
-        "edge:ActedIn": 194_197,
-        "edge:HasGenre": 35_469,
-        "edge:InLanguage": 19_476,
-        "edge:ProducedIn": 23_289,
-    }
+    assert real.counts == FILM_COUNTS
     assert real.cleaning.to_dict() == {
         "names_joined": 190,
         "repeats_dropped": 0,

@@ -131,6 +131,42 @@ def test_one_state_is_the_main_of_a_new_graph(
     assert_whole(made)
 
 
+def test_a_fork_of_a_fork_becomes_a_dataset_by_itself(tmp_path: Path) -> None:
+    """Files of three lines, masked rows, an index that is inherited: all of it is the copy's own."""
+    graph = Graph.init(tmp_path / "g", SCHEMA.replace("n: I32?", "n: I32? @index"))
+    graph.load([row(name, number, "base64:" + "QUFB" * 50_000) for number, name in enumerate("abcd")])
+    graph.create_branch("x")
+    graph.load([row("e", 5), row("a", 10)], "merge", branch="x")
+    graph.delete(P, ["b"], branch="x")
+    graph.create_branch("x2", "x")
+    graph.load([row("f", 6), row("c", 30)], "merge", branch="x2")
+    expected, entry = rows(graph, branch="x2"), graph.snapshot(branch="x2").entry(P)
+    planned = graph.copy(tmp_path / "c", branch="x2", dry_run=True)
+    done = graph.copy(tmp_path / "c", branch="x2")
+    assert (planned.bytes, planned.files) == (done.bytes, done.files)
+    again = graph.store.open_table(entry)
+    ids = {r["id"]: r["_rowid"] for r in again.to_table(columns=["id"], with_row_id=True).to_pylist()}
+    shutil.rmtree(graph.uri)
+    made = Graph.open(tmp_path / "c")
+    dataset = made.store.open_table(made.snapshot().entry(P))
+    assert (dataset.base_paths(), dataset.branches.list()) == ({}, {})
+    assert {f.base_id for fragment in dataset.get_fragments() for f in fragment.data_files()} == {None}
+    dataset.validate()
+    assert {r["id"]: r["_rowid"] for r in dataset.to_table(columns=["id"], with_row_id=True).to_pylist()} == ids
+    assert rows(made) == expected
+    found = made.query("query q() { match { $p: P  $p.n = 30 } return { $p.s as s } }").to_pylist()
+    assert found == [{"s": "c"}]
+    made.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+    assert rows(made) == expected, "clean-up finds every file named"
+    made.load([row("g", 7)], "merge")
+    made.optimize()
+    made.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+    made.copy(tmp_path / "d")
+    assert rows(Graph.open(tmp_path / "d")) == rows(made)
+    assert len(rows(made)) == len(expected) + 1
+    assert_whole(made)
+
+
 @pytest.mark.parametrize("point", [p for p in CrashPoint if p.name.startswith("COPY_")], ids=lambda p: str(p.value))
 @pytest.mark.parametrize("tag", [None, "first"], ids=["all", "one"])
 def test_a_stopped_copy_opens_nowhere_and_goes_on(
@@ -234,6 +270,66 @@ def test_a_branch_that_is_deleted_and_states_that_expire_meanwhile(source: Graph
     made = Graph.open(tmp_path / "c")
     assert made.branches() == ["main", "empty", "x"]
     assert everything(made) == everything(source)
+    assert_whole(made)
+
+
+def test_a_branch_that_goes_while_it_is_looked_at(source: Graph, tmp_path: Path) -> None:
+    other, children_first = Graph.open(source.uri), captured.children_first
+    rounds = iter([True])
+
+    def delete_then(store: GraphStore) -> list[Any]:
+        found = children_first(store)
+        if next(rounds, False):
+            other.delete_branch("x2")
+        return found
+
+    with patch.object(captured, "children_first", delete_then):
+        source.copy(tmp_path / "c")
+    assert everything(Graph.open(tmp_path / "c")) == everything(source)
+    assert "x2" not in source.branches()
+
+
+@pytest.mark.parametrize("one", [True, False])
+@pytest.mark.parametrize("inside", ["", "data"])
+def test_a_graph_with_links_is_not_copied_without_what_lies_behind(
+    source: Graph, tmp_path: Path, inside: str, one: bool
+) -> None:
+    folder = Path(source.uri, source.snapshot().entry(P).location, inside)
+    shutil.move(folder, tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadRequestError, match="has symbolic links"):
+        source.copy(tmp_path / "c", branch="main" if one else None)
+    assert not (tmp_path / "c").exists()
+
+
+TIGHTER = SCHEMA.replace("b: Blob? }", "b: Blob? @range(n, 0..100) }")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [(TIGHTER, r"add @range\(n, 0..100\) to P"), (f"{SCHEMA}\nnode Q {{ s: String @key }}", "add node type 'Q'")],
+)
+def test_a_state_of_another_schema_is_no_main_of_a_new_graph(tmp_path: Path, schema: str, words: str) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([row("a", -1)])
+    graph.tag("then")
+    graph.load([row("a", 1)], "merge")
+    graph.apply_schema(schema)
+    with pytest.raises(BadRequestError, match=words):
+        graph.copy(tmp_path / "c", tag="then")
+    graph.copy(tmp_path / "c")
+    assert rows(Graph.open(tmp_path / "c"), tag="then") == rows(graph, tag="then")
+
+
+def test_a_type_that_was_dropped_for_good_stays_so_in_a_copy(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", f"{SCHEMA}\nnode Q {{ s: String @key }}")
+    graph.load([row("a", 1), json.dumps({"type": "Q", "data": {"s": "q"}})])
+    graph.apply_schema(SCHEMA, allow_data_loss=True)
+    graph.copy(tmp_path / "c")
+    made = Graph.open(tmp_path / "c")
+    assert made.cleanup(timedelta(0), keep=1, confirm=True, force=True).kept == ()
+    made.apply_schema(f"{SCHEMA}\nnode Q {{ s: String @key }}")
+    assert (made.count("node:Q"), made.count(P)) == (0, 1)
     assert_whole(made)
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
+from datetime import timedelta
 from pathlib import Path
 
+import lance
 import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.branch.consumers import take_consumer
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.storage.manifest.commit_log import read_commits
 from tests.crash.matrix import give_up
@@ -115,6 +120,131 @@ def test_who_keeps_it_is_named_and_another_run_ends_the_work(graph: Graph) -> No
     assert graph.erase("P", ID, confirm=True).done
     assert files_with_it(graph) == []
     assert_whole(graph)
+
+
+CHANGES = {
+    "a type is renamed": SCHEMA.replace("node P {", 'node R @rename_from("P") {')
+    .replace("P -> P", "R -> R")
+    .replace("Q -> P", "Q -> R"),
+    "a type of edges is dropped": SCHEMA.replace("edge K: P -> P\n", ""),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_types_of_before_a_change_of_the_schema_held_it_too(graph: Graph, change: str) -> None:
+    graph.apply_schema(CHANGES[change])
+    report = graph.erase("R" if "renamed" in change else "P", ID, confirm=True)
+    assert (report.done, report.held, report.blocked_by) == (True, (), ())
+    assert files_with_it(graph) == []
+    assert_whole(graph)
+    if "dropped" in change:
+        graph.apply_schema(SCHEMA)
+        graph.load([edge("K", "a", "b")])
+        assert graph.count("edge:K") == 1
+        assert_whole(graph)
+
+
+def test_files_of_a_schema_change_that_died_go(graph: Graph) -> None:
+    with stop_at(CrashPoint.STAGED), pytest.raises(Crashed):
+        graph.apply_schema(CHANGES["a type is renamed"])
+    give_up(graph)
+    again = Graph.open(graph.uri)
+    again.recover()
+    found = again.cleanup(timedelta(0)).by_reason()
+    assert found["unpublished_table"][0] > 0
+    assert again.erase("P", ID, confirm=True).done
+    assert files_with_it(again) == []
+    again.apply_schema(CHANGES["a type is renamed"])
+    assert again.count("node:R") == 3
+    assert_whole(again)
+
+
+def test_an_index_that_still_knows_the_id_is_built_anew(graph: Graph) -> None:
+    graph.delete("node:P", [ID])
+    for number in range(2):
+        graph.optimize()
+        graph.load([row(f"n{number}")], "merge")
+        graph.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+    left = files_with_it(graph)
+    assert left
+    assert all("/_indices/" in path for path in left), "no file of rows holds it any more"
+    report = graph.erase("P", ID, confirm=True)
+    assert (report.done, report.deleted) == (True, {})
+    assert files_with_it(graph) == []
+
+
+def test_an_index_that_cannot_be_built_anew_goes(tmp_path: Path) -> None:
+    """The row was the only one with a vector, and the only one with a note that another program has indexed."""
+    graph = Graph.init(tmp_path / "g", "node P { s: String @key  v: Vector(2)? @index  t: String? }")
+    graph.load([json.dumps({"type": "P", "data": {"s": name}}) for name in "ab"])
+    graph.load([json.dumps({"type": "P", "data": {"s": ID, "v": [0.1234567, 7.654321], "t": TEXT}})], "merge")
+    entry = graph.snapshot().entry("node:P")
+    lance.dataset(graph.store.table_uri(entry.location, None)).create_scalar_index("t", "BTREE", name="theirs")
+    Graph.open(graph.uri).repair(confirm=True, force=True)
+    again = Graph.open(graph.uri)
+    vector = struct.pack("<2f", 0.1234567, 7.654321)
+    files = [path for path in Path(graph.uri).rglob("*") if path.is_file()]
+    assert any(vector in path.read_bytes() for path in files if "_indices" in str(path))
+    assert again.erase("P", ID, confirm=True).done
+    assert [path for path in Path(graph.uri).rglob("*") if path.is_file() and vector in path.read_bytes()] == []
+    assert files_with_it(again) == []
+    again.load([json.dumps({"type": "P", "data": {"s": "c", "v": [1.0, 2.0]}})], "merge")
+    again.ensure_indices()
+    assert {(index.column, str(index.progress)) for index in again.indexes()} == {
+        (column, "complete") for column in ("id", "s", "v")
+    }
+    assert_whole(again)
+
+
+def test_branches_that_never_showed_it_keep_their_states(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    for name in "abc":
+        graph.load([row(name)], "merge")
+    graph.create_branch("x")
+    graph.load([row(ID, TEXT)], "merge", branch="x")
+    tagged, version = [commit.id for commit in graph.commits()], graph.snapshot().version
+    graph.tag("clean")
+    report = graph.erase("P", ID, confirm=True)
+    assert (report.done, report.deleted) == (True, {"x": {"node:P": 1}})
+    assert files_with_it(graph) == []
+    assert [graph.at(snapshot=commit).count("node:P") for commit in tagged] == [3, 2, 1, 0][: len(tagged)]
+    assert graph.snapshot().version >= version
+    graph.merge_branch("x")
+    assert_whole(graph)
+
+
+def test_what_a_writer_under_way_keeps_is_not_called_done(graph: Graph) -> None:
+    location = graph.snapshot().entry("node:P").location
+    with staging(graph.store):
+        report = graph.erase("P", ID, confirm=True)
+        assert not report.done
+        assert report.held
+        (why,) = (text for text in report.blocked_by if text.startswith("a write"))
+        assert "under way or interrupted" in why
+        staged = Path(graph.uri, location, "data", "staged.lance")
+        staged.write_text(ID)
+        unnamed = graph.erase("P", "nobody", confirm=True)
+        assert (unnamed.done, unnamed.held) == (False, ())
+        assert any("staged.lance" in text for text in unnamed.blocked_by)
+    assert graph.erase("P", ID, confirm=True).done
+    assert files_with_it(graph) == []
+
+
+@pytest.mark.parametrize("keeper", ["tag", "link"])
+def test_what_other_programs_keep_is_named(graph: Graph, keeper: str) -> None:
+    entry = graph.snapshot().entry("node:P")
+    folder = Path(graph.uri, entry.location)
+    if keeper == "tag":
+        lance.dataset(str(folder)).tags.create("theirs", entry.version)
+    else:
+        shutil.move(folder, f"{graph.uri}-moved")
+        folder.symlink_to(f"{graph.uri}-moved")
+    report = graph.erase("P", ID, confirm=True)
+    assert not report.done
+    assert {held.table for held in report.held} == {"node:P"}
+    (why,) = report.blocked_by
+    assert entry.location in why
+    assert ("tag theirs" if keeper == "tag" else "symbolic link") in why
 
 
 @pytest.mark.parametrize("point", [p for p in CrashPoint if p.name.startswith("ERASE_")], ids=lambda p: str(p.value))

@@ -23,6 +23,7 @@ from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.manifest.table import read_rows
 from spark_omnigraph.storage.versions import stored_since
 from tests.crash.matrix import expire_leases
+from tests.crash.worlds import assert_whole
 
 PLAIN = LoadOptions(build_indexes=False)
 NOW = timedelta(0)
@@ -323,6 +324,32 @@ def test_tables_that_a_schema_change_removed_for_good_bar_nothing(graph: Graph) 
     assert readable(graph, [first, last]) == [1]
     assert graph.entity("node:Dragon", "k") == {"id": "k", "label": "k"}
     assert expire(graph, keep=1).kept == ()
+
+
+def test_a_table_that_was_dropped_goes_with_the_last_state_that_shows_it(graph: Graph) -> None:
+    schema = graph.schema()
+    graph.apply_schema(f"{schema} node Kite {{ label: String @key }}")
+    graph.load(['{"type": "Kite", "data": {"label": "k"}}'])
+    location = graph.snapshot().entry("node:Kite").location
+    graph.tag("kites")
+    graph.apply_schema(schema)
+    load(graph, 1)
+    expire(graph, keep=1)
+    assert graph.count("node:Kite", tag="kites") == 1
+    graph.delete_tag("kites")
+    load(graph, 2)
+    planned = {line.dataset: line for line in expire(graph, keep=1, confirm=False).lines}
+    done = {line.dataset: line for line in expire(graph, keep=1).lines}
+    assert planned[location].versions == done[location].versions
+    assert planned[location].bytes == pytest.approx(done[location].bytes, rel=0.5)
+    store = graph.store
+    assert [each.path for each in store.objects.walk(location) if "/data/" in each.path] == []
+    assert min(stored_since(store.objects, location)) > max(planned[location].versions)
+    assert location not in {line.dataset for line in expire(graph, keep=1).lines}
+    graph.apply_schema(f"{schema} node Kite {{ label: String @key }}")
+    graph.load(['{"type": "Kite", "data": {"label": "new"}}'])
+    assert graph.count("node:Kite") == 1
+    assert_whole(graph)
 
 
 def test_a_tag_of_another_program_is_spared(graph: Graph) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import lance
@@ -150,3 +151,20 @@ def test_a_manifest_that_was_compacted_and_cleaned_up_is_the_same_graph(tmp_path
     assert not (tmp_path / "g" / entry.origin.file).exists()
     assert graph.store.open_table(entry).count_rows() == 1
     assert next(read_batches(TableScan(pin(graph.store, entry), ("id",)))).num_rows == 1
+
+
+def test_a_manifest_that_was_compacted_since_is_of_the_same_graph(tmp_path: Path) -> None:
+    """Also for a state of before the first publish: it names no commit by itself, but the log has one."""
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    entry = graph.snapshot().entry("node:Actor")
+    assert entry.origin is not None
+    assert entry.origin.commit == graph.commits()[-1].id
+    for name in ("a", "b"):
+        graph.load([json.dumps({"type": "Film", "data": {"name": name}})], options=PLAIN)
+        graph.optimize()
+        graph.cleanup(timedelta(0), keep=1, confirm=True, force=True)
+    assert graph.store.objects.modified(entry.origin.file) is None
+    assert graph.store.open_table(entry).version == entry.version
+    Graph.init(tmp_path / "g", SCHEMA, force=True)
+    with pytest.raises(ConflictError, match="was made anew meanwhile"):
+        graph.store.open_table(entry)

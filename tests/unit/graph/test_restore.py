@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError, TransactionCommittedError
+from spark_omnigraph.commit.contract import read_contract
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import ExpectedVersionMismatch
 from spark_omnigraph.graph.changes.feed import feed_tasks, first_parents, read_envelopes
 from spark_omnigraph.graph.delete.by_id import DeleteRequest, delete_ids
 from spark_omnigraph.graph.merge.rows import MergedTable
-from spark_omnigraph.graph.restore import restore as room
+from spark_omnigraph.graph.schema.since import changed_tables, refuse_another_schema
 from spark_omnigraph.manifest.rows import Transaction, last_transactions
 from tests.crash.matrix import expire_leases
 from tests.support.graph_files import pins
@@ -142,12 +143,26 @@ def test_a_state_of_another_schema_is_refused_by_what_changed(graph: Graph) -> N
     moved = replace(now.entries["node:Boat"], version=int(dataset.version))
     state = graph.snapshot(tag="then")
     newer = replace(now, entries={**now.entries, "node:Boat": moved})
-    with pytest.raises(BadRequestError, match="'node:Boat' has a new property 'flag'"):
-        room._refuse_another_schema(graph.store, graph.catalog(), newer, state)
+    assert changed_tables(graph.store, graph.catalog(), newer, state) == ["'node:Boat' has a new property 'flag'"]
     older = replace(state, entries={**state.entries, "node:Buoy": state.entries["node:Port"]})
     del older.entries["edge:Docks"]  # type: ignore[attr-defined]  # a dictionary here
-    with pytest.raises(BadRequestError, match=r"edge type 'Docks' was added; 'node:Buoy' was dropped"):
-        room._refuse_another_schema(graph.store, graph.catalog(), now, older)
+    present = read_contract(graph.store)
+    with pytest.raises(BadRequestError, match=r"edge type 'Docks' was added; 'node:Buoy' was dropped. Go back"):
+        refuse_another_schema(graph.store, present, now, older, "Go back")
+
+
+def test_a_rule_that_came_since_bars_a_restore_and_is_named(graph: Graph) -> None:
+    graph.load([boat("b", -5)], "merge", options=PLAIN)
+    graph.tag("before")
+    graph.load([boat("b", 5)], "merge", options=PLAIN)
+    graph.apply_schema(SCHEMA.replace("crew: I32? }", "crew: I32? @range(crew, 0..9) }"))
+    for dry_run in (True, False):
+        with pytest.raises(BadRequestError, match=r"add @range\(crew, 0..9\) to Boat. Choose a later state"):
+            graph.restore(tag="before", dry_run=dry_run)
+    version = graph.snapshot().version
+    graph.load([boat("b", 6)], "merge", options=PLAIN)
+    graph.apply_schema(graph.schema().replace("node Port", 'node Port @description("a place")'))
+    assert graph.restore(version=version).tables["node:Boat"].updated == 1, "a description is of no row"
 
 
 def test_whoever_wrote_meanwhile_wins(graph: Graph) -> None:

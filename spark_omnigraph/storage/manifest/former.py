@@ -31,7 +31,6 @@ from spark_omnigraph.errors import DamagedError
 from spark_omnigraph.manifest.rows import TableId
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import stored_type
-from spark_omnigraph.storage.graph_store import GraphStore
 
 UNKNOWN = "?"
 """What an end of an edge type is called that is gone, since nothing tells which types it led to."""
@@ -39,11 +38,13 @@ _IDS = ("id", "src", "dst")
 
 
 def former_catalog(
-    store: GraphStore, snapshot: Snapshot, present: Catalog, tables: Mapping[TableKey, TableId] | None
+    stored: Mapping[str, pa.Schema], snapshot: Snapshot, present: Catalog, tables: Mapping[TableKey, TableId] | None
 ) -> Catalog:
-    """The types that a snapshot shows. `tables` are the ids of those of now, in formats whose tables have ids."""
+    """The types that a snapshot shows, whose tables have `stored` columns. `tables` are the ids of those of now, in
+    formats whose tables have ids.
+    """
     maker = _Maker(snapshot, present, tables)
-    made = [maker.type_of(entry, store.open_table(entry).schema) for entry in snapshot.entries.values()]
+    made = [maker.type_of(entry, stored[entry.table_key]) for entry in snapshot.entries.values()]
     if made == [present.table(each.table_key) for each in made] and len(made) == len(list(present.tables())):
         return present
     nodes = [each for each in made if isinstance(each, NodeType)]
