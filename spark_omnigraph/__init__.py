@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.errors import InputError as InputError
     from spark_omnigraph.errors import InternalError as InternalError
     from spark_omnigraph.errors import IoError as IoError
+    from spark_omnigraph.errors import LimitError as LimitError
     from spark_omnigraph.errors import MergeConflict as MergeConflict
     from spark_omnigraph.errors import MergeConflictsError as MergeConflictsError
     from spark_omnigraph.errors import NotFoundError as NotFoundError
@@ -132,8 +133,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.describe import TableDescription as TableDescription
     from spark_omnigraph.graph.read.describe import TableUpkeep as TableUpkeep
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
+    from spark_omnigraph.graph.read.history import Bounded as Bounded
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
+    from spark_omnigraph.graph.read.sql import SqlChoices as SqlChoices
     from spark_omnigraph.graph.restore.restore import LaterApplication as LaterApplication
     from spark_omnigraph.graph.restore.restore import RestoreChoices as RestoreChoices
     from spark_omnigraph.graph.restore.restore import RestoreReport as RestoreReport
@@ -168,6 +171,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.spark.writes import last_write as last_write
     from spark_omnigraph.spark.writes import write_edges as write_edges
     from spark_omnigraph.spark.writes import write_nodes as write_nodes
+    from spark_omnigraph.sql.result import SqlResult as SqlResult
     from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit as RecoveryAudit
     from spark_omnigraph.write.executor import Executor as Executor
     from spark_omnigraph.write.executor import LocalExecutor as LocalExecutor
@@ -202,11 +206,11 @@ _HOMES = {
     "errors": (
         "AlreadyInitializedError", "BadRequestError", "BadRowsError", "BranchExistsError", "CatalogError",
         "ConflictError", "ConstraintError", "DamagedError", "DriftError", "EmbeddingConfigError", "EmbeddingError",
-        "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "MergeConflict", "MergeConflictsError",
-        "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError", "QueryParseError",
-        "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError", "SourceError",
-        "StorageError", "TagExistsError", "TransactionCommittedError", "UnsupportedFormatError", "UsageError",
-        "VersionExpiredError", "WriterBusyError",
+        "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "LimitError", "MergeConflict",
+        "MergeConflictsError", "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError",
+        "QueryParseError", "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError",
+        "SourceError", "StorageError", "TagExistsError", "TransactionCommittedError", "UnsupportedFormatError",
+        "UsageError", "VersionExpiredError", "WriterBusyError",
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
@@ -227,8 +231,9 @@ _HOMES = {
     "graph.profile.profile": ("Profile", "propose_schema"),
     "graph.provider": ("embedding_config",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TableUpkeep", "TypeDescription"),
-    "graph.read.history": ("Where",),
+    "graph.read.history": ("Bounded", "Where"),
     "graph.read.pending": ("PendingWrite",),
+    "graph.read.sql": ("SqlChoices",),
     "graph.restore.restore": ("LaterApplication", "RestoreChoices", "RestoreReport"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport"),
     "graph.schema.count": ("StepCount",),
@@ -246,6 +251,7 @@ _HOMES = {
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),
     "spark.writes": ("last_write", "write_edges", "write_nodes"),
+    "sql.result": ("SqlResult",),
     "storage.manifest.commit_log": ("RecoveryAudit",),
     "write.executor": ("Executor", "LocalExecutor"),
     "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),

@@ -5,7 +5,7 @@
     │   ├── UsageError             fix the call or its configuration        exit 2
     │   │   └── EmbeddingConfigError   the embedding provider is not configured, or refuses what it is asked
     │   ├── SchemaParseError       `.pg` text does not parse or is not valid
-    │   ├── QueryParseError        `.gq` text does not parse
+    │   ├── QueryParseError        `.gq` or SQL text does not parse
     │   ├── ParameterError         a query's parameter has the wrong value
     │   ├── CatalogError           types of the schema contradict each other
     │   ├── BadRequestError        a value, option or name is not acceptable
@@ -14,6 +14,7 @@
     │   ├── BadRowsError           a load was refused; every bad row is named
     │   ├── QueryTypeError         a query does not fit the schema
     │   ├── QueryEngineError       a query failed while it ran
+    │   │   └── LimitError         an answer takes more than it may
     │   └── PolicyError            the caller may not do this
     ├── NotFoundError              graph, branch, type or version is missing exit 6
     ├── ConflictError              somebody else won; safe to run again      exit 4
@@ -107,7 +108,7 @@ class SourceSpan:
 
 
 class SourceError(InputError):
-    """A text of one of the two languages is refused; `span` says where. Never raised itself."""
+    """A text of one of the languages is refused; `span` says where. Never raised itself."""
 
     def __init__(self, message: str, span: SourceSpan | None = None) -> None:
         super().__init__(message)
@@ -131,7 +132,7 @@ class SchemaParseError(SourceError):
 
 
 class QueryParseError(SourceError):
-    """`.gq` text that does not parse; `span` says where."""
+    """`.gq` or SQL text that does not parse; `span` says where."""
 
     kind = "query_parse"
     way_out = "correct the query at the place that `span` names"
@@ -218,6 +219,13 @@ class QueryEngineError(InputError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message if message.startswith("query: ") else f"query: {message}")
+
+
+class LimitError(QueryEngineError):
+    """An answer takes more than it may: seconds, rows, memory, or room on the disk. Nothing of it counts."""
+
+    kind = "limit"
+    way_out = "ask for less, or allow more: the message names the option"
 
 
 class PolicyError(InputError):

@@ -19,11 +19,12 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
 from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.sql.room import MEMORY, SPILL
 from spark_omnigraph.storage import targets
 from spark_omnigraph.storage.uri import DELTA
 
 if TYPE_CHECKING:
-    from spark_omnigraph.graph.read.history import Where
+    from spark_omnigraph.graph.read.history import Bounded, Where
 
 _READ = ("input", "mapping", "schema", "file", "config", "decisions", "spec", "seed")
 """Options that name files which are read, and which no option that names a file to write may replace."""
@@ -114,6 +115,11 @@ class JobConfig:
     with_blobs: bool = False
     description_format: str = "text"
     explain: bool = False
+    analyze: bool = False
+    time_limit: timedelta | None = None
+    max_rows: int | None = None
+    memory: int = MEMORY
+    spill: int = SPILL
     params: dict[str, object] | None = field(default=None, repr=False)
     cache_memory: int = BUDGET
     spec: str = ""
@@ -146,6 +152,10 @@ class JobConfig:
     def past(self) -> Where:
         """The state of the past that is named, nothing but None where none is."""
         return {"version": self.version, "snapshot": self.snapshot, "as_of": self.as_of, "tag": self.tag}
+
+    def bounded(self) -> Bounded:
+        """The state of the past that is named, and what an answer may take."""
+        return {**self.past(), "time_limit": self.time_limit, "max_rows": self.max_rows}
 
 
 def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mistakes: Sequence[str] = ()) -> JobConfig:

@@ -23,6 +23,7 @@ from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verb import Job, Verb
 from spark_omnigraph.errors import OmnigraphError, UsageError
+from spark_omnigraph.limits import is_left_behind
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.redaction import redact
 
@@ -55,6 +56,9 @@ def script() -> None:
     Schedulers that call an entry point take a return for success, and some take any SystemExit for failure.
     """
     code = main()
+    if is_left_behind():
+        # All is said and flushed; a thread in the middle of a long step must not make a crash of the end.
+        os._exit(code)
     if code:
         sys.exit(code)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spark_omnigraph.errors import QueryEngineError
@@ -14,6 +15,10 @@ class Strategy(TextEnum):
     BY_COST = "by cost"
     ADJACENCY = "adjacency"
     LOOKUP = "lookup"
+
+
+def _go_on() -> None:
+    """Somebody waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,12 @@ class Costs:
     """Pairs that are made before predicates are asked of them."""
     most_rows: int = 1 << 28
     """Rows of one step above which it is refused: each variable takes eight bytes a row."""
+    check: Callable[[], None] = _go_on
+    """Called between steps, also of those whose number nothing bounds; ends the work by what it raises."""
 
     def check_size(self, count: int, what: str) -> None:
-        """QueryEngineError when a step would make more rows than fit."""
+        """QueryEngineError when a step would make more rows than fit; whatever `check` raises."""
+        self.check()
         if count > self.most_rows:
             raise QueryEngineError(
                 f"{what} gives {count:,} rows, and at most {self.most_rows:,} fit: narrow the pattern, or walk less far"

@@ -40,14 +40,15 @@ from spark_omnigraph.lang.gq.plan import (
     SortKey,
     SortResult,
 )
+from spark_omnigraph.limits import Watch
 from spark_omnigraph.records.arrow_schema import shown_type
 
 
-def run_plan(plan: Plan, source: EngineSource) -> pa.Table:
+def run_plan(plan: Plan, source: EngineSource, watch: Watch | None = None) -> pa.Table:
     """The rows of a plan whose parameters are bound. Columns have the plan's names, which may repeat, and the
-    types in which values leave (`shown_type`).
+    types in which values leave (`shown_type`). A `watch` measures the operators.
     """
-    columns = _Run(source).result(plan.root)
+    columns = _Run(source, watch).result(plan.root)
     arrays = [array.cast(shown_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
     schema = pa.schema([pa.field(c.name, a.type) for c, a in zip(plan.columns, arrays, strict=True)])
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -56,8 +57,15 @@ def run_plan(plan: Plan, source: EngineSource) -> pa.Table:
 @dataclass(slots=True)
 class _Run:
     source: EngineSource
+    watch: Watch | None = None
 
     def result(self, root: Operator) -> list[pa.Array]:
+        """Columns of the answer."""
+        if self.watch is None:
+            return self.columns(root)
+        return self.watch.measured(root, lambda: self.columns(root), lambda found: len(found[0]) if found else 0)
+
+    def columns(self, root: Operator) -> list[pa.Array]:
         if isinstance(root, Limit):
             return [column.slice(0, root.count) for column in self.result(root.input)]
         if isinstance(root, SortResult):
@@ -86,6 +94,11 @@ class _Run:
 
     def rows(self, operator: Operator, outer: Bindings | None) -> Bindings:
         """The rows of an operator; `outer` are those that `OuterRows` stands for."""
+        if self.watch is None:
+            return self.bindings(operator, outer)
+        return self.watch.measured(operator, lambda: self.bindings(operator, outer), lambda found: found.count)
+
+    def bindings(self, operator: Operator, outer: Bindings | None) -> Bindings:
         if isinstance(operator, Scan):
             table = self.source.table(TableKey.node(operator.node_type))
             positions = select(table, operator.predicates)

@@ -40,13 +40,12 @@ def filtered_pairs(left: Bindings, right: Bindings, predicates: tuple[Predicate,
             pairs = _matched(left, right, sides, costs)
             return filtered(pairs, predicates[:place] + predicates[place + 1 :])
     step = max(1, costs.pairs // max(1, right.count))
-    starts = range(0, left.count, step) if left.count else range(1)
-    return stacked(
-        [
-            filtered(crossed(left.take(np.arange(start, min(start + step, left.count))), right), predicates)
-            for start in starts
-        ]
-    )
+    parts = []
+    for start in range(0, left.count, step) if left.count else range(1):
+        costs.check()
+        some = left.take(np.arange(start, min(start + step, left.count)))
+        parts.append(filtered(crossed(some, right), predicates))
+    return stacked(parts)
 
 
 def _equality(predicate: Predicate, left: Bindings, right: Bindings) -> tuple[Column, Column] | None:

@@ -19,10 +19,11 @@ from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
-from spark_omnigraph.graph.read.history import ReadTarget, State, Where, resolve
+from spark_omnigraph.graph.read.history import Bounded, ReadTarget, State, Where, resolve
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
 from spark_omnigraph.graph.states import READS, StateVerbs
+from spark_omnigraph.limits import split_limits
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.lineage import Commit
@@ -260,21 +261,53 @@ class Graph(StateVerbs):
         name: str | None = None,
         params: Mapping[str, object] | None = None,
         embedder: VectorSource | None = None,
-        **where: Unpack[Where],
+        **choices: Unpack[Bounded],
     ) -> verbs.QueryResult:
         """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
         `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, an `EmbedConfig`, or by
-        default the provider that variables `OMNIGRAPH_EMBED_…` name.
+        default the provider that variables `OMNIGRAPH_EMBED_…` name. Choices: a state as in `at`; `time_limit`, seconds
+        after which the query is given up; `max_rows`, of which an answer may not have more.
 
-        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError, EmbeddingConfigError, EmbeddingError.
+        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError, LimitError, EmbeddingConfigError,
+        EmbeddingError.
         """
+        limits, where = split_limits(choices)
         catalog, snapshot = self._shown(where)
         plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params, embedder=embedder)
-        return verbs.run_query(self.store, catalog, snapshot, plan)
+        return verbs.run_query(self.store, catalog, snapshot, plan, limits=limits)
 
-    def explain(self, text: str, name: str | None = None, params: Mapping[str, object] | None = None) -> str:
-        """The plan of a read query as text, one operator a line; with `params` their values stand in it."""
-        return verbs.explain_query(self.catalog(), text, name, params)
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        analyze: bool = False,
+        **choices: Unpack[Bounded],
+    ) -> str:
+        """The plan of a read query as text, one operator a line; with `params` their values stand in it. With `analyze`
+        the query runs, with choices as in `query`, and each line has the rows that its operator gave and the time that
+        it took itself.
+        """
+        if not analyze:
+            return verbs.explain_query(self.catalog(), text, name, params)
+        limits, where = split_limits(choices)
+        catalog, snapshot = self._shown(where)
+        plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)
+        return verbs.analyze_query(verbs.source_of(self.store, catalog, snapshot), plan, limits)
+
+    def sql(
+        self, text: str, params: Mapping[str, object] | None = None, **choices: Unpack[verbs.SqlChoices]
+    ) -> verbs.SqlResult:
+        """The rows of one SQL statement that reads, by DataFusion (extra `sql`), found when they are asked for. Types
+        are tables, branches, tags and versions schemas (`"review/x".Film`, `"main@7".Film`); `params` are values of
+        `$name`. Choices as in `query`, and the bytes of `memory` and, on the disk, `spill`. docs/sql.md tells the rest.
+
+        Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError for what does more than read,
+        NotFoundError, LimitError; UsageError without DataFusion.
+        """
+        graph = verbs.SqlGraph(self.store, self._shown, self.target.version is not None)
+        return graph.run(text, params, choices)
 
     def export(
         self, types: Sequence[str] | None = None, tables: Sequence[str] | None = None, **where: Unpack[Where]

@@ -129,7 +129,7 @@ class Handle(Displayed):
 
 _OF_STATES = ("at", "with_origin", "catalog", "schema", "describe", "count", "entity", "query", "explain", "indexes")
 _OF_HISTORY = ("commits", "commit", "diff", "branches", "branch_infos", "tags", "consumers", "recoveries")
-_OF_OTHERS = ("interrupted", "running", "export", "export_tables", "convert")
+_OF_OTHERS = ("interrupted", "running", "export", "export_tables", "sql", "convert")
 READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
 """Methods of a handle that leave the graph as it is; they work on graphs of every format that is known."""
 

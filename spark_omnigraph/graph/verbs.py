@@ -46,10 +46,14 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.mutate.mutate import prepare_mutation as prepare_mutation
     from spark_omnigraph.graph.read.history import commit_history as commit_history
     from spark_omnigraph.graph.read.history import get_commit as get_commit
+    from spark_omnigraph.graph.read.query import analyze_query as analyze_query
     from spark_omnigraph.graph.read.query import bound_plan as bound_plan
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
     from spark_omnigraph.graph.read.query import run_query as run_query
+    from spark_omnigraph.graph.read.query import source_of as source_of
+    from spark_omnigraph.graph.read.sql import SqlChoices as SqlChoices
+    from spark_omnigraph.graph.read.sql import SqlGraph as SqlGraph
     from spark_omnigraph.graph.restore.restore import restore as restore
     from spark_omnigraph.graph.restore.restore import restore_request as restore_request
     from spark_omnigraph.graph.schema.apply import ApplyChoices as ApplyChoices
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.graph.schema.preview import change_request as change_request
     from spark_omnigraph.graph.schema.preview import preview as preview
+    from spark_omnigraph.sql.result import SqlResult as SqlResult
 
 _HOMES = {
     "engine.result": ("QueryResult",),
@@ -82,10 +87,12 @@ _HOMES = {
     "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.history": ("commit_history", "get_commit"),
-    "graph.read.query": ("bound_plan", "explain_query", "prepare", "run_query"),
+    "graph.read.query": ("analyze_query", "bound_plan", "explain_query", "prepare", "run_query", "source_of"),
+    "graph.read.sql": ("SqlChoices", "SqlGraph"),
     "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
+    "sql.result": ("SqlResult",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -54,7 +54,7 @@ def committing(what: str) -> Iterator[None]:
         lost = any(t in text for t in _LOST_TEXTS)
         raise CommitFailed(Outcome.LOST if lost else Outcome.UNKNOWN, f"{what}: {reason(error)}") from error
     except BaseException as error:
-        if not _is_panic(error):
+        if not is_panic(error):
             raise
         raise CommitFailed(Outcome.UNKNOWN, f"{what}: {reason(error)}") from error
 
@@ -72,12 +72,12 @@ def reading(what: str) -> Iterator[None]:
             raise BadRequestError(f"filter fails on a stored value: {reason(error)}") from error
         raise StorageError(f"storage: {what}: {reason(error)}{_way_out(error)}") from error
     except BaseException as error:
-        if not _is_panic(error):
+        if not is_panic(error):
             raise
         raise StorageError(f"storage: {what}: Lance failed: {reason(error)}. {_DAMAGED}") from error
 
 
-def _is_panic(error: BaseException) -> bool:
+def is_panic(error: BaseException) -> bool:
     """Lance gives up on some damaged files with an exception that is no Exception, of a module nobody can import."""
     return type(error).__name__ == "PanicException"
 

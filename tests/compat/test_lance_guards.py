@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import datafusion
 import lance
 import pyarrow as pa
 import pytest
@@ -90,6 +91,16 @@ def table(tmp_path: Path) -> LanceDataset:
 
 
 # --- staging ------------------------------------------------------------------------------------------------------
+
+
+def test_tables_go_to_the_datafusion_that_is_installed(tmp_path: Path) -> None:
+    """Of one major release alone; a condition and a limit break where the optimizer goes into the plans of Lance."""
+    provider = lance.FFILanceTableProvider(create(tmp_path / "t", rows("a", "b", "c", n=1)))
+    setting = {"datafusion.optimizer.enable_round_robin_repartition": "false"}
+    context = datafusion.SessionContext(datafusion.SessionConfig(setting))
+    frame = context.read_table(provider)
+    context.register_table("t", datafusion.catalog.Table(frame.select(datafusion.col("id"), datafusion.col("n"))))
+    assert context.sql("SELECT id FROM t WHERE n = 1 LIMIT 2").to_arrow_table().num_rows == 2
 
 
 def test_staged_fragments_move_nothing(table: LanceDataset) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from spark_omnigraph.answer import json_values
 from spark_omnigraph.engine.costs import Costs, Strategy
-from spark_omnigraph.engine.result import json_values
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query

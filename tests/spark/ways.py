@@ -27,6 +27,7 @@ node City { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 """
 OLDER = "query older($age: I32) { match { $p: Person $p.age >= $age } return { $p.name as name } }"
+OLDER_SQL = "SELECT name FROM Person WHERE age >= $age"
 LEAVE = "query leave($name: String) { delete Person where name = $name }"
 COLUMNS = {
     "node:Person": "id string, age int, born date, name string, tags array<string>",
@@ -144,7 +145,10 @@ class Jobs:
         output = self.folder / "found.jsonl"
         given = ["-e", OLDER, "--params", json.dumps({"age": age}), "--format", "jsonl", "--output", str(output)]
         assert self._run("query", uri, *given)["exit_code"] == 0
-        return {str(json.loads(line)["name"]) for line in output.read_text().splitlines()}
+        found = {str(json.loads(line)["name"]) for line in output.read_text().splitlines()}
+        assert self._run("sql", uri, "-e", OLDER_SQL, *given[2:])["exit_code"] == 0
+        assert {str(json.loads(line)["name"]) for line in output.read_text().splitlines()} == found
+        return found
 
     def _run(self, verb: str, uri: str, *given: str) -> Json:
         path = self.folder / "summary.json"
@@ -179,7 +183,10 @@ class Handle:
         return Ended()
 
     def older(self, uri: str, age: int) -> set[str]:
-        return {str(row["name"]) for row in Graph.open(uri).query(OLDER, params={"age": age}).to_pylist()}
+        graph = Graph.open(uri)
+        found = {str(row["name"]) for row in graph.query(OLDER, params={"age": age}).to_pylist()}
+        assert {str(row["name"]) for row in graph.sql(OLDER_SQL, {"age": age}).to_pylist()} == found
+        return found
 
 
 WAYS: dict[str, Callable[[SparkSession, Path], Way]] = {"data source": DataSource, "jobs": Jobs, "Graph": Handle}

@@ -28,12 +28,12 @@ FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",
     "MergeChoices", "MergeReport", "MutationResult", "SchemaChoices", "SchemaPreview", "EmbedConfig", "Embedder",
-    "EmbedReport", "EmbedChoices",
+    "EmbedReport", "EmbedChoices", "SqlChoices", "SqlResult",
 )  # laid out as a table  # fmt: skip
 ELSEWHERE = {
     **{name: getattr(spark_omnigraph, name) for name in LATER},
     **{"Unpack": typing_extensions.Unpack, "SparkSession": object, "pd": FRAMES, "pl": FRAMES, "Source": str},
-    "VectorSource": VectorSource,
+    **{"VectorSource": VectorSource, "DataFrame": object, "States": object},
 }
 """Names that stand in signatures and are imported for type checkers alone."""
 

@@ -5,48 +5,77 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_omnigraph.engine.result import Json, QueryResult, json_values
+from spark_omnigraph.answer import Json, Rows
+from spark_omnigraph.engine.result import QueryResult
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.redaction import one_line
 from spark_omnigraph.storage.objects.whole_file import whole_path
 
 SHOWN_ROWS = 1000
 """Rows of a table for people; the other formats have all."""
 _WIDEST = 60
-_RUN = 10_000
+_GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20
 _TO_QUOTE = re.compile(r'[",\r\n]')
 
 
-def lines_of(result: QueryResult, form: str) -> Iterator[str]:
+def lines_of(result: Rows, form: str) -> Iterator[str]:
     """The rows as `table`, `json`, `jsonl` or `csv`, without line ends."""
     if form == "json":
-        return iter([result.to_json()])
+        return iter([result.to_json()]) if isinstance(result, QueryResult) else _json(result)
     if form == "jsonl":
         return (json.dumps(row, ensure_ascii=False) for row in result.rows())
     return _csv(result) if form == "csv" else _table(result)
 
 
-def write_parquet(result: QueryResult, path: str, storage_options: Mapping[str, str] | None = None) -> None:
-    """A Parquet file that appears when it is complete. BadRequestError for column names that repeat."""
+def write_parquet(result: Rows, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """A Parquet file that appears when it is complete. BadRequestError for column names that repeat, and for a type
+    that Parquet does not have.
+    """
     result.require_distinct_names()
     with whole_path(path, storage_options) as part:
-        pq.write_table(result.table, part)
+        try:
+            with pq.ParquetWriter(part, result.arrow_schema) as file:
+                for table in _row_groups(result):
+                    file.write_table(table)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise BadRequestError(f"Parquet does not hold such values ({error}): cast them, or use jsonl") from error
 
 
-def _rows(result: QueryResult, most: int | None = None) -> Iterator[tuple[Json, ...]]:
-    """Values of all columns, those with the same name too."""
-    count = result.row_count if most is None else min(most, result.row_count)
-    for start in range(0, count, _RUN):
-        part = result.table.slice(start, min(_RUN, count - start))
-        yield from zip(*(json_values(column) for column in part.columns))
+def _row_groups(result: Rows) -> Iterator[pa.Table]:
+    """The rows in tables that are worth a row group each."""
+    parts: list[pa.RecordBatch] = []
+    for batch in result.batches():
+        parts.append(batch)
+        if sum(part.num_rows for part in parts) >= _GROUP_ROWS or sum(part.nbytes for part in parts) >= _GROUP_BYTES:
+            yield pa.Table.from_batches(parts)
+            parts = []
+    if parts:
+        yield pa.Table.from_batches(parts)
 
 
-def _csv(result: QueryResult) -> Iterator[str]:
+def _json(result: Rows) -> Iterator[str]:
+    """One JSON object over many lines, a row on each: what is not known before the last row comes after it."""
+    head = {
+        "target": {"branch": result.branch, "manifest_version": result.manifest_version},
+        "columns": result.column_names,
+    }
+    yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "rows": ['
+    count = 0
+    for row in result.rows():
+        yield ("," if count else "") + json.dumps(row, ensure_ascii=False)
+        count += 1
+    yield f'], "row_count": {count}}}'
+
+
+def _csv(result: Rows) -> Iterator[str]:
     """A header and the rows: null as nothing, an empty text as `""`, lists as JSON."""
     yield _csv_line(result.column_names)
-    for row in _rows(result):
+    for row in result.values():
         yield _csv_line([_cell(value) for value in row])
 
 
@@ -69,12 +98,14 @@ def _cell(value: Json) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _table(result: QueryResult) -> Iterator[str]:
-    """Columns side by side, numbers to the right; a long text is cut."""
-    rows = [tuple(_shown(value) for value in row) for row in _rows(result, SHOWN_ROWS)]
+def _table(result: Rows) -> Iterator[str]:
+    """Columns side by side, numbers to the right; a long text is cut. No more rows are read than are shown."""
+    values = result.values()
+    rows = [tuple(_shown(value) for value in row) for row in islice(values, SHOWN_ROWS)]
+    more = next(values, None) is not None
     names = [one_line(name) for name in result.column_names]
     widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(names)]
-    right = [c.type.scalar.is_numeric and not c.type.is_list for c in result.columns]
+    right = [_is_number(of) for of in result.arrow_schema.types]
     yield "  ".join(name.ljust(width) for name, width in zip(names, widths)).rstrip()
     yield "  ".join("-" * width for width in widths)
     for row in rows:
@@ -82,9 +113,13 @@ def _table(result: QueryResult) -> Iterator[str]:
         yield "  ".join(
             cell.rjust(width) if is_right else cell.ljust(width) for cell, width, is_right in cells
         ).rstrip()
-    left = result.row_count - len(rows)
-    if left:
-        yield f"… and {left:,} rows more"
+    if more:
+        left = f"{result.row_count - len(rows):,} rows more" if isinstance(result, QueryResult) else "more rows"
+        yield f"… and {left}"
+
+
+def _is_number(of: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of))
 
 
 def _shown(value: Json) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
@@ -41,6 +41,13 @@ class Where(TypedDict, total=False):
     snapshot: str | None
     as_of: datetime | str | None
     tag: str | None
+
+
+class Bounded(Where, total=False):
+    """A state, and what an answer may take: seconds, and rows, of which more are refused."""
+
+    time_limit: timedelta | float | None
+    max_rows: int | None
 
 
 State = Where | str | int | datetime

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
+from spark_omnigraph.limits import Leaving, Limits, Watch
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache
@@ -41,6 +42,7 @@ class Prepared:
     params: Mapping[str, PropType]
 
 
+NO_LIMITS = Limits()
 PLANS = 256
 """Plans that are kept, the least used going first."""
 LONGEST = 16 << 10
@@ -107,11 +109,33 @@ def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot, costs: Co
 
 
 def run_query(
-    store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan, costs: Costs = DEFAULT
+    store: GraphStore,
+    catalog: Catalog,
+    snapshot: Snapshot,
+    plan: Plan,
+    costs: Costs = DEFAULT,
+    limits: Limits = NO_LIMITS,
 ) -> QueryResult:
-    """The rows of a bound plan on a snapshot."""
-    table = run_plan(plan, source_of(store, catalog, snapshot, costs))
+    """The rows of a bound plan on a snapshot. LimitError when they take more than they may."""
+    table = _within(limits, source_of(store, catalog, snapshot, costs), plan)
+    limits.check_rows(table.num_rows)
     return QueryResult(plan.query, plan.columns, table, display(snapshot.branch), snapshot.version)
+
+
+def analyze_query(source: EngineSource, plan: Plan, limits: Limits) -> str:
+    """The text of a bound plan that has run, with the rows of each operator and the time that it took by itself."""
+    watch = Watch()
+    _within(limits, source, plan, watch)
+    return explain(plan, watch.note) + f"{watch.seconds * 1000:,.1f} ms\n"
+
+
+def _within(limits: Limits, source: EngineSource, plan: Plan, watch: Watch | None = None) -> pa.Table:
+    """The rows of a plan, made in a thread that is left where the limit of time is reached."""
+    if limits.seconds is None:
+        return run_plan(plan, source, watch)
+    work = Leaving[pa.Table](limits.seconds)
+    bounded = replace(source, costs=replace(source.costs, check=work.check))
+    return work.value(lambda: run_plan(plan, bounded, watch))
 
 
 def explain_query(catalog: Catalog, text: str, name: str | None, params: Mapping[str, object] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from spark_omnigraph.catalog.dates import MS_PER_DAY, moment, moment_text
 from spark_omnigraph.catalog.types import PropType, Scalar
@@ -51,16 +52,18 @@ _ARROWS = {Direction.OUT: ("-", "->"), Direction.IN: ("<-", "-"), Direction.BOTH
 _WORDS = {Comparator.HAS_ITEM: "contains", Comparator.HAS_TEXT: "contains"}
 
 
-def explain(plan: Plan) -> str:
-    """The text of a plan. Parameters show as `$name` before `bind`, and as values after it."""
+def explain(plan: Plan, note: Callable[[Operator], str] = lambda _: "") -> str:
+    """The text of a plan, with a `note` behind each operator. Parameters show as `$name` before `bind`, and as values
+    after it.
+    """
     columns = ", ".join(f"{column.name}: {column.type.display()}" for column in plan.columns)
-    return "\n".join([f"query {plan.query} -> {columns}", *_lines(plan.root, 1)]) + "\n"
+    return "\n".join([f"query {plan.query} -> {columns}", *_lines(plan.root, 1, note)]) + "\n"
 
 
-def _lines(operator: Operator, depth: int) -> list[str]:
-    lines = [f"{'  ' * depth}{_headline(operator)}"]
+def _lines(operator: Operator, depth: int, note: Callable[[Operator], str]) -> list[str]:
+    lines = [f"{'  ' * depth}{_headline(operator)}{note(operator)}"]
     for child in _inputs(operator):
-        lines.extend(_lines(child, depth + 1))
+        lines.extend(_lines(child, depth + 1, note))
     return lines
 
 

@@ -74,6 +74,12 @@ class TableReader:
             ]
         return self.table.uri, self.table.version, hash(tuple(files))
 
+    def provider(self) -> object:
+        """The table for a context of DataFusion, of the major release that Lance is built with: columns, filters and
+        limits go down into the scan.
+        """
+        return lance.FFILanceTableProvider(self.dataset)
+
     def find(self, where: str, by_index: bool = True) -> Positions:
         """Positions of the rows that Lance SQL keeps, ascending; by scalar indexes where there are any, or without."""
         with reading(f"scan {self.table.uri}"):

@@ -51,6 +51,7 @@ def test_a_configuration_with_all_keys_on_is_accepted(
         (tmp_path / file).touch()
     (tmp_path / "changes.gq").write_text('query drop() { delete A where name = "a" }')
     (tmp_path / "films.gq").write_text("query q() { match { $a: A } return { $a } }")
+    (tmp_path / "films.sql").write_text("SELECT 1")
     content = uncommented(name)
     for key in [key for key in ("snapshot", "as_of", "tag") if key in content]:
         del content[key]

@@ -15,7 +15,7 @@ from tests.unit.draw.test_html import Seen
 SCHEMA = "node Person { name: String @key  age: I32? @range(age, 0..150) }\nedge Knows: Person -> Person"
 READING = {
     "profile",
-    "query", "describe", "commits", "diff", "export", "lint", "schema show", "schema plan", "tag list",
+    "query", "sql", "describe", "commits", "diff", "export", "lint", "schema show", "schema plan", "tag list",
     "consumer list", "branch list",
 }  # laid out as a table  # fmt: skip
 

@@ -129,7 +129,7 @@ def test_common_options_stand_where_they_do_something() -> None:
         for key in ("actor", "executor", "dry_run", "branch")
     }
     loads = {"ingest", "merge", "overwrite"}
-    reads = {"query", "describe", "commits", "diff", "export", "schema show"}
+    reads = {"query", "sql", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
         "actor": loads | {"mutate", "embed", "branch merge", "restore", "erase", "optimize", "schema apply"},
         "executor": loads | {"embed", "branch merge", "restore", "schema plan", "schema apply", "index", "optimize"},

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.engine.costs import Costs, Strategy
-from spark_omnigraph.engine.result import Json
 from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query

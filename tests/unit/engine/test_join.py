@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.engine.costs import Costs
-from spark_omnigraph.engine.result import Json
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.handle import Graph
 from tests.support.engine import answer

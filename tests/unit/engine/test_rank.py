@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.engine.costs import Costs
-from spark_omnigraph.engine.result import Json
 from spark_omnigraph.graph.handle import Graph
 from tests.support.engine import answer
 

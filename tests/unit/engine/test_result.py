@@ -8,8 +8,9 @@ import math
 import pyarrow as pa
 import pytest
 
+from spark_omnigraph.answer import Json, json_values
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.engine.result import Json, QueryResult, json_values
+from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.lang.gq.plan import ResultColumn
 
 

@@ -388,3 +388,9 @@ def test_types_are_exported_as_tables(graph: Graph, tmp_path: Path) -> None:
     graph.export_tables(str(tmp_path / "out"), format="parquet", branch="busy")
     names = pq.read_table(next((tmp_path / "out").rglob("*Vessel*"))).column("name").to_pylist()
     assert sorted(names) == ["Alba", "Brise"]
+
+
+def test_sql(graph: Graph) -> None:
+    pytest.importorskip("datafusion")
+    found = graph.sql('SELECT title FROM "Harbour" ORDER BY title LIMIT 2', branch="busy")
+    assert found.to_pylist() == [{"title": "East"}, {"title": "North"}]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from spark_omnigraph.answer import Json
 from spark_omnigraph.embed.callables import embedder_of
 from spark_omnigraph.embed.embedder import Role
 from spark_omnigraph.embed.mock import MockEmbedder
-from spark_omnigraph.engine.result import Json
 from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError, EmbeddingError
 from spark_omnigraph.graph.handle import Graph
 from tests.support.embedding_server import Act, EmbeddingServer

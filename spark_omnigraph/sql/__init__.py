@@ -1,0 +1,1 @@
+"""SQL over a graph, by DataFusion: reads alone, in bounded memory."""
