@@ -260,6 +260,14 @@ _ALL = (
         o.TO_CHANGE_WHOLE[1:],
     ),
     Verb(
+        "convert",
+        "Makes a graph that can be written of one of any format that is read; history and tags stay behind.",
+        "spark-omnigraph convert graphs/films-0.9 graphs/films --all-branches",
+        _in("states", "convert_graph"),
+        (k.CONVERTED, k.CONVERTED_TO, k.CONVERTED_BRANCHES, k.TO_STORAGE_OPTION),
+        o.TO_CHANGE_WHOLE[1:],
+    ),
+    Verb(
         "erase",
         "Erases a row on every branch, with its edges, from every file of the graph; older states of it expire.",
         "spark-omnigraph erase --type Person --id ada --graph graphs/films --dry-run",

@@ -41,7 +41,6 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST
-from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from spark_omnigraph.storage.manifest.table import publish_rows, read_rows
 
@@ -177,7 +176,7 @@ def current_head(
     facts = sentinel_facts(rows)
     if facts is not None and facts.commit is not None and facts.base + 1 == version:
         return facts.commit
-    log = read_commits(store.location, branch, with_actors=False) if logged is None else logged
+    log = store.commits(branch, with_actors=False) if logged is None else logged
     newest = head(each for each in log if each.manifest_version <= version)
     if facts is not None and facts.commit is not None and (newest is None or newest.manifest_version <= facts.base + 1):
         return facts.commit

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -43,7 +43,15 @@ class RowKind:
     COPY = "x_copy"
 
 
-_SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
+SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
+"""Kinds of rows that a snapshot is made of."""
+
+
+class TableId(NamedTuple):
+    """What tells a table from every other one that its graph had or has, whatever they are called."""
+
+    table: int
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,8 @@ class ManifestRow:
     """One row; `kind` is the column `object_type`. `facts` of a commit, and the text of a former schema, stand alone in
     `base_objects`, a column that no engine uses and that is not read with the others: they never come back here.
 
-    `fault` says why a stored row is not acted on: then its location and branch are not here.
+    `identity` is of formats whose tables have ids. `fault` says why a stored row is not acted on: then its location and
+    branch are not here.
     """
 
     object_id: str
@@ -64,6 +73,7 @@ class ManifestRow:
     row_count: int | None = None
     fault: str | None = None
     facts: str | None = None
+    identity: TableId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +123,7 @@ def checked(row: ManifestRow) -> ManifestRow:
     """A row as it came from the store, looked at: one whose location or branch would lead out of the graph, or whose
     numbers no dataset has, says so in `fault`, and leads nowhere. Rows of kinds that nobody acts on are not looked at.
     """
-    if row.kind not in _SHOWING:
+    if row.kind not in SHOWING:
         return row
     location = None if row.location is None else refuse_path(row.location)
     branch = None if row.table_branch is None else refuse_branch(row.table_branch)

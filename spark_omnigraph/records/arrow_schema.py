@@ -27,6 +27,7 @@ _SCALARS = {
     Scalar.DATETIME: pa.date64(),
     Scalar.BLOB: BLOB,
 }
+_OF_STORED = {kind: scalar for scalar, kind in _SCALARS.items()}
 
 
 def property_type(ptype: PropType) -> pa.DataType:
@@ -35,6 +36,18 @@ def property_type(ptype: PropType) -> pa.DataType:
         return pa.list_(pa.field("item", pa.float32()), ptype.dimension or -1)
     scalar = _SCALARS[ptype.scalar]
     return pa.list_(pa.field("item", scalar)) if ptype.is_list else scalar
+
+
+def stored_type(column: pa.Field) -> PropType | None:
+    """The type of property that a stored column has; None for one that no property has."""
+    kind, nullable = column.type, column.nullable
+    if pa.types.is_fixed_size_list(kind):
+        return PropType(Scalar.VECTOR, nullable, dimension=kind.list_size)
+    if getattr(kind, "extension_name", None) == BLOB_METADATA[b"ARROW:extension:name"].decode():
+        return PropType(Scalar.BLOB, nullable)
+    is_list = pa.types.is_list(kind)
+    scalar = _OF_STORED.get(kind.value_type if is_list else kind)
+    return None if scalar is None else PropType(scalar, nullable, is_list)
 
 
 def shown_type(ptype: PropType) -> pa.DataType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,16 @@ from lance.fragment import LanceFragment
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.manifest.branches import stored_branch
-from spark_omnigraph.manifest.rows import FACTS_PREFIX, SCHEMA_PREFIX, ManifestRow, RowKind, SchemaEpoch, checked
+from spark_omnigraph.manifest.formats.identity import IDENTITY_COLUMNS
+from spark_omnigraph.manifest.rows import (
+    FACTS_PREFIX,
+    SCHEMA_PREFIX,
+    ManifestRow,
+    RowKind,
+    SchemaEpoch,
+    TableId,
+    checked,
+)
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
@@ -51,13 +60,18 @@ def read_rows(dataset: LanceDataset) -> list[ManifestRow]:
 
 def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> list[ManifestRow]:
     with reading(f"read {dataset.uri}"):
-        table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
+        ids = [name for name in IDENTITY_COLUMNS if name in dataset.schema.names]
+        table = dataset.scanner(columns=[*_COLUMNS, *ids], fragments=fragments).to_table()
     table = table.filter(pc.not_equal(table.column("object_type"), RowKind.FACTS))
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
-    return [
+    rows = [
         checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, stored_branch(branch), rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
+    if not ids:
+        return rows
+    pairs = zip(*(table.column(name).to_pylist() for name in ids), strict=True)
+    return [r if None in pair else replace(r, identity=TableId(*pair)) for r, pair in zip(rows, pairs, strict=True)]
 
 
 def read_facts(dataset: LanceDataset, commits: Iterable[str] | None = None) -> dict[str, str]:

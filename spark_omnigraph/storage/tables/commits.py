@@ -88,7 +88,9 @@ class TableChange:
         )
 
 
-def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
+def create_dataset(
+    uri: str, schema: pa.Schema, rows: pa.Table | pa.RecordBatchReader | None, options: Mapping[str, str]
+) -> LanceDataset:
     """New dataset at version 1 with stable row ids in the graph's file format; CommitFailed when one exists, also one
     that somebody makes at this moment, which Lance by itself would replace.
     """

@@ -212,15 +212,24 @@ def _with_blobs(
     for name in blobs:
         _refuse_local(dataset, name, described[name])
     places = addresses.to_pylist()
-    sizes = [sum(_stored_bytes(described[name][row]) for name in blobs) for row in range(batch.num_rows)]
-    for start, stop in _runs(sizes, BLOB_RUN_BYTES):
-        run = batch.slice(start, stop - start)
+    start = 0
+    for run in blob_runs(batch, blobs):
+        stop = start + run.num_rows
         read = {}
         for name in blobs:
             pairs = zip(described[name][start:stop], places[start:stop], strict=True)
             wanted = [not nulls.is_null(name, descriptor, place) for descriptor, place in pairs]
             read[name] = _blob_bytes(dataset, name, addresses.slice(start, stop - start), wanted)
         yield pa.RecordBatch.from_arrays([read.get(n, run.column(n)) for n in columns], names=list(columns))
+        start = stop
+
+
+def blob_runs(batch: pa.RecordBatch, blobs: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows with descriptors of blobs, in runs whose blobs fit a bounded amount of memory together."""
+    described = [batch.column(name).to_pylist() for name in blobs]
+    sizes = [sum(map(_stored_bytes, row)) for row in zip(*described, strict=True)] if blobs else [0] * batch.num_rows
+    for start, stop in _runs(sizes, BLOB_RUN_BYTES):
+        yield batch.slice(start, stop - start)
 
 
 def _refuse_local(dataset: LanceDataset, name: str, descriptors: Sequence[Descriptor | None]) -> None:

@@ -137,7 +137,7 @@ def test_common_options_stand_where_they_do_something() -> None:
         | {"embed"}
         | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}
         | {"init", "mutate", "schema apply", "index", "optimize", "recover", "repair", "cleanup"}
-        | {"tag create", "tag delete", "restore", "copy", "erase"},
+        | {"tag create", "tag delete", "restore", "copy", "convert", "erase"},
         "branch": loads | reads | {"mutate", "embed", "index", "optimize", "repair", "tag create", "restore"},
     }
 
