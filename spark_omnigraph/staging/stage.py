@@ -26,7 +26,7 @@ from spark_omnigraph.records.jsonl.decode import DecodedTable, Rejected
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.filling import fill
-from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
+from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment, write_patches
 from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
 from spark_omnigraph.staging.receipt import REPORT_LIMIT, Int64s, RangeReceipt, StageContext, StagedFragment
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
@@ -152,7 +152,12 @@ class _Stager:
                 self._unfilled.setdefault(key, []).append(ordinals[dropped])
         if not keep.any():
             return
-        fragment, order = write_fragment(target, rows, ordinals, keep, matches, self._context.storage_options)
+        if self._context.mode is LoadMode.UPDATE:
+            order = np.flatnonzero(keep)
+            kept = rows.take(pa.array(order))
+            fragment = write_patches(target, kept, ordinals[order], self._context.storage_options)
+        else:
+            fragment, order = write_fragment(target, rows, ordinals, keep, matches, self._context.storage_options)
         if self._from_frame:
             lines = np.concatenate([t.lines for t in waiting])
             fragment = replace(fragment, lines=packed_lines(lines[order], fragment))
@@ -165,7 +170,9 @@ class _Stager:
 
     def _matches(self, key: str, target: TableTarget, rows: pa.Table, keep: npt.NDArray[np.bool_]) -> Matches | None:
         """Stored rows with the same ids; None when there can be none."""
-        if self._context.mode is LoadMode.OVERWRITE or not target.row_count or not self._context.validate:
+        if self._context.mode in (LoadMode.OVERWRITE, LoadMode.UPDATE) or not target.row_count:
+            return None
+        if not self._context.validate:
             return None
         if key not in self._given_ids:
             return None

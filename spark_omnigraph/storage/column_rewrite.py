@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import lance
@@ -17,13 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
-from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget
+from spark_omnigraph.storage.values import write_values
+
+if TYPE_CHECKING:
+    from lance.lance.schema import LanceField
 
 Offsets = npt.NDArray[np.int64]
 """int64[n]: places of rows in a fragment, deleted ones counted; ascending, distinct."""
@@ -54,11 +58,11 @@ def rewrite_columns(
         fragment = dataset.get_fragment(fragment_id)
         if fragment is None:
             raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
-        ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
+        ids = {field.name(): _leaf(field) for field in dataset.lance_schema.fields()}
         name = f"{uuid4().hex}.lance"
         uri = f"{target.uri}/data/{name}"
         schema = pa.schema([dataset.schema.field(column) for column in values])
-        size = _write(uri, schema, _new_batches(dataset, fragment, schema, values), options)
+        size = write_values(uri, schema, _new_batches(dataset, fragment, schema, values), options)
     fields = tuple(ids[column] for column in values)
     changed = np.unique(np.concatenate([value.at for value in values.values()]))
     metadata = _with_file(
@@ -68,11 +72,10 @@ def rewrite_columns(
     return ColumnRewrite(file, fragment_id, fields, _roaring(changed))
 
 
-def _write(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: Mapping[str, str]) -> int:
-    with LanceFileWriter(uri, schema, version=STORAGE_VERSION, storage_options=dict(options) or None) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return int(writer.size_bytes or 0)
+def _leaf(field: LanceField) -> int:
+    """The field whose id names the values of a column in a data file: of a list that of its items."""
+    inner = field.children()
+    return _leaf(inner[0]) if inner else int(field.id())
 
 
 def _with_file(metadata: FragmentMetadata, new: DataFile) -> FragmentMetadata:
@@ -136,7 +139,9 @@ def _blank(kind: pa.DataType, count: int) -> pa.Array:
     if pa.types.is_fixed_size_list(kind):
         zeros = pa.array(np.zeros(count * kind.list_size, np.float32), kind.value_type)
         return pa.FixedSizeListArray.from_arrays(zeros, type=kind)
-    return pa.nulls(count, kind)
+    blank: object = [] if pa.types.is_list(kind) else False if pa.types.is_boolean(kind) else 0
+    one = pa.array(["" if pa.types.is_string(kind) else blank], kind)
+    return one.take(pa.array(np.zeros(count, np.int64)))
 
 
 def _put(column: pa.Array, new: NewValues, first: int) -> pa.Array:

@@ -99,7 +99,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
         how = scanned.table
         rows = LocalRows(delta_scan(scanned, store.storage_options), scanned.name, has_order=False)
     if rows is not None and how is not None:
-        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decoding(options))
+        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decoding(options, mode))
         if not rows.has_order:
             options = replace(options, on_duplicate=OnDuplicate.ERROR)
     name, created = branch_to_write(store, call.branch, call.base, options.dry_run)

@@ -1,0 +1,96 @@
+"""Values on their way into a table: files in its folder that no dataset names, written and read by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance.file import LanceFileReader, LanceFileWriter
+
+from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.layout import STORAGE_VERSION
+from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
+
+Places = npt.NDArray[np.int64]
+"""int64[n]: places of values in a source, -1 for null."""
+
+
+class ValueReader(Protocol):
+    """Values by their places, read many times."""
+
+    def take(self, rows: Places) -> pa.Array:
+        """Values in the order of the places."""
+
+
+class ValueSource(Protocol):
+    """Where new values of a column come from. Picklable: tasks open it."""
+
+    def reader(self) -> ValueReader:
+        """Opened once."""
+
+
+def write_values(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: Mapping[str, str]) -> int:
+    """Writes a data file of Lance by itself, and says how many bytes it has."""
+    with LanceFileWriter(uri, schema, version=STORAGE_VERSION, storage_options=dict(options) or None) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return int(writer.size_bytes or 0)
+
+
+def stage_values(target: TableTarget, rows: pa.Table, options: Mapping[str, str]) -> StagedFile:
+    """Writes rows that are to be read again before the table is written. They are no fragment and never become one."""
+    uri = f"{target.uri}/data/{uuid4().hex}.lance"
+    with reading(f"stage values for '{target.table_key}'"):
+        write_values(uri, rows.schema, iter(rows.to_batches()), options)
+    return StagedFile("", uri, rows.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedColumn:
+    """A column of staged values: places count through its files in their order."""
+
+    files: tuple[StagedFile, ...]
+    column: str
+    type: pa.DataType
+    options: Mapping[str, str]
+
+    def reader(self) -> StagedColumnReader:
+        return StagedColumnReader(self)
+
+
+class StagedColumnReader:
+    """Values of a column of staged files; of a few rows nothing else is read."""
+
+    def __init__(self, source: StagedColumn) -> None:
+        self._source = source
+        self._first = np.cumsum([0, *(file.rows for file in source.files)])
+        self._opened: dict[int, LanceFileReader] = {}
+
+    def take(self, rows: Places) -> pa.Array:
+        """Values in the order of the places, null for -1."""
+        there = rows >= 0
+        wanted, back = np.unique(rows[there], return_inverse=True)
+        parts = [pa.array([], self._source.type)]
+        with reading(f"read staged values of '{self._source.column}'"):
+            for number, (start, stop) in enumerate(self._bounds(wanted)):
+                if start < stop:
+                    parts += self._read(number, (wanted[start:stop] - self._first[number]).tolist())
+        places = np.zeros(len(rows), dtype=np.int64)
+        places[there] = back
+        return pa.concat_arrays(parts).take(pa.array(places, mask=~there))
+
+    def _bounds(self, wanted: Places) -> Iterator[tuple[int, int]]:
+        ends = np.searchsorted(wanted, self._first)
+        yield from zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+
+    def _read(self, number: int, rows: Sequence[int]) -> list[pa.Array]:
+        if number not in self._opened:
+            file, options = self._source.files[number], dict(self._source.options) or None
+            self._opened[number] = LanceFileReader(file.uri, storage_options=options, columns=[self._source.column])
+        found = self._opened[number].take_rows(rows).to_table().column(0)
+        return [chunk.cast(self._source.type) for chunk in found.chunks]
