@@ -157,7 +157,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
     from spark_omnigraph.records.mode import EmbedAtLoad as EmbedAtLoad
     from spark_omnigraph.records.mode import LoadMode as LoadMode
+    from spark_omnigraph.records.mode import Nulls as Nulls
     from spark_omnigraph.records.mode import OnDuplicate as OnDuplicate
+    from spark_omnigraph.records.mode import OnMissing as OnMissing
     from spark_omnigraph.records.mode import UnknownFields as UnknownFields
     from spark_omnigraph.spark.api import create_views as create_views
     from spark_omnigraph.spark.api import read_edges as read_edges
@@ -241,7 +243,7 @@ _HOMES = {
     "manifest.lineage": ("Commit",),
     "manifest.rows": ("SchemaEpoch", "Transaction"),
     "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
-    "records.mode": ("EmbedAtLoad", "LoadMode", "OnDuplicate", "UnknownFields"),
+    "records.mode": ("EmbedAtLoad", "LoadMode", "Nulls", "OnDuplicate", "OnMissing", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),

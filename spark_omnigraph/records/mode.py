@@ -33,7 +33,7 @@ class OnDuplicate(TextEnum):
     ERROR = "error"
 
 
-class Missing(TextEnum):
+class OnMissing(TextEnum):
     """What an update does with an id that is not stored."""
 
     ERROR = "error"

@@ -31,7 +31,7 @@ class RowsToCheck(Protocol):
     """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory.
 
     `unit` is what messages call one of them. `changed` names the columns in which they may differ from the stored rows
-    that they replace; None: every column. With `keeps_ends` they are edges which are stored with the ends that they have.
+    that they replace; None: every column. With `keeps_ends` edges have the ends that are stored.
     """
 
     target: TableTarget

@@ -18,9 +18,9 @@ from spark_omnigraph.records.mode import (
     DecodeOptions,
     EmbedAtLoad,
     LoadMode,
-    Missing,
     Nulls,
     OnDuplicate,
+    OnMissing,
     UnknownFields,
     choice,
 )
@@ -56,7 +56,7 @@ class LoadOptions:
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
-    missing: Missing = Missing.ERROR
+    missing: OnMissing = OnMissing.ERROR
     nulls: Nulls = Nulls.SET
     embed: EmbedAtLoad = EmbedAtLoad.OFF
     embedder: object = None
@@ -75,7 +75,7 @@ class LoadOptions:
             object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", choice("on_duplicate", self.on_duplicate, OnDuplicate))
         object.__setattr__(self, "unknown_fields", choice("unknown_fields", self.unknown_fields, UnknownFields))
-        object.__setattr__(self, "missing", choice("missing", self.missing, Missing))
+        object.__setattr__(self, "missing", choice("missing", self.missing, OnMissing))
         object.__setattr__(self, "nulls", choice("nulls", self.nulls, Nulls))
         object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
         object.__setattr__(self, "embed", choice("embed", self.embed, EmbedAtLoad))
@@ -120,7 +120,7 @@ class LoadOptions:
 def decoding(options: LoadOptions, mode: LoadMode) -> DecodeOptions:
     """What of it decoding is told. BadRequestError for options that another mode has."""
     patches = mode is LoadMode.UPDATE
-    for name, given in (("missing", options.missing is not Missing.ERROR), ("nulls", options.nulls is not Nulls.SET)):
+    for name, given in (("missing", options.missing is not OnMissing.ERROR), ("nulls", options.nulls is not Nulls.SET)):
         if given and not patches:
             raise BadRequestError(f"'{name}' belongs to mode update, and the mode is {mode}")
     return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce, patches, options.nulls)

@@ -23,7 +23,7 @@ from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import GIVEN, EdgeType, EntityType
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.mode import Missing, OnDuplicate
+from spark_omnigraph.records.mode import OnDuplicate, OnMissing
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.keys import find_rows
 from spark_omnigraph.storage.tables.scan import PinnedTable
@@ -54,7 +54,7 @@ class PatchRules:
     same again (`distinct`).
     """
 
-    missing: Missing
+    missing: OnMissing
     on_duplicate: OnDuplicate
     distinct: bool = False
 
@@ -272,11 +272,11 @@ class _Refusals:
             self.refused |= bad
             yield Finding(self._staged.table_key, field, rule, rows, message, ids=ids)
 
-    def _missing(self, missing: Missing) -> Iterator[Finding]:
+    def _missing(self, missing: OnMissing) -> Iterator[Finding]:
         """Patches whose row is not stored; those before the first whole record of it, where one is inserted."""
         lost = ~self._named.hit[self._named.codes]
-        if missing is Missing.ERROR:
-            told = "is not stored, so there is nothing to change; missing 'insert' makes it a row"
+        if missing is OnMissing.ERROR:
+            told = "is not stored, so there is nothing to change; with --missing insert (missing) it becomes a row"
             yield from self._found("id", Rule.NOT_STORED, lost, told)
             return
         if not lost.any():
