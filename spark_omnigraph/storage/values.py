@@ -93,4 +93,13 @@ class StagedColumnReader:
             file, options = self._source.files[number], dict(self._source.options) or None
             self._opened[number] = LanceFileReader(file.uri, storage_options=options, columns=[self._source.column])
         found = self._opened[number].take_rows(rows).to_table().column(0)
-        return [chunk.cast(self._source.type) for chunk in found.chunks]
+        return [_as_stored(chunk, self._source.type) for chunk in found.chunks]
+
+
+def _as_stored(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Staged values in the type of their column; Arrow's own cast of lists that are all null crashes."""
+    if not pa.types.is_fixed_size_list(kind):
+        return column.cast(kind)
+    there = np.asarray(column.is_valid())
+    vectors = pa.FixedSizeListArray.from_arrays(column.filter(pa.array(there)).flatten(), type=kind)
+    return vectors.take(pa.array(np.cumsum(there) - 1, mask=~there))
