@@ -8,6 +8,7 @@ lost, doubled, seen in part, or based on something that had moved. Of merges `me
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
@@ -26,8 +27,10 @@ RECOVERY = "omnigraph:recovery"
 
 def play(before: State, load: Json) -> State:
     """The state after a load or a mutation. One that could not have succeeded on the state before fails."""
-    if load["mode"] in ("update", "delete"):
+    if "key" in load:
         return _mutated(before, load)
+    if load["mode"] == "update":
+        return _patched(before, load)
     changed = dict(row_of(line) for line in load["lines"])
     for end in (end for value in changed.values() for end in ends_of(value)):
         assert end in before or end in changed, f"{load['tag']} was published though {end} was not there"
@@ -37,6 +40,18 @@ def play(before: State, load: Json) -> State:
         assert double == [], f"{load['tag']} was published though {double} was there"
     kept = {key: tag for key, tag in before.items() if load["mode"] != "overwrite" or key[0] not in kinds}
     return {**kept, **changed}
+
+
+def _patched(before: State, load: Json) -> State:
+    """Rows get the tag, and edges keep their ends."""
+    after = dict(before)
+    for line in load["lines"]:
+        record = json.loads(line)
+        key = (record.get("type") or record["edge"], record["data"].get("id") or record["data"]["code"])
+        assert key in before, f"{load['tag']} was published though {key} was not there"
+        value, tag = before[key], record["data"]["tag"]
+        after[key] = tag if isinstance(value, str) else (tag, *value[1:])
+    return after
 
 
 def _mutated(before: State, mutation: Json) -> State:
