@@ -338,3 +338,35 @@ def test_options_of_patches_go_with_update(graph: Graph) -> None:
             graph.load_table("node:Film", pa.table(columns), mode="update")
     with pytest.raises(BadRequestError, match="column 'id' is missing: a patch of 'Cites' names its row by id"):
         graph.load_table("edge:Cites", pa.table({"page": [1]}), mode="update")
+
+
+def test_indexes_answer_for_values_as_they_are(tmp_path: Path) -> None:
+    """Of columns that were written anew, before indexes are built again, after, and once files and indexes are joined."""
+    schema = "node Doc { n: I64 @key  group: I32 @index  text: String @index  vec: Vector(2) @index }"
+    graph = Graph.init(tmp_path / "g", schema)
+    numbers = np.arange(400)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(numbers, 2).astype(np.float32)), 2)
+    rows = pa.table({"n": numbers, "group": numbers, "text": [f"word{n} moss" for n in numbers], "vec": vectors})
+    for part in (rows.slice(0, 300), rows.slice(300)):
+        graph.load_table("node:Doc", part)
+    changed = numbers[::3]
+    moved = pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(changed + 5000, 2).astype(np.float32)), 2)
+    texts = [f"fresh{n} moss" for n in changed]
+    patch = pa.table({"n": changed, "group": changed + 1000, "text": texts, "vec": moved})
+    assert graph.load_table("node:Doc", patch, mode="update", options=PLAIN).tables["node:Doc"].updated == len(changed)
+
+    def asked(clause: str) -> list[int]:
+        found = graph.query(f"query q() {{ match {{ $d: Doc {clause} }} return {{ $d.n as n }} order {{ n asc }} }}")
+        return [row["n"] for row in found.to_pylist()]
+
+    for upkeep in (lambda: None, graph.ensure_indices, graph.optimize):
+        upkeep()
+        assert asked("$d.group = 9") == []
+        assert asked("$d.group = 1009") == [9]
+        assert asked('search($d.text, "word9")') == []
+        assert asked('search($d.text, "word10")') == [10]
+        assert asked('search($d.text, "fresh9")') == [9]
+        assert len(asked('search($d.text, "moss")')) == 400
+        nearest = "order { nearest($d.vec, [5009.0, 5009.0]) } limit 1"
+        found = graph.query(f"query q() {{ match {{ $d: Doc }} return {{ $d.n as n }} {nearest} }}")
+        assert [row["n"] for row in found.to_pylist()] == [9]
