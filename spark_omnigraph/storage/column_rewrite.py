@@ -64,12 +64,14 @@ def rewrite_columns(
         schema = pa.schema([dataset.schema.field(column) for column in values])
         size = write_values(uri, schema, _new_batches(dataset, fragment, schema, values), options)
     fields = tuple(ids[column] for column in values)
-    changed = np.unique(np.concatenate([value.at for value in values.values()]))
+    changed = np.zeros(fragment.physical_rows, dtype=bool)
+    for value in values.values():
+        changed[value.at] = True
     metadata = _with_file(
         fragment.metadata, DataFile(name, list(fields), list(range(len(fields))), _MAJOR, _MINOR, size)
     )
     file = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
-    return ColumnRewrite(file, fragment_id, fields, _roaring(changed))
+    return ColumnRewrite(file, fragment_id, fields, _roaring(np.flatnonzero(changed)))
 
 
 def _leaf(field: LanceField) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,8 @@ _OFFSET, _FRAGMENT = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueChange:
-    """Rows of one table that get values: ids and addresses of the rows, and for each column the place of its value in
-    the column's source (-1: null, `LEFT_ALONE`: what it has). New rows have neither ids nor addresses.
+    """Rows of one table that get values, by rising address: ids and addresses, and for each column the place
+    of its value in the column's source (-1: null, `LEFT_ALONE`: what it has). New rows have neither.
     """
 
     rows: npt.NDArray[np.uint64]
@@ -98,13 +99,14 @@ def parts_of(context: WriteContext, change: ValueChange) -> Iterator[WritePart]:
     for name in change.values.keys() & set(blobs):
         gets_blob |= change.values[name] != LEFT_ALONE
     owners = (change.addresses >> _FRAGMENT).astype(np.int64)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
     whole = np.zeros(len(owners), dtype=bool)
-    for fragment in np.unique(owners).tolist():
-        which = owners == fragment
-        if (blobs or which.sum() >= SHARE * alive[fragment]) and not gets_blob[which].any():
+    for start, stop in pairwise([*starts, len(owners)]):
+        which, fragment = slice(start, stop), int(owners[start])
+        if (blobs or stop - start >= SHARE * alive[fragment]) and not gets_blob[which].any():
             yield WritePart(change.only(which).given(), fragment)
         else:
-            whole |= which
+            whole[which] = True
     rest = change.only(whole)
     # Ascending ids take little place in the manifest of the table.
     yield from (WritePart(part) for part in _slices(context.entity, rest.only(np.argsort(rest.rows))))

@@ -97,7 +97,9 @@ class PatchedRows:
         self.findings = list(refusals.run(rules))
         self._live = ~refusals.refused
         live = np.flatnonzero(self._live)
-        self._codes = np.unique(self._named.codes[live])
+        named = np.zeros(len(self._named.ids), dtype=bool)
+        named[self._named.codes[live]] = True
+        self._codes = np.flatnonzero(named)
         self._row_of = np.full(len(self._named.ids), -1, dtype=np.int64)
         self._row_of[self._codes] = np.arange(len(self._codes))
         self._order = live[np.argsort(self._named.rank[live])]

@@ -341,7 +341,7 @@ def test_options_of_patches_go_with_update(graph: Graph) -> None:
 
 
 def test_indexes_answer_for_values_as_they_are(tmp_path: Path) -> None:
-    """Of columns that were written anew, before indexes are built again, after, and once files and indexes are joined."""
+    """Of columns that were written anew: before indexes are built again, after, and once all is joined."""
     schema = "node Doc { n: I64 @key  group: I32 @index  text: String @index  vec: Vector(2) @index }"
     graph = Graph.init(tmp_path / "g", schema)
     numbers = np.arange(400)
