@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from spark_omnigraph import BadRowsError, Graph, LoadOptions
+from spark_omnigraph import BadRowsError, Graph, LoadOptions, Nulls, OnDuplicate, OnMissing
 from tests.oracle.patch import Patch, Rows, apply
 
 SCHEMA = """
@@ -106,7 +106,7 @@ def test_records(
 ) -> None:
     graph = copied(template, tmp_path_factory)
     expected = apply(stored(), records, REQUIRED, missing=missing, nulls=nulls)
-    options = LoadOptions(build_indexes=False, max_bad_rows=1.0, missing=missing, nulls=nulls)  # type: ignore[arg-type]
+    options = LoadOptions(build_indexes=False, max_bad_rows=1.0, missing=OnMissing(missing), nulls=Nulls(nulls))
     report = graph.load([_line(record) for record in records], "update", options=options)
     assert {row.line - 1: str(row.rule) for row in report.bad_rows.sample} == dict(list(expected.bad.items())[:20])
     assert report.bad_rows.total == len(expected.bad)
@@ -152,7 +152,7 @@ def test_tables(template: Path, tmp_path_factory: pytest.TempPathFactory, form: 
     graph = copied(template, tmp_path_factory)
     records = [r for r in TABLE if form != "frame" or r != TABLE[-1]]
     expected = apply(stored(), records, REQUIRED, nulls=nulls)
-    options = LoadOptions(build_indexes=False, max_bad_rows=1, nulls=nulls)  # type: ignore[arg-type]  # its name
+    options = LoadOptions(build_indexes=False, max_bad_rows=1, nulls=Nulls(nulls))
     path = tmp_path_factory.mktemp("input") / f"things.{form}"
     rows = table(records)
     if form in ("table", "frame"):
@@ -177,7 +177,7 @@ def test_a_second_patch_of_a_row_may_be_refused(template: Path, tmp_path_factory
         graph.load(
             [_line(Patch("k001", {"n": 1})), _line(Patch("k001", {"tag": "x"}))],
             "update",
-            options=LoadOptions(on_duplicate="error"),  # type: ignore[arg-type]  # its name
+            options=LoadOptions(on_duplicate=OnDuplicate.ERROR),
         )
     (row,) = caught.value.summary.sample
     assert (row.line, str(row.rule), row.id) == (2, "key_duplicate", "k001")

@@ -66,7 +66,7 @@ def readings(graph: Graph) -> dict[str, int]:
 
 def test_batches_of_patches(spark: SparkSession, tmp_path: Path) -> None:
     graph, source = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in"
-    edge = {"edge": "Near", "from": "a", "to": "b", "data": json.dumps({"id": "ab"})}
+    edge: dict[str, object] = {"edge": "Near", "from": "a", "to": "b", "data": json.dumps({"id": "ab"})}
     put(source, 1, node("a", 1), node("b", 2), edge)
     pour(spark, source, graph, tmp_path / "one", loadMode="merge")
     put(tmp_path / "patches", 1, node("a", 10), {"edge": "Near", "data": json.dumps({"id": "ab", "seen": 5})})

@@ -19,6 +19,7 @@ from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, p
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import EmbedAtLoad, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
+from spark_omnigraph.storage.tables.stored_rows import StoredRows
 from spark_omnigraph.write import values
 
 SCHEMA = """
@@ -225,13 +226,13 @@ def test_blobs_and_vectors_are_kept_as_stored(
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Columns that were read of whole rows."""
     seen: list[str] = []
-    take = values.StoredRows.take
+    take = StoredRows.take
 
-    def watched(rows: values.StoredRows, wanted: pa.Array) -> pa.Table:
+    def watched(rows: StoredRows, wanted: pa.Array) -> pa.Table:
         seen.extend(rows.columns)
         return take(rows, wanted)
 
-    monkeypatch.setattr(values.StoredRows, "take", watched)
+    monkeypatch.setattr(StoredRows, "take", watched)
     return seen
 
 
@@ -355,7 +356,7 @@ def test_indexes_answer_for_values_as_they_are(tmp_path: Path) -> None:
     patch = pa.table({"n": changed, "group": changed + 1000, "text": texts, "vec": moved})
     assert graph.load_table("node:Doc", patch, mode="update", options=PLAIN).tables["node:Doc"].updated == len(changed)
 
-    def asked(clause: str) -> list[int]:
+    def asked(clause: str) -> list[object]:
         found = graph.query(f"query q() {{ match {{ $d: Doc {clause} }} return {{ $d.n as n }} order {{ n asc }} }}")
         return [row["n"] for row in found.to_pylist()]
 
