@@ -58,11 +58,19 @@ def graph(tmp_path: Path) -> Graph:
     graph = Graph.init(tmp_path / "g", SCHEMA)
     rows = [
         film(
-            s, title=s.upper(), year=1990 + i, code=f"c{s}", part=i, of="set", plot=f"plot {s}", vec=[i, 1],
-            poster="base64:AAAA", trailer=f"s3://films/{s}",
+            s,
+            title=s.upper(),
+            year=1990 + i,
+            code=f"c{s}",
+            part=i,
+            of="set",
+            plot=f"plot {s}",
+            vec=[i, 1],
+            poster="base64:AAAA",
+            trailer=f"s3://films/{s}",
         )
         for i, s in enumerate("abcd")
-    ]  # fmt: skip
+    ]
     graph.load([*rows, cites("ab", ("a", "b"), page=1), cites("cd", ("c", "d"), page=2, why="doubt")], options=PLAIN)
     return graph
 
@@ -151,13 +159,23 @@ def test_what_is_not_stored_is_a_bad_row_or_a_new_row(graph: Graph) -> None:
         (1, "required", "title", needs)
     ]
     made = update(
-        graph, film("x", title="X", poster="base64:AQ=="), film("x", plot="p"), film("a", year=1999),
-        cites("xa", ("x", "a")), cites("xa", page=7), options=INSERT,
-    )  # fmt: skip
+        graph,
+        film("x", title="X", poster="base64:AQ=="),
+        film("x", plot="p"),
+        film("a", year=1999),
+        cites("xa", ("x", "a")),
+        cites("xa", page=7),
+        options=INSERT,
+    )
     assert made == (2, 1)
     assert row(graph, "x") == {
-        **dict.fromkeys(row(graph, "a")), "id": "x", "slug": "x", "title": "X", "poster": "base64:AQ==", "plot": "p",
-    }  # fmt: skip
+        **dict.fromkeys(row(graph, "a")),
+        "id": "x",
+        "slug": "x",
+        "title": "X",
+        "poster": "base64:AQ==",
+        "plot": "p",
+    }
     assert row(graph, "xa", "edge:Cites") == {"id": "xa", "src": "x", "dst": "a", "page": 7, "why": None}
     told = refused(graph, cites("xb", ("x", "nobody")), cites("xc", None, page=1), options=INSERT)
     assert [(line, rule, field) for line, rule, field, _ in told] == [
