@@ -55,6 +55,11 @@ def stage_frame(context: StageContext, how: TableInput, batches: Iterable[pa.Rec
     return stager.receipt(index)
 
 
+def exists_already(key: TableKey, row_id: str) -> str:
+    """What an append is told of an id that is stored."""
+    return f"'{row_id}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
+
+
 class _Stager:
     """State of one task: rows waiting to be written per table, and the receipt so far.
 
@@ -186,8 +191,7 @@ class _Stager:
     ) -> None:
         ids, mistakes = rows.column("id"), {}
         for row in np.flatnonzero(matches.hit & keep).tolist():
-            told = f"'{ids[row].as_py()}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
-            mistakes[row] = Mistake("id", Rule.KEY_CONFLICT, told)
+            mistakes[row] = Mistake("id", Rule.KEY_CONFLICT, exists_already(key, ids[row].as_py()))
         self._refuse(key, waiting, rows, mistakes)
 
     def _filled(

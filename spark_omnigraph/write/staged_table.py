@@ -99,6 +99,12 @@ class StagedTable:
         """Rows that replace stored ones."""
         return sum(f.hits for _, f in self.parts)
 
+    @property
+    def replacing(self) -> Rows:
+        """Places of the rows that replace stored ones."""
+        first = np.cumsum([0, *(f.file.rows for _, f in self.parts)])
+        return _joined([np.arange(at, at + f.hits) for at, (_, f) in zip(first.tolist(), self.parts, strict=False)])
+
     def column(self, name: str) -> pa.ChunkedArray:
         """A column of all rows, dropped ones too."""
         if name not in self._columns:

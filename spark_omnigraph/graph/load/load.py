@@ -19,8 +19,10 @@ from functools import partial
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 
-from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.bad_rows import BadRowSummary, Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique, embedding_source
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
@@ -39,7 +41,7 @@ from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
 from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
-from spark_omnigraph.staging.stage import stage_range
+from spark_omnigraph.staging.stage import exists_already, stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
 from spark_omnigraph.storage.input.tables import bounds
@@ -48,7 +50,7 @@ from spark_omnigraph.storage.vectors import VectorStore
 from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
-from spark_omnigraph.write.checker import CheckResult, WriteChecker
+from spark_omnigraph.write.checker import CheckResult, Finding, WriteChecker
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.personal import without_personal
@@ -257,9 +259,10 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
         context.catalog, request.mode, on_duplicate, patched or staged.tables, context.targets, context.storage_options
     )
     checker.distinct = request.distinct
+    overtaken = _overtaken(staged) if request.mode is LoadMode.APPEND else []
     result = checker.run(staged.mentioned)
-    if patched:
-        result = replace(result, findings=by_patch(patched, result.findings))
+    own = by_patch(patched, result.findings) if patched else [*overtaken, *result.findings]
+    result = replace(result, findings=own)
     summary = _report_bad_rows(store.root, request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
         raise BadRowsError(_refusal(summary, request.options.limit_of(staged.read.total())), summary)
@@ -272,6 +275,23 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     rest = _restage(staged)
     files.add({file for r in rest.receipts for file in r.files}.difference(*(r.files for r in staged.receipts)))
     return CheckedLoad(rest, summary, bad, result.superseded)
+
+
+def _overtaken(staged: StagedLoad) -> list[Finding]:
+    """Rows of a frame to append whose ids somebody else has stored since they were staged."""
+    found = []
+    for table in staged.tables.values():
+        rows = table.replacing
+        if len(rows):
+            table.drop(rows)
+            taken = table.column("id").take(pa.array(rows))
+            told = partial(_told_of, table.table_key, taken)
+            found.append(Finding(table.table_key, "id", Rule.KEY_CONFLICT, rows, told, ids=table.column("id")))
+    return found
+
+
+def _told_of(key: TableKey, ids: pa.ChunkedArray, place: int) -> str:
+    return exists_already(key, ids[place].as_py())
 
 
 def _patched(request: LoadRequest, staged: StagedLoad) -> dict[str, PatchedRows]:
