@@ -19,7 +19,7 @@ from spark_omnigraph.staging.located import TEXTS, LocatedRowsBuilder
 from spark_omnigraph.staging.receipt import Int64s, StageContext, StagedFragment, packed
 from spark_omnigraph.storage.tables.keys import Matches, find_rows, read_staged
 from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
-from spark_omnigraph.storage.values import stage_values
+from spark_omnigraph.storage.values.staged import stage_values
 
 
 def stage_rest(

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.storage.column_rewrite import NewValues, rewrite_columns
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes
 from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget, stage_rows
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
-from spark_omnigraph.storage.values import Places, ValueReader, ValueSource
+from spark_omnigraph.storage.values.rewrite import NewValues, rewrite_columns
+from spark_omnigraph.storage.values.staged import Places, ValueReader, ValueSource
 
 SHARE = 0.05
 """Part of a fragment's rows from which its columns are written anew."""

@@ -28,7 +28,7 @@ from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.keys import find_rows
 from spark_omnigraph.storage.tables.scan import PinnedTable
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
-from spark_omnigraph.storage.values import Places, StagedColumn
+from spark_omnigraph.storage.values.staged import Places, StagedColumn
 from spark_omnigraph.write.checker import Finding
 from spark_omnigraph.write.distinct import same_rows
 from spark_omnigraph.write.executor import Executor

@@ -24,7 +24,7 @@ from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget
-from spark_omnigraph.storage.values import write_values
+from spark_omnigraph.storage.values.staged import write_values
 
 if TYPE_CHECKING:
     from lance.lance.schema import LanceField
