@@ -17,7 +17,9 @@ from spark_omnigraph.records.mode import (
     EmbedAtLoad,
     InputFormat,
     LoadMode,
+    Nulls,
     OnDuplicate,
+    OnMissing,
     UnknownFields,
     bad_row_limit,
     schemes_of,
@@ -208,11 +210,21 @@ CSV_SINGLE_LINE = Option(
 VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
 MODE = Option(
     "mode",
-    "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input",
+    "append refuses an id that is stored, merge replaces its row, update changes the properties that the record has, "
+    "overwrite replaces every type of the input",
     values.one_of(*LoadMode),
-    "append|merge|overwrite",
+    "append|merge|overwrite|update",
     default="append",
 )
+MISSING = Option(
+    "missing_rows", "what update does with an id that is not stored: a bad row, or a new row out of a whole record",
+    values.one_of(*OnMissing), "error|insert", default="error", flag="--missing",
+)  # laid out as a table  # fmt: skip
+NULLS = Option(
+    "nulls", "what a null means to update: the property is null, or it stays as it is",
+    values.one_of(*Nulls), "set|keep", default="set",
+)  # laid out as a table  # fmt: skip
+PATCHING = (MISSING, NULLS)
 BASE = Option(
     "base", "where the branch starts when it does not exist yet", metavar="BASE", default="main", flag="--from"
 )
@@ -241,7 +253,8 @@ SHOW_ROWS = Option(
 )
 ON_DUPLICATE = Option(
     "on_duplicate",
-    "what merge does with an id that the input repeats: the last row wins, or each repeat is a bad row",
+    "what merge does with an id that the input repeats, and update with a second patch of a row: the last one wins, or "
+    "each repeat is a bad row",
     values.one_of(*OnDuplicate),
     "last|error",
     default="last",

@@ -54,7 +54,7 @@ _ALL = (
         "Loads files into a branch, all or nothing; the branch is made when it is missing.",
         "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
         _in("load", "ingest"),
-        (o.INPUT, o.MODE, *o.LOADING),
+        (o.INPUT, o.MODE, *o.PATCHING, *o.LOADING),
         o.COMMON,
     ),
     Verb(
@@ -65,6 +65,15 @@ _ALL = (
         (o.INPUT, *o.LOADING),
         o.COMMON,
         {"mode": "merge"},
+    ),
+    Verb(
+        "update",
+        "Loads patches: each record changes the properties that it has of a stored row: ingest --mode update.",
+        "spark-omnigraph update --graph graphs/films --input ratings.csv --node Film --nulls keep",
+        _in("load", "ingest"),
+        (o.INPUT, *o.PATCHING, *o.LOADING),
+        o.COMMON,
+        {"mode": "update"},
     ),
     Verb(
         "overwrite",

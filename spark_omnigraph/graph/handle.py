@@ -151,8 +151,8 @@ class Graph(StateVerbs):
         an iterable of JSON lines or of records as dictionaries, or a table of Arrow, pandas or polars. `node` or `edge`
         names the type of the rows of tables, `mapping` (a path, a text or a dictionary) says more.
 
-        `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
-        from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
+        `mode` is append, merge, update or overwrite. A missing branch is an error, unless `base` names a branch to
+        create it from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
         ConflictError; then nothing has changed.
         """
         origin, line = self.origin.with_metadata(metadata), self.branch if branch is None else branch

@@ -22,6 +22,8 @@ class LoadMode(TextEnum):
     """Replace the stored row as a whole."""
     OVERWRITE = "overwrite"
     """Replace all rows of every type that the input mentions."""
+    UPDATE = "update"
+    """Change the properties that the record has, and keep the others; an id that is not stored is a mistake."""
 
 
 class OnDuplicate(TextEnum):
@@ -29,6 +31,23 @@ class OnDuplicate(TextEnum):
 
     LAST = "last"
     ERROR = "error"
+
+
+class OnMissing(TextEnum):
+    """What an update does with an id that is not stored."""
+
+    ERROR = "error"
+    INSERT = "insert"
+    """Insert the record, which must be a whole one then."""
+
+
+class Nulls(TextEnum):
+    """What a null of an update means."""
+
+    SET = "set"
+    """The property is null afterwards."""
+    KEEP = "keep"
+    """The property stays as it is, as if the record had none."""
 
 
 class UnknownFields(TextEnum):
@@ -83,6 +102,9 @@ class DecodeOptions:
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
     """Whether a text is read as the value that it spells, where a property takes no text."""
+    patches: bool = False
+    """Whether records are patches: rows in the layout of `patch_schema`, with what they have of their properties."""
+    nulls: Nulls = Nulls.SET
 
 
 def bad_row_limit(text: str) -> int | float:

@@ -6,7 +6,7 @@ Rows are decoded as if such a property could be null; whether it may stay so is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
-from spark_omnigraph.catalog.types import Catalog, NodeType, Property, embedding_source
+from spark_omnigraph.catalog.types import GIVEN, Catalog, NodeType, Property, embedding_source
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
@@ -28,15 +28,7 @@ Bools = npt.NDArray[np.bool_]
 
 def accepting(catalog: Catalog) -> Catalog:
     """The schema as rows are read before their vectors are there."""
-    return replace(catalog, nodes={name: _accepting(node) for name, node in catalog.nodes.items()})
-
-
-def _accepting(node: NodeType) -> NodeType:
-    return replace(node, properties=tuple(map(_nullable, node.properties)))
-
-
-def _nullable(prop: Property) -> Property:
-    return prop if embedding_source(prop) is None else replace(prop, type=replace(prop.type, nullable=True))
+    return catalog.with_optional(lambda prop: embedding_source(prop) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +59,24 @@ class FilledRows:
 def fill(how: VectorFill, node: NodeType, rows: pa.Table, keep: Bools) -> FilledRows:
     """Gives the rows to keep the vectors that they lack. Raises what `Asking.ask` raises."""
     mistakes: dict[int, Mistake] = {}
+    patches = any(name.startswith(GIVEN) for name in rows.schema.names)
     for prop in node.properties:
-        if embedding_source(prop) is not None:
-            column = _Column(how, prop, rows, keep)
-            at = rows.schema.get_field_index(prop.name)
-            rows = rows.set_column(at, prop.name, column.filled)
+        source = embedding_source(prop)
+        if source is not None:
+            # Of patches, those that bring a new text are asked for: the others keep what they have.
+            asked = keep & np.asarray(rows.column(GIVEN + source)) if patches else keep
+            column = _Column(how, prop, rows, asked)
+            rows = _with(rows, prop.name, column.filled)
+            if patches:
+                brought = pc.and_(rows.column(prop.name).is_valid(), pa.array(asked))
+                rows = _with(rows, GIVEN + prop.name, pc.or_(rows.column(GIVEN + prop.name), brought))
             for row, mistake in column.mistakes():
                 mistakes.setdefault(row, mistake)
-    return FilledRows(rows.cast(physical_schema(node)), mistakes)
+    return FilledRows(rows if patches else rows.cast(physical_schema(node)), mistakes)
+
+
+def _with(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, column)
 
 
 class _Column:

@@ -145,7 +145,7 @@ class WriteChecker:
         passes = 0
         while more := self._check_rules(table, entity, mentioned, () if passes else found):
             found += more
-            if self._mode is not LoadMode.MERGE:
+            if self._mode not in (LoadMode.MERGE, LoadMode.UPDATE):
                 break
             # A refused row gives back the stored row that it would have replaced, and with it what that row holds. An
             # earlier record that it superseded comes before that stored row.
@@ -164,7 +164,7 @@ class WriteChecker:
         for unique in unique_probes(entity):
             if table.changed is None or table.changed.intersection(unique.columns):
                 found += self._check_unique(table, unique, found)
-        if isinstance(entity, EdgeType):
+        if isinstance(entity, EdgeType) and not table.keeps_ends:
             looked_at = _with_refused(table, [*refused, *found])
             found += self._check_endpoints(table, endpoint_probes(entity), mentioned, looked_at)
             for cardinality in cardinality_probes(entity):

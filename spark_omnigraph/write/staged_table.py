@@ -31,14 +31,19 @@ class RowsToCheck(Protocol):
     """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory.
 
     `unit` is what messages call one of them. `changed` names the columns in which they may differ from the stored rows
-    that they replace; None: every column.
+    that they replace; None: every column. With `keeps_ends` edges have the ends that are stored.
     """
 
     target: TableTarget
     given_ids: bool
     unit: str
-    changed: frozenset[str] | None
     dropped: npt.NDArray[np.bool_]
+
+    @property
+    def changed(self) -> frozenset[str] | None: ...
+
+    @property
+    def keeps_ends(self) -> bool: ...
 
     @property
     def table_key(self) -> TableKey: ...
@@ -63,6 +68,9 @@ class StagedTable:
     Only key columns are read back. `dropped` marks rows that will not be committed: bad or superseded ones.
     """
 
+    changed: frozenset[str] | None = None
+    keeps_ends = False
+
     def __init__(
         self,
         target: TableTarget,
@@ -74,7 +82,6 @@ class StagedTable:
         self.parts = tuple(parts)
         self.given_ids = given_ids
         self.unit = "record of the input"
-        self.changed: frozenset[str] | None = None
         self.dropped = np.zeros(sum(f.file.rows for _, f in parts), dtype=bool)
         self._options = options
         self._columns: dict[str, pa.ChunkedArray] = {}
@@ -91,6 +98,12 @@ class StagedTable:
     def hits(self) -> int:
         """Rows that replace stored ones."""
         return sum(f.hits for _, f in self.parts)
+
+    @property
+    def replacing(self) -> Rows:
+        """Places of the rows that replace stored ones."""
+        first = np.cumsum([0, *(f.file.rows for _, f in self.parts)])
+        return _joined([np.arange(at, at + f.hits) for at, (_, f) in zip(first.tolist(), self.parts, strict=False)])
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column of all rows, dropped ones too."""

@@ -23,7 +23,7 @@ from spark_omnigraph.embed.mock import MockEmbedder
 from tests.races.erasing import Eraser, copied
 from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
-from tests.races.states import KEYS, SCHEMA, SCHEMAS, edges, parts, rows
+from tests.races.states import KEYS, SCHEMA, SCHEMAS, edges, parts, patches, rows
 from tests.support.cases import Json
 
 BRANCHES = [None, None, None, "left", "right"]
@@ -113,7 +113,8 @@ class Worker:
 
     def _write(self, verb: str, tag: str, about: str) -> Json:
         """Parts in a frame, by three tasks."""
-        mode, keys = self._dice.choice([("merge", KEYS), ("append", [f"{tag}-{n}" for n in range(4)])])
+        own = [f"{tag}-{n}" for n in range(4)]
+        mode, keys = self._dice.choice([("merge", KEYS), ("append", own), ("update", KEYS)])
         branch = self._dice.choice(BRANCHES)
         frame = Frame(tag, mode, branch if about == "main" else None, tuple(self._dice.sample(keys, 3)))
         told = {"mode": mode, "branch": frame.branch, "graph": about, "lines": parts(tag, frame.keys)}
@@ -257,7 +258,8 @@ class Worker:
         return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
 
     def _content(self, tag: str) -> tuple[list[str], str]:
-        kind = self._dice.choices(["merge", "new", "shared", "parts", "edges", "overwrite"], [5, 4, 2, 3, 3, 1])[0]
+        kinds = {"merge": 5, "new": 4, "shared": 2, "parts": 3, "patches": 4, "edges": 3, "overwrite": 1}
+        kind = self._dice.choices(list(kinds), list(kinds.values()))[0]
         keys = self._dice.sample(KEYS, 3)
         if kind == "merge":
             return rows(tag, keys), "merge"
@@ -267,6 +269,8 @@ class Worker:
             return rows(tag, [f"s{self._dice.randrange(30)}"]), "append"
         if kind == "parts":
             return parts(tag, keys), "merge"
+        if kind == "patches":
+            return patches(tag, keys[:2]), "update"
         if kind == "edges":
             return edges(tag, [(keys[0], keys[1]), (keys[1], keys[2])]), "append"
         return rows(tag, KEYS), "overwrite"

@@ -8,6 +8,7 @@ lost, doubled, seen in part, or based on something that had moved. Of merges `me
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
@@ -28,8 +29,10 @@ def play(before: State, load: Json) -> State:
     """The state after a load, a mutation or an embedding. One that could not have succeeded on the state before
     fails.
     """
-    if load["mode"] in ("update", "delete"):
+    if "key" in load:
         return _mutated(before, load)
+    if load["mode"] == "update":
+        return _patched(before, load)
     if load["mode"] == "embed":
         return {key: _embedded(key[0], value, load) for key, value in before.items()}
     changed = dict(row_of(line) for line in load["lines"])
@@ -45,6 +48,18 @@ def play(before: State, load: Json) -> State:
 
 def _embedded(kind: str, value: Shown, told: Json) -> Shown:
     return embedded(value, told["rows"] == "all") if isinstance(value, str) and kind in told["types"] else value
+
+
+def _patched(before: State, load: Json) -> State:
+    """Rows get the tag, and edges keep their ends."""
+    after = dict(before)
+    for line in load["lines"]:
+        record = json.loads(line)
+        key = (record.get("type") or record["edge"], record["data"].get("id") or record["data"]["code"])
+        assert key in before, f"{load['tag']} was published though {key} was not there"
+        value, tag = before[key], record["data"]["tag"]
+        after[key] = tagged(value, tag) if isinstance(value, str) else (tag, *value[1:])
+    return after
 
 
 def _mutated(before: State, mutation: Json) -> State:

@@ -60,6 +60,13 @@ def parts(tag: str, keys: Iterable[str]) -> list[str]:
     return [json.dumps({"type": "Part", "data": {"code": key, "tag": tag}}) for key in keys]
 
 
+def patches(tag: str, keys: Iterable[str]) -> list[str]:
+    """For each key the tag of what `rows` makes, edges by their ids alone."""
+    nodes = [{"type": kind, "data": {"code": key, "tag": tag}} for key in keys for kind in ("Part", "Bin")]
+    links = [{"edge": "In", "data": {"id": f"in-{key}", "tag": tag}} for key in keys]
+    return [json.dumps(line) for line in (*nodes, *links)]
+
+
 def edges(tag: str, pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Edges alone: their ends must be there when the load is published, and stay there."""
     return [

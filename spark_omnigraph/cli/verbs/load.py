@@ -1,4 +1,4 @@
-"""The verbs that load files: `ingest`, `merge`, `overwrite`."""
+"""The verbs that load files: `ingest`, `merge`, `update`, `overwrite`."""
 
 from __future__ import annotations
 
@@ -106,6 +106,8 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
         max_bad_rows=config.max_bad_rows,
         bad_rows=config.bad_rows,
         on_duplicate=config.on_duplicate,
+        missing=config.missing_rows,
+        nulls=config.nulls,
         unknown_fields=config.unknown_fields,
         blob_schemes=config.blob_schemes,
         coerce=config.coerce,

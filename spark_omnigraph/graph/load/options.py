@@ -17,7 +17,10 @@ from spark_omnigraph.records.mode import (
     REMOTE_SCHEMES,
     DecodeOptions,
     EmbedAtLoad,
+    LoadMode,
+    Nulls,
     OnDuplicate,
+    OnMissing,
     UnknownFields,
     choice,
 )
@@ -38,6 +41,7 @@ class LoadOptions:
     bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
     for small inputs and local worker processes for others. `blob_schemes` are those of URIs that a blob may refer to;
     a `file:` one would name a file of whoever reads it, and is refused unless it is among them.
+    `missing` and `nulls` matter to update only: what it does with an id that is not stored, and what a null means.
     `coerce` reads a text as the value that it spells where a property takes no text; fields of CSV always are.
     """
 
@@ -52,6 +56,8 @@ class LoadOptions:
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
+    missing: OnMissing = OnMissing.ERROR
+    nulls: Nulls = Nulls.SET
     embed: EmbedAtLoad = EmbedAtLoad.OFF
     embedder: object = None
     """A function from texts to vectors, an `EmbedConfig`, or None: what the environment names."""
@@ -69,6 +75,8 @@ class LoadOptions:
             object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", choice("on_duplicate", self.on_duplicate, OnDuplicate))
         object.__setattr__(self, "unknown_fields", choice("unknown_fields", self.unknown_fields, UnknownFields))
+        object.__setattr__(self, "missing", choice("missing", self.missing, OnMissing))
+        object.__setattr__(self, "nulls", choice("nulls", self.nulls, Nulls))
         object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
         object.__setattr__(self, "embed", choice("embed", self.embed, EmbedAtLoad))
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
@@ -109,9 +117,13 @@ class LoadOptions:
         return f" where {share} may be bad" if limit else ""
 
 
-def decoding(options: LoadOptions) -> DecodeOptions:
-    """What of it decoding is told."""
-    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce)
+def decoding(options: LoadOptions, mode: LoadMode) -> DecodeOptions:
+    """What of it decoding is told. BadRequestError for options that another mode has."""
+    patches = mode is LoadMode.UPDATE
+    for name, given in (("missing", options.missing is not OnMissing.ERROR), ("nulls", options.nulls is not Nulls.SET)):
+        if given and not patches:
+            raise BadRequestError(f"'{name}' belongs to mode update, and the mode is {mode}")
+    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce, patches, options.nulls)
 
 
 def _path(value: object) -> str:

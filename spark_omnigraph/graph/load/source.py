@@ -89,6 +89,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     """Loads a source in one commit. Raises what a load raises; then nothing has changed."""
     choices, options = input_choices(call.inputs), call.options
     mode = choice("mode", call.mode, LoadMode)
+    decode = decoding(options, mode)  # before a branch is made for options that do not go together
     rows, lines, source = _as_rows(source, choices)
     found = replace(choices, table_key=None) if lines else choices  # they name the type now
     inputs = Inputs(()) if rows is not None else find_inputs(source, found, store.storage_options)
@@ -99,7 +100,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
         how = scanned.table
         rows = LocalRows(delta_scan(scanned, store.storage_options), scanned.name, has_order=False)
     if rows is not None and how is not None:
-        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decoding(options))
+        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decode)
         if not rows.has_order:
             options = replace(options, on_duplicate=OnDuplicate.ERROR)
     name, created = branch_to_write(store, call.branch, call.base, options.dry_run)

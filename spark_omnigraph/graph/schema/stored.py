@@ -102,6 +102,7 @@ class StoredTable:
     given_ids: bool = True
     unit: str = "row of the table"
     changed: frozenset[str] | None = None
+    keeps_ends: bool = False
     dropped: npt.NDArray[np.bool_] = field(init=False)
     _columns: dict[str, pa.ChunkedArray] = field(default_factory=dict)
 

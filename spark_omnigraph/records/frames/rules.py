@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,7 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     its property does not take.
     """
     columns = plain_schema(columns)
+    decode = replace(decode, coerce=how.coerce or decode.coerce)
     for name in columns.names:
         if columns.names.count(name) > 1:
             raise BadRequestError(f"column '{name}' is there twice")
@@ -76,7 +77,7 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
             schema = schema.append(pa.field(name, pa.string()))
         for name, value in pick.constants.items():
             schema = schema.append(pa.field(name, value.type))
-        frame = plan_frame(catalog, rule.table_key, schema, how.coerce or decode.coerce)
+        frame = plan_frame(catalog, rule.table_key, schema, decode)
         ends = tuple((name, node, sources) for name, (node, sources) in pick.ends.items())
         planned.append(PlannedRows(rule, frame, tuple(named.items()), tuple(pick.constants.items()), ends))
     return tuple(planned)

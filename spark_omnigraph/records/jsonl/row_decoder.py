@@ -5,18 +5,18 @@ The fast path hands over every line that it is not sure of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, PropType, Scalar
+from spark_omnigraph.catalog.types import GIVEN, Catalog, EdgeType, EntityType, NodeType, PropType, Scalar
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.jsonl.envelope import ENDS, ENDS_ELSEWHERE, envelope_mistakes
 from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
-from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, Nulls, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
 from spark_omnigraph.words import nearest
 
@@ -108,6 +108,8 @@ class _TypeReader:
         self._name = entity.name
         self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
         self._coerce = options.coerce
+        self._patches = options.patches
+        self._keeps_nulls = options.patches and options.nulls is Nulls.KEEP
         self._properties = [(p.name, value_reader(p, options.blob_schemes, options.coerce)) for p in entity.properties]
         self._declared = tuple(p.name for p in entity.properties)
         self._known = {"id", *self._declared}
@@ -123,6 +125,8 @@ class _TypeReader:
         row: dict[str, object] = {}
         mistakes = list(envelope_mistakes(members, self._entity, self._ignore_unknown))
         for member, column, node, key in self._ends:
+            if self._patches and members.get(member) is None:
+                continue
             try:
                 row[column] = _endpoint(self._end(members.get(member), key), member, node, key)
             except BadRecordError as bad:
@@ -149,11 +153,14 @@ class _TypeReader:
             row["id"] = _explicit_id(data)
         except BadRecordError as bad:
             mistakes.append(bad.mistake)
-        missing = [name for name, _ in self._key if data.get(name) is None]
+        given = {name for name in self._declared if name in data and not (self._keeps_nulls and data[name] is None)}
+        missing = list(self._lost_keys(data, given))
         for name in missing:
-            mistakes.append(Mistake(name, Rule.KEY_MISSING, f"node {self._name} missing @key property '{name}'"))
+            mistakes.append(Mistake(name, Rule.KEY_MISSING, self._nameless(name)))
+        if self._patches:
+            row |= {GIVEN + name: name in given for name in self._declared}
         for name, read in self._properties:
-            if name in missing:
+            if name in missing or (self._patches and name not in given):
                 continue
             try:
                 row[name] = read(data.get(name))
@@ -161,6 +168,19 @@ class _TypeReader:
                 mistakes.append(Mistake(name, wrong.rule, wrong.message))
         if self._key and all(name in row for name, _ in self._key):
             self._read_key(row, mistakes)
+
+    def _lost_keys(self, data: Members, given: Set[str]) -> Iterator[str]:
+        """What a record lacks to name its row: properties of the key, for which a patch may give the id instead."""
+        by_id = self._patches and data.get("id") is not None and given.isdisjoint(name for name, _ in self._key)
+        if self._patches and not self._key and data.get("id") is None:
+            yield "id"
+        if not by_id:
+            yield from (name for name, _ in self._key if data.get(name) is None)
+
+    def _nameless(self, name: str) -> str:
+        if name == "id":
+            return f"a patch of {self._name} needs the 'id' of its row"
+        return f"node {self._name} missing @key property '{name}'"
 
     def _strange(self, data: Members) -> Iterator[Mistake]:
         """Members that are repeated or not declared."""

@@ -98,7 +98,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
 
 def _check(store: GraphStore, options: WriteOptions, columns: pa.Schema) -> None:
     chosen = options.request.options
-    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decoding(chosen))
+    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decoding(chosen, options.request.mode))
 
 
 def _stage(context: StageContext, options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> StagedPart:

@@ -11,7 +11,7 @@ from spark_omnigraph.cli.program import main
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.errors import UsageError
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, Nulls, OnMissing
 
 
 def request(verb: str = "ingest") -> Request:
@@ -152,12 +152,25 @@ def test_a_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
     assert resolve(request(), NEEDED, {"OMNIGRAPH_CONFIG": path}).actor == "etl"
 
 
-@pytest.mark.parametrize(("verb", "mode"), [("merge", LoadMode.MERGE), ("overwrite", LoadMode.OVERWRITE)])
-def test_merge_and_overwrite_are_ingest_with_that_mode(verb: str, mode: LoadMode) -> None:
+@pytest.mark.parametrize(
+    ("verb", "mode"), [("merge", LoadMode.MERGE), ("update", LoadMode.UPDATE), ("overwrite", LoadMode.OVERWRITE)]
+)
+def test_verbs_named_after_a_mode_are_ingest_with_that_mode(verb: str, mode: LoadMode) -> None:
     assert resolve(request(verb), NEEDED, {}).mode is mode
+    others = {"mode"} if verb == "update" else {"mode", "missing_rows", "nulls"}
     assert {option.key for option in VERBS[verb].all_options} == {
         option.key for option in VERBS["ingest"].all_options
-    } - {"mode"}
+    } - others
+
+
+def test_options_of_patches_go_with_update_alone() -> None:
+    given = {**NEEDED, "missing_rows": ["insert"], "nulls": ["keep"]}
+    config = resolve(request("update"), given, {})
+    assert (config.missing_rows, config.nulls) == (OnMissing.INSERT, Nulls.KEEP)
+    assert resolve(request("ingest"), {**given, "mode": ["update"]}, {}).nulls is Nulls.KEEP
+    with pytest.raises(UsageError, match="--missing is of patches: it goes with mode update alone") as caught:
+        resolve(request("ingest"), {**given, "mode": ["merge"]}, {})
+    assert "--nulls is of patches" in str(caught.value)
 
 
 def test_salvage_keeps_what_the_report_needs_of_wrong_arguments() -> None:

@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import lance
@@ -22,6 +23,9 @@ from lance.fragment import DataFile, FragmentMetadata
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget, write_file
+
+if TYPE_CHECKING:
+    from lance.lance.schema import LanceField
 
 Offsets = npt.NDArray[np.int64]
 """int64[n]: places of rows in a fragment, deleted ones counted; ascending, distinct."""
@@ -51,7 +55,7 @@ def rewrite_columns(
         fragment = dataset.get_fragment(fragment_id)
         if fragment is None:
             raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
-        ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
+        ids = {field.name(): _leaf(field) for field in dataset.lance_schema.fields()}
         uri = f"{target.uri}/data/{uuid4().hex}.lance"
         schema = pa.schema([dataset.schema.field(column) for column in values])
         fields = tuple(ids[column] for column in values)
@@ -60,6 +64,12 @@ def rewrite_columns(
     metadata = _with_file(fragment.metadata, file)
     staged = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
     return ColumnRewrite(staged, fragment_id, fields, _roaring(changed))
+
+
+def _leaf(field: LanceField) -> int:
+    """The field whose id names the values of a column in a data file: of a list that of its items."""
+    inner = field.children()
+    return _leaf(inner[0]) if inner else int(field.id())
 
 
 def _with_file(metadata: FragmentMetadata, new: DataFile) -> FragmentMetadata:
@@ -135,7 +145,8 @@ def _blank(kind: pa.DataType) -> pa.Array:
     if pa.types.is_fixed_size_list(kind):
         zeros = pa.array(np.zeros(kind.list_size, np.float32), kind.value_type)
         return pa.FixedSizeListArray.from_arrays(zeros, type=kind)
-    return pa.nulls(1, kind)
+    blank: object = [] if pa.types.is_list(kind) else False if pa.types.is_boolean(kind) else 0
+    return pa.array(["" if pa.types.is_string(kind) else blank], kind)
 
 
 def _roaring(offsets: Offsets) -> bytes:
