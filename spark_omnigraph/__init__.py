@@ -155,13 +155,16 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.kept import Tag as Tag
     from spark_omnigraph.manifest.lineage import Commit as Commit
     from spark_omnigraph.manifest.rows import SchemaEpoch as SchemaEpoch
+    from spark_omnigraph.manifest.rows import TableId as TableId
     from spark_omnigraph.manifest.rows import Transaction as Transaction
     from spark_omnigraph.manifest.snapshot import GraphMark as GraphMark
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
     from spark_omnigraph.records.mode import EmbedAtLoad as EmbedAtLoad
     from spark_omnigraph.records.mode import LoadMode as LoadMode
+    from spark_omnigraph.records.mode import Nulls as Nulls
     from spark_omnigraph.records.mode import OnDuplicate as OnDuplicate
+    from spark_omnigraph.records.mode import OnMissing as OnMissing
     from spark_omnigraph.records.mode import UnknownFields as UnknownFields
     from spark_omnigraph.spark.api import create_views as create_views
     from spark_omnigraph.spark.api import read_edges as read_edges
@@ -245,9 +248,9 @@ _HOMES = {
     "manifest.facts": ("CommitFacts", "CommitOrigin", "RowFacts"),
     "manifest.kept": ("Tag",),
     "manifest.lineage": ("Commit",),
-    "manifest.rows": ("SchemaEpoch", "Transaction"),
+    "manifest.rows": ("SchemaEpoch", "TableId", "Transaction"),
     "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
-    "records.mode": ("EmbedAtLoad", "LoadMode", "OnDuplicate", "UnknownFields"),
+    "records.mode": ("EmbedAtLoad", "LoadMode", "Nulls", "OnDuplicate", "OnMissing", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
     "spark.session": ("local_session",),

@@ -34,6 +34,7 @@ class Rule(TextEnum):
     UNIQUE = "unique"
     KEY_DUPLICATE = "key_duplicate"
     KEY_CONFLICT = "key_conflict"
+    NOT_STORED = "not_stored"
     ENDPOINT = "endpoint"
     CARDINALITY = "cardinality"
     EMBEDDING = "embedding"

@@ -154,10 +154,12 @@ class BadRequestError(InputError):
 
 
 class UnsupportedFormatError(BadRequestError):
-    """The stamp of a graph names an internal format that this release does not know, or none. Nothing is read."""
+    """The stamp of a graph names an internal format that this release does not know, or none; or one that it only reads
+    was to be written. Nothing was done.
+    """
 
     kind = "unsupported_format"
-    way_out = "upgrade, or export the graph with the release that wrote it and ingest the export into a new one"
+    way_out = "convert a graph that is only read; else upgrade, or ingest an export of the release that wrote it"
 
 
 class ConstraintError(InputError):

@@ -94,6 +94,7 @@ def take_consumer(store: GraphStore, name: str, branch: Branch, commits: Sequenc
 
     VersionExpiredError, with the oldest start, when what it has not read is gone; then nothing is registered.
     """
+    store.require_writable()
     _refuse_expired(store, commits, version)
     path = _path(_checked(name))
     taken = Consumer(name, branch, version, time.time_ns() // 1000, uuid.uuid4().hex, store.branch_id(branch))

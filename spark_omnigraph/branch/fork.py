@@ -46,13 +46,16 @@ def clear_debris(store: GraphStore, location: str, branch: BranchName) -> None:
 
     Callers hold the claim on the branch and know that it does not exist. What lies inside or comes from it keeps it.
     """
-    dataset, folder = store.open_dataset(location), branch_path(location, branch)
+    folder = branch_path(location, branch)
+    if not store.objects.has_prefix(folder):
+        return
+    dataset = store.open_dataset(location)
     with reading(f"list branches of {location}"):
         listed = dataset.branches.list()
     related = any(
         n == branch or n.startswith(f"{branch}/") or f.get("parent_branch") == branch for n, f in listed.items()
     )
-    if not related and store.objects.has_prefix(folder):
+    if not related:
         store.objects.purge(folder)
 
 

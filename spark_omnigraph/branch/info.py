@@ -11,7 +11,6 @@ from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display,
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.storage.graph_store import BranchRef, GraphStore
 from spark_omnigraph.storage.layout import SCHEMA_APPLY_LOCK
-from spark_omnigraph.storage.manifest.commit_log import read_commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class _Line:
 
 def _line(store: GraphStore, branch: Branch, refs: Mapping[BranchName, BranchRef]) -> _Line:
     # The log first: a commit that lands meanwhile is one that the manifest has, and the log not yet.
-    commits = {commit.id: commit for commit in read_commits(store.location, branch, with_actors=False)}
+    commits = {commit.id: commit for commit in store.commits(branch, with_actors=False)}
     snapshot, rows = store.snapshot_with_rows(branch, refs=refs)
     own = tuple(sorted(key for key, entry in snapshot.entries.items() if entry.branch == branch))
     return _Line(snapshot.version, current_head(store, branch, snapshot.version, rows, commits.values()), own, commits)

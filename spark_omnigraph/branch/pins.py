@@ -14,7 +14,6 @@ from spark_omnigraph.manifest.kept import floors_of
 from spark_omnigraph.manifest.rows import sentinel_facts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, RECOVERIES
-from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.residue import Pins
 from spark_omnigraph.storage.versions import lance_tags
 
@@ -45,7 +44,7 @@ def internal_pins(store: GraphStore, location: str) -> Pins:
 
 
 def _logged(store: GraphStore, branch: Branch) -> frozenset[int]:
-    return frozenset(c.manifest_version for c in read_commits(store.location, branch) if c.branch == branch)
+    return frozenset(c.manifest_version for c in store.commits(branch) if c.branch == branch)
 
 
 def _require_rows(store: GraphStore, location: str, branches: Iterable[Branch]) -> None:
@@ -54,7 +53,7 @@ def _require_rows(store: GraphStore, location: str, branches: Iterable[Branch]) 
         facts = sentinel_facts(store.manifest_rows(store.manifest(branch)))
         if facts is None or facts.commit is None:
             continue
-        rows = {commit.id: commit for commit in read_commits(store.location, branch)}
+        rows = {commit.id: commit for commit in store.commits(branch)}
         known = rows.get(facts.commit)
         # The sentinel of maintenance names the commit before it, and another actor.
         own = known is not None and known.manifest_version == facts.base + 1

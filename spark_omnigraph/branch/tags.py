@@ -36,7 +36,6 @@ from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, branch_path
-from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.tables.commits import drop_tag, set_tag
 from spark_omnigraph.storage.versions import LANCE_PREFIX, lance_tags, stored_since
 from spark_omnigraph.words import listed, nearest
@@ -220,7 +219,7 @@ def _publish(store: GraphStore, row: ManifestRow) -> None:
 
 def _commit_of(store: GraphStore, snapshot: Snapshot) -> str | None:
     """The newest commit of a state."""
-    commits = read_commits(store.location, snapshot.branch)
+    commits = store.commits(snapshot.branch)
     found = head(commit for commit in commits if commit.manifest_version <= snapshot.version)
     if found is None:
         raise NotFoundError(f"branch '{display(snapshot.branch)}' has no commit at version {snapshot.version}")

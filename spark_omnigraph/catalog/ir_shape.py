@@ -40,7 +40,9 @@ class _Vector(Struct, forbid_unknown_fields=True):
     dimension: _Dimension = field(name="Vector")
 
 
-class _Type(Struct, forbid_unknown_fields=True):
+class TypeShape(Struct, forbid_unknown_fields=True):
+    """The type of a property; the same in every version of the document."""
+
     scalar: Scalar | _Vector
     nullable: bool
     is_list: bool = field(name="list")
@@ -64,7 +66,7 @@ class _Annotation(Struct, forbid_unknown_fields=True):
 class _Property(Struct, forbid_unknown_fields=True):
     name: str
     prop_id: _Id
-    prop_type: _Type
+    prop_type: TypeShape
     annotations: list[_Annotation]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError, NotFoundError
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import TextEnum, nearest
+
+GIVEN = "given:"
+"""How the name of a column of patches begins that says which of them have a property; no property is called so."""
 
 
 class Scalar(TextEnum):
@@ -301,6 +304,16 @@ class Catalog:
             return edge
         folded = word.lower()
         return next((e for e in self.edges.values() if e.name.lower() == folded), None)
+
+    def with_optional(self, which: Callable[[Property], bool]) -> Catalog:
+        """The same schema with these properties as ones that may be null."""
+
+        def loosened(prop: Property) -> Property:
+            return replace(prop, type=replace(prop.type, nullable=True)) if which(prop) else prop
+
+        nodes = {n: replace(e, properties=tuple(map(loosened, e.properties))) for n, e in self.nodes.items()}
+        edges = {n: replace(e, properties=tuple(map(loosened, e.properties))) for n, e in self.edges.items()}
+        return replace(self, nodes=nodes, edges=edges)
 
     def edges_touching(self, node_type: str) -> tuple[EdgeType, ...]:
         """Edge types that start or end at a node type."""

@@ -12,13 +12,22 @@ import msgspec
 
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli.embed_options import EMBED_MODES
+from spark_omnigraph.cli.loading_options import PATCHING
 from spark_omnigraph.cli.options import CONFIG, PAST, Option, Shape
 from spark_omnigraph.cli.request import Given, Request, Source
 from spark_omnigraph.cli.values import Missing, MissingFileError, check_characters, shortened
 from spark_omnigraph.errors import BadRequestError, NotFoundError, UsageError
 from spark_omnigraph.manifest.facts import checked_metadata
 from spark_omnigraph.memory import BUDGET
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, UnknownFields
+from spark_omnigraph.records.mode import (
+    REMOTE_SCHEMES,
+    EmbedAtLoad,
+    LoadMode,
+    Nulls,
+    OnDuplicate,
+    OnMissing,
+    UnknownFields,
+)
 from spark_omnigraph.sql.room import MEMORY, SPILL
 from spark_omnigraph.storage import targets
 from spark_omnigraph.storage.uri import DELTA
@@ -73,6 +82,8 @@ class JobConfig:
     bad_rows: str | None = None
     show_rows: int | None = None
     on_duplicate: OnDuplicate = OnDuplicate.LAST
+    missing_rows: OnMissing = OnMissing.ERROR
+    nulls: Nulls = Nulls.SET
     unknown_fields: UnknownFields = UnknownFields.REFUSE
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     index: bool = True
@@ -200,9 +211,13 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
 
 
 def _given_together(found: Mapping[str, object]) -> list[str]:
-    """Mistakes: options of which at most one can be meant."""
+    """Mistakes: options of which at most one can be meant, and those of another mode."""
     groups = ([option.shown_name for option in group if found.get(option.key)] for group in EXCLUSIVE)
-    return [f"give one of {', '.join(given)}, not {len(given)}" for given in groups if len(given) > 1]
+    mistakes = [f"give one of {', '.join(given)}, not {len(given)}" for given in groups if len(given) > 1]
+    if found.get("mode") != LoadMode.UPDATE:
+        named = (option.flag_name for option in PATCHING if found.get(option.key, option.default) != option.default)
+        mistakes += [f"{name} is of patches: it goes with mode update alone" for name in named]
+    return mistakes
 
 
 def salvage(request: Request, arguments: Given) -> JobConfig:

@@ -20,6 +20,17 @@ TO_STORAGE_OPTION = replace(
     flag="--to-storage-option",
     env=False,
 )
+CONVERTED = replace(FROM, help="the graph to convert, of any format that is read: a path or s3://…")
+CONVERTED_TO = replace(
+    TO, help="where the new graph is made: an empty place, or one where a conversion of the same did not end"
+)
+CONVERTED_BRANCHES = Option(
+    "all_branches",
+    "convert every branch under its name; unset: main alone",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
 ERASED_TYPE = Option("table", "type of the row", metavar="T", flag="--type", required=True)
 ERASED_ID = Option("id", "id of the row", metavar="X", required=True)
 ONLY = Option("only", "copy only this branch, as the main of a new graph; unset: all branches", metavar="NAME")

@@ -16,8 +16,6 @@ from spark_omnigraph.records.mode import (
     REMOTE_SCHEMES,
     EmbedAtLoad,
     InputFormat,
-    LoadMode,
-    OnDuplicate,
     UnknownFields,
     bad_row_limit,
     schemes_of,
@@ -206,12 +204,6 @@ CSV_SINGLE_LINE = Option(
     default="false", shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
 VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
-MODE = Option(
-    "mode",
-    "append refuses an id that is stored, merge replaces its row, overwrite replaces every type of the input, changes "
-    "replaces or deletes as each record says",
-    values.one_of(*LoadMode), "|".join(LoadMode), default="append",
-)  # laid out as a table  # fmt: skip
 BASE = Option(
     "base", "where the branch starts when it does not exist yet", metavar="BASE", default="main", flag="--from"
 )
@@ -238,26 +230,6 @@ SHOW_ROWS = Option(
     "N",
     env=True,
 )
-ON_DUPLICATE = Option(
-    "on_duplicate",
-    "what merge and changes do with an id that the input repeats: the last row wins, or each repeat is a bad row",
-    values.one_of(*OnDuplicate),
-    "last|error",
-    default="last",
-)
-MAX_DELETES = Option(
-    "max_deletes",
-    "refuse changes that delete more than N stored rows, or P percent of those of a type, before anything is written",
-    bad_row_limit, "N|P%",
-)  # laid out as a table  # fmt: skip
-EDGE_ID = Option(
-    "edge_id", "ids of edges follow from their ends: from these alone (ends), or from some properties, too",
-    metavar="ends|COLUMNS",
-)  # laid out as a table  # fmt: skip
-ADOPT_EDGES = Option(
-    "adopt_edges", "with --edge-id: an edge takes the id of a stored one with the same ends, where that has another",
-    values.switch, default="false", shape=Shape.SWITCH,
-)  # laid out as a table  # fmt: skip
 UNKNOWN_FIELDS = Option(
     "unknown_fields",
     "what to do with members of data that the type does not declare",
@@ -303,12 +275,6 @@ CACHE = Option(
     values.graph_uri,
     "URI",
 )
-LOADING = (
-    INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE, VERSION_AS_OF,
-    BASE, MAX_BAD_ROWS, BAD_ROWS, ON_DUPLICATE, EDGE_ID, ADOPT_EDGES, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, CACHE,
-    SHOW_ROWS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD,
-)  # laid out as a table  # fmt: skip
-
 VERSION = Option("version", "read this manifest version", values.positive, "N")
 SNAPSHOT = Option("snapshot", "read the state that this commit left", metavar="COMMIT")
 AS_OF = Option("as_of", "read the state at this time (2026-01-31T12:00:00Z)", values.instant, "TIME")

@@ -8,6 +8,7 @@ from importlib import import_module
 from spark_omnigraph.cli import asking_options as a
 from spark_omnigraph.cli import embed_options as e
 from spark_omnigraph.cli import keeping_options as k
+from spark_omnigraph.cli import loading_options as lo
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli import schema_options as s
 from spark_omnigraph.cli.verb import Job, Verb, VerbOutcome
@@ -54,7 +55,7 @@ _ALL = (
         "Loads files into a branch, all or nothing; the branch is made when it is missing.",
         "spark-omnigraph ingest --graph graphs/films --input films.jsonl people/*.jsonl.gz --bad-rows bad.jsonl",
         _in("load", "ingest"),
-        (o.INPUT, o.MODE, o.MAX_DELETES, *o.LOADING),
+        (o.INPUT, lo.MODE, *lo.PATCHING, lo.MAX_DELETES, *lo.LOADING),
         o.COMMON,
     ),
     Verb(
@@ -62,16 +63,25 @@ _ALL = (
         "Loads files and replaces the rows whose id is stored: ingest --mode merge.",
         "spark-omnigraph merge --graph graphs/films --input changes.jsonl --on-duplicate error",
         _in("load", "ingest"),
-        (o.INPUT, *o.LOADING),
+        (o.INPUT, *lo.LOADING),
         o.COMMON,
         {"mode": "merge"},
+    ),
+    Verb(
+        "update",
+        "Loads patches: each record changes the properties that it has of a stored row: ingest --mode update.",
+        "spark-omnigraph update --graph graphs/films --input ratings.csv --node Film --nulls keep",
+        _in("load", "ingest"),
+        (o.INPUT, *lo.PATCHING, *lo.LOADING_PATCHES),
+        o.COMMON,
+        {"mode": "update"},
     ),
     Verb(
         "overwrite",
         "Loads files and replaces all rows of every type in them: ingest --mode overwrite.",
         "spark-omnigraph overwrite --graph graphs/films --input snapshot/ --branch nightly",
         _in("load", "ingest"),
-        (o.INPUT, *o.LOADING),
+        (o.INPUT, *lo.LOADING),
         o.COMMON,
         {"mode": "overwrite"},
     ),
@@ -80,7 +90,7 @@ _ALL = (
         "Loads upserts and deletes, as each record says, in one commit: ingest --mode changes.",
         "spark-omnigraph changes --graph graphs/films --input feed.parquet --node Film --max-deletes 5%",
         _in("load", "ingest"),
-        (o.INPUT, o.MAX_DELETES, *o.LOADING),
+        (o.INPUT, lo.MAX_DELETES, *lo.LOADING),
         o.COMMON,
         {"mode": "changes"},
     ),
@@ -266,6 +276,14 @@ _ALL = (
         "spark-omnigraph copy graphs/films s3://backup/graphs/films --to-storage-option aws_region=eu-central-1",
         _in("states", "copy_graph"),
         (k.FROM, k.TO, k.ONLY, *k.COPIED, k.TO_STORAGE_OPTION),
+        o.TO_CHANGE_WHOLE[1:],
+    ),
+    Verb(
+        "convert",
+        "Makes a graph that can be written of one of any format that is read; history and tags stay behind.",
+        "spark-omnigraph convert graphs/films-0.9 graphs/films --all-branches",
+        _in("states", "convert_graph"),
+        (k.CONVERTED, k.CONVERTED_TO, k.CONVERTED_BRANCHES, k.TO_STORAGE_OPTION),
         o.TO_CHANGE_WHOLE[1:],
     ),
     Verb(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from spark_omnigraph.catalog.dates import second_text
-from spark_omnigraph.commit.announced import announced, claim_path
+from spark_omnigraph.commit.announced import Announced, announced, claim_path
 from spark_omnigraph.commit.lease import SKEW, read_lease
 from spark_omnigraph.commit.process import owner_text
 from spark_omnigraph.errors import DamagedError, StorageError, WriterBusyError
@@ -84,10 +84,10 @@ def refuse_remade(store: GraphStore) -> None:
             raise WriterBusyError(f"'{store.root}' is being made anew by an init; try again later")
 
 
-def abandoned(store: GraphStore, beginnings: tuple[str, ...]) -> list[str]:
+def abandoned(store: GraphStore, found: Announced, beginnings: tuple[str, ...]) -> list[str]:
     """Names of claims that begin so and whose owners died with them."""
-    found = ((name, _read(store, claim_path(name))) for name in announced(store).claims if name.startswith(beginnings))
-    return [name for name, content in found if content is not None and _is_abandoned(content)]
+    claims = ((name, _read(store, claim_path(name))) for name in found.claims if name.startswith(beginnings))
+    return [name for name, content in claims if content is not None and _is_abandoned(content)]
 
 
 def claimed_since(store: GraphStore, claims: Iterable[str]) -> list[float]:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
 
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
 from spark_omnigraph.lang.pg import compile_stored_schema
-from spark_omnigraph.manifest.rows import schema_epochs
+from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.formats.documents import AcceptedTables, read_documents
+from spark_omnigraph.manifest.rows import TableId, former_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
+from spark_omnigraph.storage.manifest.former import former_catalog, is_same, schema_text_of
 from spark_omnigraph.storage.manifest.table import read_schema_text
 from spark_omnigraph.stored import Count, decode
 
 _STATE_FORMAT = 1
 _LOOKS = 3
 """Times that a snapshot is read anew since its schema changed meanwhile."""
+
+_FORMER_STATES = 64
+"""Older states whose schema is kept once it was made out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,8 @@ class Contract:
     catalog: Catalog
     source: str
     schema_hash: str
+    tables: Mapping[TableKey, TableId] | None = None
+    """Its tables by their ids, in formats that give them some."""
 
 
 def read_contract(store: GraphStore) -> Contract:
@@ -46,23 +56,53 @@ def read_contract(store: GraphStore) -> Contract:
 
 def _read_contract(store: GraphStore) -> Contract:
     """Twice where the files do not belong together: a change that is published may be giving them their names."""
-    recorded: str | None = None
     for _ in range(2):
         files = store.schema_files()
+        found = _of_files(store, files)
+        if found is not None:
+            return found
         catalog = _compiled(files.source)
-        recorded = _recorded_hash(store, files)
-        if recorded in (None, catalog.ir_hash) or _staged_hash(store) == catalog.ir_hash:
+        if _staged_hash(store) == catalog.ir_hash:
             return Contract(catalog, files.source, catalog.ir_hash)
     raise SchemaFilesError(
-        f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({recorded}): it was edited by "
-        "hand, or a schema change was interrupted. Put back the text that belongs to it"
+        f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({_recorded_hash(store, files)}): "
+        "it was edited by hand, or a schema change was interrupted. Put back the text that belongs to it"
     )
+
+
+def _of_files(store: GraphStore, files: SchemaFiles) -> Contract | None:
+    """The contract of files that belong together; None where the text has not the recorded hash."""
+    catalog = _compiled(files.source)
+    recorded = _recorded_hash(store, files)
+    if files.ir is not None and files.state is not None and _version(store, files.state.encode()) > _STATE_FORMAT:
+        return _with_ids(store, files, catalog)
+    return Contract(catalog, files.source, catalog.ir_hash) if recorded in (None, catalog.ir_hash) else None
+
+
+def _with_ids(store: GraphStore, files: SchemaFiles, catalog: Catalog) -> Contract:
+    """The contract of a format whose documents give tables their ids."""
+    try:
+        accepted = _accepted(files.source, files.ir or "", files.state or "")
+    except DamagedError as error:
+        raise SchemaFilesError(
+            f"the schema files of '{store.root}': {error.message}. Put the right ones back"
+        ) from error
+    return Contract(catalog, files.source, accepted.schema_hash, accepted.tables)
+
+
+@lru_cache(maxsize=32)
+def _accepted(source: str, ir: str, state: str) -> AcceptedTables:
+    """Values too, so that the same texts need to be read once."""
+    return read_documents(ir, state, _compiled(source))
 
 
 def _staged_hash(store: GraphStore) -> str | None:
     """Of the schema whose files are staged."""
     state = store.objects.get(SCHEMA_STATE + STAGED)
     return None if state is None else _state_hash(store, state)
+
+
+_FORMER: LruCache[tuple[str, str, str, int, str], Contract] = LruCache(_FORMER_STATES)
 
 
 @lru_cache(maxsize=32)
@@ -75,6 +115,13 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     """The schema of what a snapshot shows, by the one that was read before it: that, or a former one that an apply has
     kept. `present` itself where nobody kept the former one; then properties that are not stored yet are null.
     """
+    if snapshot.is_unrecorded or (snapshot.branch is not None and not _fits(snapshot, present)):
+        return _former(store, snapshot, present)
+    if not _fits(snapshot, present):
+        raise SchemaFilesError(
+            f"the schema files of '{store.root}' are of other tables than manifest version {snapshot.version} shows: "
+            "they belong to another graph, or a schema change was interrupted. Put the right ones back"
+        )
     epoch = snapshot.epoch
     if epoch is None:
         return present
@@ -89,10 +136,29 @@ def contract_at(store: GraphStore, snapshot: Snapshot, present: Contract) -> Con
     return found or read_contract(store)
 
 
+def _former(store: GraphStore, snapshot: Snapshot, present: Contract) -> Contract:
+    """The schema of a state that only its tables tell of, which are opened for it once."""
+    key = (store.root, snapshot.mark, display(snapshot.branch), snapshot.version, present.schema_hash)
+    found = _FORMER.get(key)
+    if found is None:
+        stored = {key: store.open_table(entry).schema for key, entry in snapshot.entries.items()}
+        catalog = former_catalog(stored, snapshot, present.catalog, present.tables)
+        same = catalog is present.catalog
+        found = present if same else Contract(catalog, schema_text_of(catalog), catalog.ir_hash)
+        _FORMER.put(key, found)
+    return found
+
+
+def _fits(snapshot: Snapshot, present: Contract) -> bool:
+    """Whether a schema is of the tables that a snapshot shows, as far as ids tell."""
+    entries = snapshot.entries.values()
+    return is_same(entries, present.tables or {}) if present.tables or any(e.identity for e in entries) else True
+
+
 def former_catalogs(store: GraphStore) -> Iterator[Catalog]:
     """Schemas that the graph had before, the newest first, back to the first that nobody kept."""
     manifest = store.manifest(None)
-    for epoch in reversed(schema_epochs(store.manifest_rows(manifest))):
+    for epoch in former_epochs(store.manifest_rows(manifest)):
         text = read_schema_text(manifest, epoch)
         found = None if text is None else _known(text, epoch.schema_hash)
         if found is None:
@@ -110,16 +176,16 @@ def _known(source: str, schema_hash: str) -> Contract | None:
 
 
 def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Snapshot]:
-    """A snapshot and its schema: the one that the graph has before and after the snapshot is read, so that neither a
-    change nor a new graph came in between, unless the graph had another one then.
+    """A snapshot and its schema: the hash is read before the snapshot and the text after it, and they belong together,
+    so that neither a change nor a new graph came in between, unless the graph had another one then.
     """
     for _ in range(_LOOKS):
-        before = current_hash(store)
+        before = store.objects.get(SCHEMA_STATE)
         snapshot = find()
-        present = read_contract(store)
-        if present.schema_hash == before:
-            break
-    return contract_at(store, snapshot, present), snapshot
+        present = _of_files(store, store.schema_files(before))
+        if present is not None and (snapshot.is_unrecorded or _fits(snapshot, present)):
+            return contract_at(store, snapshot, present), snapshot
+    return contract_at(store, snapshot, read_contract(store)), snapshot
 
 
 def read_catalog(store: GraphStore) -> Catalog:
@@ -151,16 +217,25 @@ def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
 
 
 def _state_hash(store: GraphStore, text: bytes) -> str:
+    return _state(store, text).schema_ir_hash
+
+
+def _version(store: GraphStore, text: bytes) -> int:
+    return _state(store, text).format_version
+
+
+def _state(store: GraphStore, text: bytes) -> _State:
+    """The state file, of the version that goes with the stamp; the oldest goes with most, and is not asked about."""
     try:
         state = decode(text, _State, f"{SCHEMA_STATE} of '{store.root}'")
     except DamagedError as error:
         raise SchemaFilesError(f"{error.message}. Put the right one back") from error
-    if state.format_version != _STATE_FORMAT:
+    if state.format_version != _STATE_FORMAT and state.format_version != store.form().documents:
         raise SchemaFilesError(
-            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {_STATE_FORMAT}: put the right "
-            "one back, or upgrade spark_omnigraph when a newer release wrote it"
+            f"{SCHEMA_STATE} of '{store.root}' has format {state.format_version}, not {store.form().documents}: put "
+            "the right one back, or upgrade spark_omnigraph when a newer release wrote it"
         )
-    return state.schema_ir_hash
+    return state
 
 
 class _State(msgspec.Struct):

@@ -67,12 +67,17 @@ class WholeBranch:
 
     def manifest(self, version: int | None = None) -> Dataset:
         """The manifest, newest or at a version."""
-        return self.store.manifest(self.branch, version)
+        manifest = self.store.manifest(self.branch, version)
+        self.store.require_writable()
+        return manifest
 
 
 def whole_manifest(store: GraphStore, branch: Branch) -> Dataset:
-    """The newest manifest of a branch. DriftError when it lacks publishes."""
+    """The newest manifest of a branch. DriftError when it lacks publishes, UnsupportedFormatError for one that is only
+    read.
+    """
     manifest, lost = _look(store, branch)
+    store.require_writable()
     if lost is not None:
         raise DriftError(
             f"'{store.root}' cannot be written: {lost}. Put the missing files back from where the graph was copied "

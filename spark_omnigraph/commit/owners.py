@@ -126,11 +126,11 @@ def covering(
     return next((s for s in found if s.operation_id != other_than), None)
 
 
-def lost_leases(store: GraphStore) -> list[str]:
+def lost_leases(store: GraphStore, found: Announced | None = None) -> list[str]:
     """Paths of leases without a sidecar that nobody holds any more: their writers died before arming, or after cleaning
-    up.
+    up. What is announced is listed, unless whoever calls has done that.
     """
-    found, now = announced(store), time.time()
+    found, now = found or announced(store), time.time()
     dead = [path for path, facts in _leases(store, found).items() if not facts.is_live(now)]
     if found.schemas and store.has_schema_lock():  # they say whose the lock is
         dead = [path for path in dead if path not in {lease_path(name) for name in found.schemas}]
@@ -156,9 +156,9 @@ def end_lease(store: GraphStore, path: str) -> bool:
     return content is None or store.objects.remove(path, content, LOST_WAIT)
 
 
-def remove_orphans(store: GraphStore) -> None:
+def remove_orphans(store: GraphStore, found: Announced | None = None) -> None:
     """Removes leases that are lost. One that cannot be removed now stays for whoever comes next."""
-    for path in lost_leases(store):
+    for path in lost_leases(store, found):
         with suppress(StorageError):
             end_lease(store, path)
 

@@ -36,7 +36,7 @@ from spark_omnigraph.commit.owners import await_turn, covering
 from spark_omnigraph.commit.plan import ArmedCommit, BoundWrite, LandedTable, PreparedCommit, Published, TableWrite
 from spark_omnigraph.commit.publisher import Publication, PublishedVersion, check_expectations, publish
 from spark_omnigraph.commit.realign import realign
-from spark_omnigraph.commit.schema.files import discard_files, name_files, schema_rows, schema_turn, stage_files
+from spark_omnigraph.commit.schema.files import name_files, schema_rows, schema_turn, stage_files, take_back_files
 from spark_omnigraph.commit.schema.lock import refuse_other_schema, refuse_schema_change
 from spark_omnigraph.commit.stage import has_ended
 from spark_omnigraph.commit.undo import undo, unknown_outcome
@@ -159,9 +159,9 @@ class _Attempt:
             action = RULES[phase, observe(phase, failure)]
             if action is Action.UNDO and self.landed:
                 undo(self.whole, self.prepared, tuple(self.landed))
+            if action is Action.UNDO and self.prepared.schema is not None:
+                take_back_files(self.store, self.prepared.schema)
             if action in (Action.ABORT, Action.UNDO):
-                if self.prepared.schema is not None:
-                    discard_files(self.store)
                 sidecar.disarm(self.store, self.prepared.identity.operation_id)
                 self.lease.release()
             if action is Action.RECOVER and not isinstance(failure, RecoveryRequiredError):
@@ -345,11 +345,10 @@ def _refuse_unlocked(attempt: _Attempt) -> None:
 def revalidate(whole: WholeBranch, prepared: PreparedCommit) -> tuple[BoundWrite, ...]:
     """Binds each table write to its dataset at the pin, after checking that nothing it relies on has moved.
 
-    Raises ExpectedVersionMismatch for a moved pin and ConflictError for a changed schema, a running schema change or
-    a HEAD that is ahead of its pin.
+    Raises ExpectedVersionMismatch for a moved pin and DriftError for a HEAD that is ahead of its pin. The schema is
+    looked at once the write is armed: only then nobody changes it any more.
     """
     store = whole.store
-    refuse_other_schema(store, prepared)
     # A stamp that must not be written is found here, where nothing has moved yet, and not by the publish.
     manifest = migrate(store.manifest(prepared.branch))
     snapshot = read_format(manifest).reduce(prepared.branch, int(manifest.version), store.manifest_rows(manifest))

@@ -41,7 +41,6 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST
-from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.storage.manifest.stamp import migrate, read_format
 from spark_omnigraph.storage.manifest.table import publish_rows, read_rows
 
@@ -171,12 +170,14 @@ def current_head(
     """Id of the newest commit: from the sentinel when ours was the last publish, else from the commit log, which is
     read unless it is given.
 
-    Above our publish may also stand a compaction, and our commit row may still be missing from the log.
+    Above our publish may also stand a compaction, and our commit row may still be missing from the log. The log is read
+    later than the rows, and may tell of commits that they do not show.
     """
     facts = sentinel_facts(rows)
     if facts is not None and facts.commit is not None and facts.base + 1 == version:
         return facts.commit
-    newest = head(read_commits(store.location, branch, with_actors=False) if logged is None else logged)
+    log = store.commits(branch, with_actors=False) if logged is None else logged
+    newest = head(each for each in log if each.manifest_version <= version)
     if facts is not None and facts.commit is not None and (newest is None or newest.manifest_version <= facts.base + 1):
         return facts.commit
     return newest.id if newest is not None else None

@@ -19,6 +19,7 @@ from enum import Enum
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import sidecar as sidecars
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import REALIGNING, RECOVERING, abandoned, claimed, recovery_claim
 from spark_omnigraph.commit.classify import Decision, Mode, PinClass, PinState, classify, decide, mode_of
 from spark_omnigraph.commit.contract import current_hash
@@ -174,19 +175,16 @@ def _raise_all(errors: Sequence[OmnigraphError]) -> None:
 
 
 def _sweep(store: GraphStore) -> None:
-    _sweep_claims(store)
-    end_removals(store)
-    remove_orphans(store)
-
-
-def _sweep_claims(store: GraphStore) -> None:
     """Claims whose owners died may stand for tables that were fenced and never published, with no sidecar any more."""
-    traces = abandoned(store, (RECOVERING, REALIGNING))
+    found = announced(store)
+    traces = abandoned(store, found, (RECOVERING, REALIGNING))
     if traces:
         realign_all(store)
     for name in traces:
         with claimed(store, name):
             pass  # taken over and removed
+    end_removals(store, found)
+    remove_orphans(store, found)
 
 
 def _recover_claimed(store: GraphStore, found: Sidecar, scope: Scope) -> Recovered | None:
@@ -376,7 +374,7 @@ class _Recovery:
         return decision if change.is_staged(snapshot) else Decision.ROLL_BACK
 
     def _see_to_schema(self, finished: bool) -> None:
-        if self._change is not None:
+        if self._change is not None and not self._is_gone():  # else the files and the lock may be the next change's
             if finished:
                 self._change.promote()
             else:

@@ -18,21 +18,21 @@ def cache_key(identity: str, dimension: int, role: Role, text: str) -> bytes:
 
     Each part is told by its length first, so that no two answers have one key.
     """
-    return key_of(identity, dimension, role)(text)
+    return key_of(identity, dimension, role)(text.encode(errors="surrogatepass"))
 
 
-def key_of(identity: str, dimension: int, role: Role) -> Callable[[str], bytes]:
-    """`cache_key` for many texts."""
+def key_of(identity: str, dimension: int, role: Role) -> Callable[[bytes], bytes]:
+    """`cache_key` for many texts, each as UTF-8."""
     before = sha256()
     for part in (identity, str(dimension), str(role)):
         before.update(_told(part))
 
     copied = before.copy
 
-    def key(text: str) -> bytes:
-        coded = text.encode(errors="surrogatepass")
+    def key(coded: bytes) -> bytes:
         found = copied()
-        found.update(len(coded).to_bytes(8, "big") + coded)
+        found.update(len(coded).to_bytes(8, "big"))
+        found.update(coded)
         return found.digest()
 
     return key

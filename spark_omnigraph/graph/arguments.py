@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from functools import partial, wraps
 from types import FunctionType
 from typing import ParamSpec, TypeVar
@@ -53,7 +53,7 @@ PATH: Kind = (_is_path, "a path")
 CALLABLE: Kind = (callable, "a function")
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("branch", "base", "actor", "table", "mode"), TEXT),
-    **dict.fromkeys(("force", "confirm", "dry_run"), SWITCH),
+    **dict.fromkeys(("force", "confirm", "dry_run", "all_branches"), SWITCH),
     "limit": WHOLE,
 }
 """Of arguments that mean the same in every call."""
@@ -76,9 +76,12 @@ def checked_call(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return partial(_checking, known={**_KINDS, **kinds})
 
 
-def checked(**kinds: Kind) -> Callable[[type[C]], type[C]]:
-    """A decorator of a class: public methods check arguments of these names, and of the common ones, also among those
-    that come as `**`. What may be left out may be None.
+def checked(reads: Set[str] = frozenset(), **kinds: Kind) -> Callable[[type[C]], type[C]]:
+    """A decorator of a class of handles: public methods check arguments of these names, and of the common ones, also
+    among those that come as `**`. What may be left out may be None.
+
+    Methods whose names are not among `reads` change a graph, or say what a change would do: where its format is only
+    read, they are refused before anything else.
     """
     known = {**_KINDS, **kinds}
 
@@ -86,11 +89,21 @@ def checked(**kinds: Kind) -> Callable[[type[C]], type[C]]:
         for name, member in list(vars(cls).items()):
             function = getattr(member, "__func__", member)
             if not name.startswith("_") and isinstance(function, FunctionType):
-                made: object = _checking(function, known)
+                writes = not isinstance(member, classmethod) and name not in reads
+                made: object = _checking(_writing(function) if writes else function, known)
                 setattr(cls, name, classmethod(made) if isinstance(member, classmethod) else made)  # type: ignore[arg-type]  # a function
         return cls
 
     return decorate
+
+
+def _writing(function: Callable[P, R]) -> Callable[P, R]:
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        args[0].store.require_writable()  # type: ignore[attr-defined]  # it is a method of a handle
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P, R]:

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from spark_omnigraph.catalog.identity import table_path
@@ -24,6 +25,7 @@ from spark_omnigraph.errors import (
     IoError,
     NotFoundError,
     StorageError,
+    UnsupportedFormatError,
 )
 from spark_omnigraph.lang.pg import compile_schema, refuse_patterns
 from spark_omnigraph.manifest.lineage import Commit
@@ -51,8 +53,8 @@ from spark_omnigraph.storage.uri import locate, plain
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
 _SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
-_TABLE_FOLDER = re.compile(r"(?:nodes|edges)/[0-9a-f]{16}")
-"""What `table_path` gives; whatever else stands in such a folder is somebody else's."""
+_TABLE_FOLDER = re.compile(r"(?:nodes|edges)/[0-9a-f]{16}(?:-[0-9a-f]{16})?(?=/|$)")
+"""What `table_path` gives, and folders of tables in later formats; whatever else stands there is somebody else's."""
 _FOLDERS = ("nodes", "edges")
 _NAMED = 5
 """Names that a warning lists."""
@@ -76,8 +78,7 @@ def create_graph(
     catalog = accept_schema(source)
     location = locate(uri, storage_options)
     store = GraphStore(location, Objects(location, create=True))
-    if not force:
-        _refuse_existing(store)
+    _refuse_later(store) if force else _refuse_existing(store)
     store.objects.probe(RECOVERY)
     if force:
         with remaking(store) as hold:
@@ -109,7 +110,8 @@ def _create(store: GraphStore, source: str, catalog: Catalog) -> None:
 def accept_schema(source: str) -> Catalog:
     """The catalog of a schema that is to be accepted. SchemaParseError for what a load could not check later."""
     catalog = compile_schema(source)
-    refuse_patterns(source, _why_unusable)
+    if "check" in source:  # else it is read twice for nothing
+        refuse_patterns(source, _why_unusable)
     return catalog
 
 
@@ -132,6 +134,7 @@ def check_root(
         return
     store = GraphStore(location, Objects(location))
     if force:
+        _refuse_later(store)
         refuse_owners(store)
     else:
         _refuse_existing(store)
@@ -182,6 +185,17 @@ def _refuse_existing(store: GraphStore) -> None:
         raise AlreadyInitializedError(store.root)
     if COPYING in store.objects.list(RECOVERY):
         raise ConflictError(f"a copy to '{store.root}' is under way, or did not end: run it again, or init with force")
+
+
+def _refuse_later(store: GraphStore) -> None:
+    """A graph of a format that is only read is not removed either: who writes it is not looked for."""
+    if store.objects.get(SCHEMA_SOURCE) is None or not store.objects.has_prefix(f"{MANIFEST}/_versions"):
+        return
+    form = None
+    with suppress(StorageError, UnsupportedFormatError):  # what cannot be read may be made anew
+        form = store.form()
+    if form is not None and not form.is_written:
+        raise form.refusal(store.root)
 
 
 def _purge(store: GraphStore, hold: Callable[[], None]) -> None:

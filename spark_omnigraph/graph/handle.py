@@ -22,7 +22,7 @@ from spark_omnigraph.graph.read.export import export_records, read_entity
 from spark_omnigraph.graph.read.history import Bounded, ReadTarget, State, Where, resolve
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
-from spark_omnigraph.graph.states import StateVerbs
+from spark_omnigraph.graph.states import READS, StateVerbs
 from spark_omnigraph.limits import split_limits
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitOrigin
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.provider import VectorSource
 
 
-@checked(options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH)
+@checked(
+    READS, options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class Graph(StateVerbs):
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
@@ -83,7 +85,8 @@ class Graph(StateVerbs):
         Read-write probes the store, brings an older internal format up to date, and recovers interrupted writes
         (RecoveryRequiredError when one cannot be read; one that cannot be brought to an end bars its tables, see
         `interrupted`; DriftError when the manifest lacks publishes); a read-only open changes nothing. NotFoundError
-        for a missing graph or branch, UnsupportedFormatError for a format that this release does not know.
+        for a missing graph or branch, UnsupportedFormatError for a format that this release does not know, and
+        read-write for one that it only reads.
         """
         opened = open_graph(uri, mode, branch, storage_options)
         return cls(opened.store, mode == "rw", ReadTarget(display(opened.branch)), opened.recovered, opened.lost)
@@ -118,7 +121,7 @@ class Graph(StateVerbs):
         request = verbs.apply_request(schema, choices, self.origin)
         self.refresh()
         report = verbs.apply_schema(self.store, request, choices.get("executor"))
-        return after(self.store, None, report, "schema change")
+        return after(self.store, None, report, "schema change", report.to_index)
 
     def plan_schema(
         self, schema: str | os.PathLike[str], **choices: Unpack[verbs.SchemaChoices]
@@ -148,8 +151,8 @@ class Graph(StateVerbs):
         an iterable of JSON lines or of records as dictionaries, or a table of Arrow, pandas or polars. `node` or `edge`
         names the type of the rows of tables, `mapping` (a path, a text or a dictionary) says more.
 
-        `mode` is append, merge or overwrite. A missing branch is an error, unless `base` names a branch to create it
-        from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
+        `mode` is append, merge, update or overwrite. A missing branch is an error, unless `base` names a branch to
+        create it from. `metadata` are texts of your own, kept with the commit. Raises BadRowsError, ConstraintError,
         ConflictError; then nothing has changed.
         """
         origin, line = self.origin.with_metadata(metadata), self.branch if branch is None else branch
@@ -331,7 +334,8 @@ class Graph(StateVerbs):
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""
         warnings = () if self.lost is None else (str(self.lost),)
-        return describe_graph(self.store, *self._shown(where), warnings)
+        shown, form = self._shown(where), self.store.form()
+        return describe_graph(self.store, *shown, warnings if form.is_written else (*warnings, form.note))
 
     def commits(self, *, branch: str | None = None, limit: int | None = None, actor: str | None = None) -> list[Commit]:
         """Commits that a branch sees, newest first, with their facts; the newest `limit` of them, or of one actor's."""

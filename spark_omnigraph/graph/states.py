@@ -34,6 +34,7 @@ from spark_omnigraph.write.executor import LocalExecutor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from spark_omnigraph.graph.convert.convert import ConvertReport
     from spark_omnigraph.graph.copy.copy import CopyReport
     from spark_omnigraph.graph.erase.erase import EraseReport
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
@@ -121,11 +122,19 @@ class Handle(Displayed):
         return name
 
     def _require_writable(self) -> None:
+        self.store.require_writable()
         if not self.writable:
             raise BadRequestError("this handle is read-only: open the graph with mode='rw'")
 
 
-@checked(executor=EXECUTOR)
+_OF_STATES = ("at", "with_origin", "catalog", "schema", "describe", "count", "entity", "query", "explain", "indexes")
+_OF_HISTORY = ("commits", "commit", "diff", "branches", "branch_infos", "tags", "consumers", "recoveries")
+_OF_OTHERS = ("interrupted", "running", "export", "export_tables", "sql", "convert")
+READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
+"""Methods of a handle that leave the graph as it is; they work on graphs of every format that is known."""
+
+
+@checked(READS, executor=EXECUTOR)
 @dataclass(frozen=True, slots=True, repr=False)
 class StateVerbs(Handle):
     """Verbs about states of the past: tags, restores, expiry."""
@@ -171,6 +180,23 @@ class StateVerbs(Handle):
         if self.target.version is not None:
             state = self.snapshot(**where)
         return verbs.copy_graph(self.store, locate(to, storage_options), state, dry_run)
+
+    def convert(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        all_branches: bool = False,
+        storage_options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> ConvertReport:
+        """Makes a graph of the format that is written of one of any format that is read: at another place, which
+        `storage_options` are for, of the newest state of main, or of all branches under their names. The source is only
+        read. All rows are compared by counts and digests. History and tags stay behind; the report says what else does.
+
+        A conversion that died opens nowhere, and goes on when it is run again. AlreadyInitializedError when the target
+        is a graph, BadRequestError when anything else is there, or for a branch of another schema.
+        """
+        return verbs.convert_graph(self.store, locate(to, storage_options), all_branches, dry_run, self.origin)
 
     def erase(
         self, table: str, entity_id: str, *, confirm: bool = False, dry_run: bool = False, actor: str | None = None

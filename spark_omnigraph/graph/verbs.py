@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.changes.diff import Diff as Diff
     from spark_omnigraph.graph.changes.diff import DiffFilter as DiffFilter
     from spark_omnigraph.graph.changes.diff import diff as diff
+    from spark_omnigraph.graph.convert.convert import convert_graph as convert_graph
     from spark_omnigraph.graph.copy.copy import copy_graph as copy_graph
     from spark_omnigraph.graph.create import create_graph as create_graph
     from spark_omnigraph.graph.delete.by_id import DeleteReport as DeleteReport
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "engine.result": ("QueryResult",),
     "graph.changes.diff": ("Diff", "DiffFilter", "diff"),
+    "graph.convert.convert": ("convert_graph",),
     "graph.copy.copy": ("copy_graph",),
     "graph.create": ("create_graph",),
     "graph.delete.by_id": ("DeleteReport", "DeleteRequest", "delete_ids", "id_array"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -42,7 +43,15 @@ class RowKind:
     COPY = "x_copy"
 
 
-_SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
+SHOWING = frozenset({RowKind.TABLE, RowKind.VERSION, RowKind.TOMBSTONE})
+"""Kinds of rows that a snapshot is made of."""
+
+
+class TableId(NamedTuple):
+    """What tells a table from every other one that its graph had or has, whatever they are called."""
+
+    table: int
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ class ManifestRow:
     """One row; `kind` is the column `object_type`. `facts` of a commit, and the text of a former schema, stand alone in
     `base_objects`, a column that no engine uses and that is not read with the others: they never come back here.
 
-    `fault` says why a stored row is not acted on: then its location and branch are not here.
+    `identity` is of formats whose tables have ids. `fault` says why a stored row is not acted on: then its location and
+    branch are not here.
     """
 
     object_id: str
@@ -63,6 +73,7 @@ class ManifestRow:
     row_count: int | None = None
     fault: str | None = None
     facts: str | None = None
+    identity: TableId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +123,7 @@ def checked(row: ManifestRow) -> ManifestRow:
     """A row as it came from the store, looked at: one whose location or branch would lead out of the graph, or whose
     numbers no dataset has, says so in `fault`, and leads nowhere. Rows of kinds that nobody acts on are not looked at.
     """
-    if row.kind not in _SHOWING:
+    if row.kind not in SHOWING:
         return row
     location = None if row.location is None else refuse_path(row.location)
     branch = None if row.table_branch is None else refuse_branch(row.table_branch)
@@ -160,26 +171,36 @@ def facts_row(commit: str, facts: str) -> ManifestRow:
 def schema_row(epoch: SchemaEpoch, source: str) -> ManifestRow:
     """The row that keeps the text of a schema, in the publish that ends it."""
     metadata = {"hash": epoch.schema_hash, "until": epoch.until, "next": epoch.next_hash}
-    name = f"{SCHEMA_PREFIX}{epoch.until:020d}"
-    return ManifestRow(name, RowKind.SCHEMA, _NONE, metadata=compact(metadata), facts=source)
+    return ManifestRow(_schema_id(epoch.until), RowKind.SCHEMA, _NONE, metadata=compact(metadata), facts=source)
 
 
-def schema_epochs(rows: Iterable[ManifestRow]) -> list[SchemaEpoch]:
-    """Schemas that were accepted before the present one, oldest first, as far as rows tell: a damaged one tells nothing
-    and does not stand in the way of the others.
+def epoch_of(rows: Iterable[ManifestRow], version: int) -> SchemaEpoch | None:
+    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one. A
+    damaged row tells nothing and does not stand in the way of the others.
     """
-    found = []
-    for row in rows:
-        if row.kind == RowKind.SCHEMA and row.metadata is not None:
-            with suppress(DamagedError):
-                body = decoded(row.metadata, _SchemaBody, row)
-                found.append(SchemaEpoch(body.until, body.hash, body.next))
-    return sorted(found, key=lambda epoch: epoch.until)
+    kept = _kept_schemas(rows)
+    first = bisect_left(kept, _schema_id(version), key=lambda row: row.object_id)
+    return next(_epochs((*kept[first:], *reversed(kept[:first]))), None)
 
 
-def epoch_of(epochs: Sequence[SchemaEpoch], version: int) -> SchemaEpoch | None:
-    """The epoch that a version of the manifest is of, where it is over; else the last one before the present one."""
-    return next((epoch for epoch in epochs if epoch.until >= version), epochs[-1] if epochs else None)
+def former_epochs(rows: Iterable[ManifestRow]) -> Iterator[SchemaEpoch]:
+    """Schemas that were accepted before the present one, the newest first, as far as rows tell."""
+    return _epochs(reversed(_kept_schemas(rows)))
+
+
+def _kept_schemas(rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+    return sorted((row for row in rows if row.kind == RowKind.SCHEMA), key=lambda row: row.object_id)
+
+
+def _epochs(kept: Iterable[ManifestRow]) -> Iterator[SchemaEpoch]:
+    for row in kept:
+        with suppress(DamagedError):
+            body = decoded(row.metadata or "", _SchemaBody, row)
+            yield SchemaEpoch(body.until, body.hash, body.next)
+
+
+def _schema_id(until: int) -> str:
+    return f"{SCHEMA_PREFIX}{until:020d}"
 
 
 def last_transaction(rows: Iterable[ManifestRow], app_id: str) -> int | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import DamagedError, NotFoundError
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.rows import ManifestRow, RowKind, SchemaEpoch
+from spark_omnigraph.manifest.rows import ManifestRow, RowKind, SchemaEpoch, TableId
 from spark_omnigraph.redaction import excerpt
 
 
@@ -36,6 +36,8 @@ class TableEntry:
     row_count: int
     origin: GraphMark | None = field(default=None, compare=False, repr=False)
     """Of the snapshot, where it was read from a store."""
+    identity: TableId | None = None
+    """Of the table, in formats whose tables have ids: it goes by these, and may have had other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class Snapshot:
     epoch: SchemaEpoch | None = field(default=None, compare=False, repr=False)
     """Of the schema that was accepted then, where another one is now; else of the last one before the present one."""
 
+    is_unrecorded: bool = field(default=False, compare=False, repr=False)
+    """It is an older state of a format whose writers keep no former schema: its tables alone tell of that."""
+
     def read_from(self, mark: str, origin: GraphMark | None) -> Snapshot:
         """The same snapshot with what tells it from another one in its place."""
         return replace(self, mark=mark, entries={k: replace(e, origin=origin) for k, e in self.entries.items()})
@@ -60,6 +65,12 @@ class Snapshot:
         if found is None:
             raise no_table(TableKey(table_key))
         return found
+
+    def same_table(self, entry: TableEntry | None) -> TableEntry | None:
+        """The table that another snapshot shows as `entry`, under whatever name; None when this one has it not."""
+        if entry is None or entry.identity is None:
+            return None if entry is None else self.entries.get(entry.table_key)
+        return next((each for each in self.entries.values() if each.identity == entry.identity), None)
 
     def pin(self, table_key: str) -> int:
         """Visible version of a table, 0 when it has none."""
@@ -85,40 +96,53 @@ def no_table(table_key: TableKey) -> NotFoundError:
     )
 
 
-def reduce_rows(branch: Branch, version: int, rows: Iterable[ManifestRow]) -> Snapshot:
+def _by_name(row: ManifestRow) -> Hashable:
+    return row.table_key
+
+
+def reduce_rows(
+    branch: Branch, version: int, rows: Iterable[ManifestRow], table_of: Callable[[ManifestRow], Hashable] = _by_name
+) -> Snapshot:
     """Snapshot of manifest rows: per table the greatest version that no tombstone covers.
 
-    Rows of unknown kinds are ignored. DamagedError for a version whose table is not registered, and for a row that
-    lacks a value or leads out of the graph.
+    `table_of` says which table a row is of; the row that registers the table says its path and its name. Rows of
+    unknown kinds are ignored. DamagedError for a version whose table is not registered, for two tables of one name, and
+    for a row that lacks a value or leads out of the graph.
     """
     where = f"manifest version {version} of branch '{display(branch)}'"
-    locations: dict[str, str] = {}
-    newest: dict[TableKey, ManifestRow] = {}
-    tombstones: dict[str, int] = {}
+    tables: dict[Hashable, ManifestRow] = {}
+    newest: dict[Hashable, ManifestRow] = {}
+    tombstones: dict[Hashable, int] = {}
     for row in rows:
         if row.fault is not None:
             raise damaged(row, where)
         if row.kind == RowKind.TABLE:
-            locations[row.table_key] = _required(row.location, row, where)
+            tables[table_of(row)] = row
         elif row.kind == RowKind.VERSION:
-            best = newest.get(row.table_key)
+            best = newest.get(table_of(row))
             number = _required(row.table_version, row, where)
             if best is None or number > _required(best.table_version, best, where):
-                newest[row.table_key] = row
+                newest[table_of(row)] = row
         elif row.kind == RowKind.TOMBSTONE:
             covered = _required(row.table_version, row, where)
-            tombstones[row.table_key] = max(tombstones.get(row.table_key, 0), covered)
-    entries: dict[str, TableEntry] = {}
-    for key in sorted(newest):
-        row = newest[key]
+            tombstones[table_of(row)] = max(tombstones.get(table_of(row), 0), covered)
+    entries: dict[TableKey, TableEntry] = {}
+    for table, row in newest.items():
         number = _required(row.table_version, row, where)
-        if tombstones.get(key, -1) >= number:
+        if tombstones.get(table, -1) >= number:
             continue
-        if key not in locations:
-            raise damaged(replace(row, fault="there is no table row for its table"), where)
-        count = _required(row.row_count, row, where)
-        entries[key] = TableEntry(key, locations[key], number, row.table_branch, count)
-    return Snapshot(branch, version, entries)
+        entry = _entry(tables.get(table), row, number, where)
+        if entry.table_key in entries:
+            raise damaged(replace(row, fault=f"it shows a second table '{excerpt(entry.table_key)}'"), where)
+        entries[entry.table_key] = entry
+    return Snapshot(branch, version, dict(sorted(entries.items())))
+
+
+def _entry(table: ManifestRow | None, row: ManifestRow, number: int, where: str) -> TableEntry:
+    if table is None:
+        raise damaged(replace(row, fault="there is no table row for its table"), where)
+    location, count = _required(table.location, table, where), _required(row.row_count, row, where)
+    return TableEntry(table.table_key, location, number, row.table_branch, count, identity=table.identity)
 
 
 def damaged(row: ManifestRow, where: str) -> DamagedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import EntityType, NodeType, Property, PropType, Scalar
+from spark_omnigraph.catalog.types import GIVEN, Catalog, EntityType, NodeType, Property, PropType, Scalar
 
 BLOB = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
 """What is written for a blob: its bytes, or a reference. A table of two children takes no appends with four."""
@@ -27,6 +27,7 @@ _SCALARS = {
     Scalar.DATETIME: pa.date64(),
     Scalar.BLOB: BLOB,
 }
+_OF_STORED = {kind: scalar for scalar, kind in _SCALARS.items()}
 
 
 def property_type(ptype: PropType) -> pa.DataType:
@@ -35,6 +36,18 @@ def property_type(ptype: PropType) -> pa.DataType:
         return pa.list_(pa.field("item", pa.float32()), ptype.dimension or -1)
     scalar = _SCALARS[ptype.scalar]
     return pa.list_(pa.field("item", scalar)) if ptype.is_list else scalar
+
+
+def stored_type(column: pa.Field) -> PropType | None:
+    """The type of property that a stored column has; None for one that no property has."""
+    kind, nullable = column.type, column.nullable
+    if pa.types.is_fixed_size_list(kind):
+        return PropType(Scalar.VECTOR, nullable, dimension=kind.list_size)
+    if getattr(kind, "extension_name", None) == BLOB_METADATA[b"ARROW:extension:name"].decode():
+        return PropType(Scalar.BLOB, nullable)
+    is_list = pa.types.is_list(kind)
+    scalar = _OF_STORED.get(kind.value_type if is_list else kind)
+    return None if scalar is None else PropType(scalar, nullable, is_list)
 
 
 def shown_type(ptype: PropType) -> pa.DataType:
@@ -50,6 +63,28 @@ def physical_schema(entity: EntityType) -> pa.Schema:
     fields = [pa.field(name, pa.string(), nullable=False) for name in leading]
     ordered = sorted(entity.properties, key=lambda p: p.name.encode())
     return pa.schema(fields + [_property_field(p) for p in ordered])
+
+
+def decoded_catalog(catalog: Catalog, patches: bool) -> Catalog:
+    """The schema as records are decoded by: a patch may lack any property."""
+    return catalog.with_optional(lambda _: True) if patches else catalog
+
+
+def decoded_schema(entity: EntityType, patches: bool) -> pa.Schema:
+    """Columns of decoded records."""
+    return patch_schema(entity) if patches else physical_schema(entity)
+
+
+def patch_schema(entity: EntityType) -> pa.Schema:
+    """Columns of patches of a type: those of its rows, null where a patch lacks them, and for each property whether the
+    patch has it. Vectors are lists of any length, since a null of a fixed one takes the place of a value.
+    """
+    fields = [pa.field(field.name, _loose(field.type)) for field in physical_schema(entity)]
+    return pa.schema(fields + [pa.field(GIVEN + prop.name, pa.bool_()) for prop in entity.properties])
+
+
+def _loose(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(kind.value_field) if pa.types.is_fixed_size_list(kind) else kind
 
 
 def _property_field(prop: Property) -> pa.Field:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,20 @@ class Reading:
         if self.wide:
             return _integers_from_floats(column, scalar)
         return column, None
+
+
+def convert_present(
+    convert: Callable[[pa.Array], tuple[pa.Array, Bools | None]], column: pa.Array, kind: pa.DataType
+) -> tuple[pa.Array, Bools | None]:
+    """What a conversion makes of the values that are there, in a type whose nulls take no place; and doubtful rows."""
+    there = _valid(column)
+    stored, doubtful = convert(column.filter(pa.array(there)))
+    found = stored.cast(kind).take(pa.array(np.cumsum(there) - 1, mask=~there))
+    if doubtful is None:
+        return found, None
+    rows = np.zeros(len(column), dtype=bool)
+    rows[there] = doubtful
+    return found, rows
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -20,6 +20,8 @@ class LoadMode(TextEnum):
     """Refuse it: a strict insert."""
     MERGE = "merge"
     """Replace the stored row as a whole."""
+    UPDATE = "update"
+    """Change the properties that the record has, and keep the others; an id that is not stored is a mistake."""
     OVERWRITE = "overwrite"
     """Replace all rows of every type that the input mentions."""
     CHANGES = "changes"
@@ -28,7 +30,7 @@ class LoadMode(TextEnum):
     @property
     def replaces(self) -> bool:
         """Whether an id that is stored is no mistake, and its row goes by a record of the same id alone."""
-        return self in (LoadMode.MERGE, LoadMode.CHANGES)
+        return self in (LoadMode.MERGE, LoadMode.UPDATE, LoadMode.CHANGES)
 
 
 class OnDuplicate(TextEnum):
@@ -36,6 +38,23 @@ class OnDuplicate(TextEnum):
 
     LAST = "last"
     ERROR = "error"
+
+
+class OnMissing(TextEnum):
+    """What an update does with an id that is not stored."""
+
+    ERROR = "error"
+    INSERT = "insert"
+    """Insert the record, which must be a whole one then."""
+
+
+class Nulls(TextEnum):
+    """What a null of an update means."""
+
+    SET = "set"
+    """The property is null afterwards."""
+    KEEP = "keep"
+    """The property stays as it is, as if the record had none."""
 
 
 class UnknownFields(TextEnum):
@@ -90,6 +109,9 @@ class DecodeOptions:
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
     """Whether a text is read as the value that it spells, where a property takes no text."""
+    patches: bool = False
+    """Whether records are patches: rows in the layout of `patch_schema`, with what they have of their properties."""
+    nulls: Nulls = Nulls.SET
     changes: bool = False
     """Whether records say how they change a row."""
     edge_id: tuple[str, ...] | None = None

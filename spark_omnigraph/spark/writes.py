@@ -36,8 +36,8 @@ def write_nodes(  # noqa: PLR0913 - the options of the data source, by name
     """Writes a frame of nodes in one commit, and returns that with its facts: rows inserted, updated, deleted and left
     out as bad. None when nothing had changed, and so no commit was made.
 
-    `mode` is append, merge, overwrite, changes or delete; `options` are further ones of the data source, such as
-    `maxBadRows`.
+    `mode` is append, merge, update, overwrite, changes or delete; `options` are further ones of the data source, such
+    as `maxBadRows`.
     Raises what `save()` does: BadRowsError, ConstraintError, ConflictError; then nothing has changed.
 
     Example: `write_nodes(df, uri, "Person", mode="merge", metadata={"ticket": "OPS-7"}).facts.totals().inserted`

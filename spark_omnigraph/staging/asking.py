@@ -6,16 +6,17 @@ Whoever dies loses what was under way and what came after it last kept something
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_omnigraph.embed.embedder import Embedder, Role, Usage
+from spark_omnigraph.embed.embedder import Embedder, Role, Usage, Vectors
 from spark_omnigraph.embed.hashes import key_of
 from spark_omnigraph.errors import EmbeddingError
-from spark_omnigraph.storage.vectors import VectorStore
+from spark_omnigraph.storage.vectors import VectorStore, answered
 
 EVERY_TEXTS, EVERY_SECONDS = 1000, 10.0
 """Answers, and seconds, after which they are kept. Where nobody says how many, a provider that gives more than these in
@@ -28,6 +29,15 @@ AT_ONCE = 512
 """Texts that are asked together."""
 TIDY_EVERY = 64
 """Additions after which a task joins the files of the store."""
+_NAME = 64
+"""Letters of the name of an answer: a digest."""
+_NO_TEXT = pa.scalar(None, pa.string())
+
+
+def without_blank(texts: pa.Array) -> pa.Array:
+    """Texts, null where one has nothing to say."""
+    says = pc.greater(pc.binary_length(pc.utf8_trim_whitespace(texts)), 0)
+    return pc.if_else(says, texts, _NO_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +64,15 @@ class Asking:
     every_texts: int | None = None
     every_seconds: float = EVERY_SECONDS
 
-    def key(self) -> Callable[[str], str]:
-        """Text → the name of its answer."""
+    def keys(self, texts: pa.Array) -> pa.Array:
+        """The names of the answers to some texts, null where there is none."""
         digest = key_of(self.embedder.identity, self.dimension, Role.DOCUMENT)
-        return lambda text: digest(text).hex()
+        names = b"".join(map(digest, texts.drop_null().cast(pa.binary()).to_pylist())).hex().encode()
+        ends = np.cumsum(np.append(0, np.where(np.asarray(texts.is_valid()), _NAME, 0)), dtype=np.int32)
+        keys = pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(names))
+        return pc.if_else(texts.is_valid(), keys, _NO_TEXT) if texts.null_count else keys
 
-    def ask(self, keys: Sequence[str], texts: Callable[[int, int], list[str]], most: int) -> Replies:
+    def ask(self, keys: pa.Array, texts: Callable[[int, int], list[str]], most: int) -> Replies:
         """Asks for all keys, whose `texts(first, last)` are read as they are needed, and gives up when more than `most`
         got no answer.
 
@@ -75,16 +88,16 @@ class Asking:
                 raise EmbeddingError(f"none of {len(done.failures)} texts got a vector: {first}")
         return done
 
-    def _parts(self, keys: Sequence[str], texts: Callable[[int, int], list[str]]) -> Iterator[Replies]:
+    def _parts(self, keys: pa.Array, texts: Callable[[int, int], list[str]]) -> Iterator[Replies]:
         keeper = _Keeper(self)
         try:
             for start in range(0, len(keys), self.at_once):
-                asked = keys[start : start + self.at_once]
+                asked = keys.slice(start, self.at_once)
                 wanted = texts(start, start + len(asked))
                 given = self.embedder.embed(wanted, dimension=self.dimension, role=Role.DOCUMENT)
-                good = [at for at in range(len(asked)) if at not in given.failures]
-                keeper.add([asked[at] for at in good], given.vectors[good])
-                yield Replies(len(good), {asked[at]: why for at, why in given.failures.items()}, given.usage)
+                keeper.add(asked, given.vectors, list(given.failures))
+                failures = {asked[at].as_py(): why for at, why in given.failures.items()}
+                yield Replies(len(asked) - len(failures), failures, given.usage)
         finally:
             keeper.keep()
 
@@ -94,30 +107,35 @@ class _Keeper:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
-        self._keys: list[str] = []
-        self._vectors: list[npt.NDArray[np.float32]] = []
+        self._answers: list[pa.RecordBatch] = []
         self._since = time.monotonic()
         self._times = 0
 
-    def add(self, keys: list[str], vectors: npt.NDArray[np.float32]) -> None:
-        self._keys += keys
-        self._vectors.append(vectors)
+    def add(self, keys: pa.Array, vectors: Vectors, failed: list[int]) -> None:
+        if failed:
+            good = np.delete(np.arange(len(keys)), failed)
+            keys, vectors = keys.take(pa.array(good)), vectors[good]
+        self._answers.append(answered(keys, vectors))
         if self._is_due(time.monotonic() - self._since):
             self.keep()
 
     def _is_due(self, waited: float) -> bool:
-        asking, count = self._asking, len(self._keys)
+        asking, count = self._asking, self._count
         if waited >= asking.every_seconds or count * asking.dimension * 4 >= KEPT_BYTES:
             return True
         if asking.every_texts is not None:
             return count >= asking.every_texts
         return count >= EVERY_TEXTS and waited >= SELDOM
 
+    @property
+    def _count(self) -> int:
+        return sum(int(each.num_rows) for each in self._answers)
+
     def keep(self) -> None:
         asking = self._asking
-        if self._keys:
-            asking.store.add(asking.dimension, self._keys, np.concatenate(self._vectors))
-            self._keys, self._vectors = [], []
+        if self._count:
+            asking.store.add(asking.dimension, self._answers)
+            self._answers = []
             self._times += 1
             if self._times % TIDY_EVERY == 0:
                 asking.store.tidy(asking.dimension)

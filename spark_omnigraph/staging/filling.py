@@ -6,7 +6,7 @@ Rows are decoded as if such a property could be null; whether it may stay so is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,28 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
-from spark_omnigraph.catalog.types import Catalog, NodeType, Property, embedding_source
+from spark_omnigraph.catalog.types import GIVEN, Catalog, NodeType, Property, embedding_source
 from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.staging.asking import Asking
-from spark_omnigraph.storage.vectors import VectorStore
+from spark_omnigraph.staging.asking import Asking, without_blank
+from spark_omnigraph.storage.vectors import VectorStore, first_of_each
 
 Bools = npt.NDArray[np.bool_]
 
 
 def accepting(catalog: Catalog) -> Catalog:
     """The schema as rows are read before their vectors are there."""
-    return replace(catalog, nodes={name: _accepting(node) for name, node in catalog.nodes.items()})
-
-
-def _accepting(node: NodeType) -> NodeType:
-    return replace(node, properties=tuple(map(_nullable, node.properties)))
-
-
-def _nullable(prop: Property) -> Property:
-    return prop if embedding_source(prop) is None else replace(prop, type=replace(prop.type, nullable=True))
+    return catalog.with_optional(lambda prop: embedding_source(prop) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +59,24 @@ class FilledRows:
 def fill(how: VectorFill, node: NodeType, rows: pa.Table, keep: Bools) -> FilledRows:
     """Gives the rows to keep the vectors that they lack. Raises what `Asking.ask` raises."""
     mistakes: dict[int, Mistake] = {}
+    patches = any(name.startswith(GIVEN) for name in rows.schema.names)
     for prop in node.properties:
-        if embedding_source(prop) is not None:
-            column = _Column(how, prop, rows, keep)
-            at = rows.schema.get_field_index(prop.name)
-            rows = rows.set_column(at, prop.name, column.filled)
+        source = embedding_source(prop)
+        if source is not None:
+            # Of patches, those that bring a new text are asked for: the others keep what they have.
+            asked = keep & np.asarray(rows.column(GIVEN + source)) if patches else keep
+            column = _Column(how, prop, rows, asked)
+            rows = _with(rows, prop.name, column.filled)
+            if patches:
+                brought = pc.and_(rows.column(prop.name).is_valid(), pa.array(asked))
+                rows = _with(rows, GIVEN + prop.name, pc.or_(rows.column(GIVEN + prop.name), brought))
             for row, mistake in column.mistakes():
                 mistakes.setdefault(row, mistake)
-    return FilledRows(rows.cast(physical_schema(node)), mistakes)
+    return FilledRows(rows if patches else rows.cast(physical_schema(node)), mistakes)
+
+
+def _with(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, column)
 
 
 class _Column:
@@ -87,10 +89,9 @@ class _Column:
         self._vectors = rows.column(prop.name).combine_chunks()
         lacking = np.asarray(pc.is_null(self._vectors)) & keep
         self._at = np.flatnonzero(lacking)
-        texts = rows.column(embedding_source(prop) or "").take(pa.array(self._at)).to_pylist()
-        self._texts = [None if text is None or not text.strip() else text for text in texts]
+        self._texts = without_blank(rows.column(embedding_source(prop) or "").take(pa.array(self._at)).combine_chunks())
+        self._keys = pa.nulls(len(self._at), pa.string())
         self._failures: Mapping[str, str] = {}
-        self._keys: list[str | None] = [None] * len(self._at)
 
     @cached_property
     def filled(self) -> pa.Array:
@@ -106,16 +107,15 @@ class _Column:
         asking = self._asking
         if asking is None or not len(self._at):
             return self._vectors
-        key = asking.key()
-        by_text = {text: key(text) for text in dict.fromkeys(self._texts) if text is not None}
-        self._keys = [None if text is None else by_text[text] for text in self._texts]
-        unknown = asking.store.answers(self._dimension).find(pa.array(list(by_text.values()), pa.string())) < 0
-        texts = [text for text, new in zip(by_text, unknown.tolist(), strict=True) if new]
-        if texts:
-            keys = [by_text[text] for text in texts]
-            self._failures = asking.ask(keys, lambda first, last: texts[first:last], len(keys)).failures
+        self._keys = asking.keys(self._texts)
+        there = np.flatnonzero(self._keys.is_valid())
+        distinct = there[first_of_each(self._keys.drop_null())]
+        unknown = asking.store.answers(self._dimension).find(self._keys.take(pa.array(distinct))) < 0
+        texts, keys = (each.take(pa.array(distinct[unknown])) for each in (self._texts, self._keys))
+        if len(keys):
+            self._failures = asking.ask(keys, lambda a, b: texts.slice(a, b - a).to_pylist(), len(keys)).failures
         answers = asking.store.answers(self._dimension)
-        new = answers.reader().take(answers.find(pa.array(self._keys, pa.string())))
+        new = answers.reader().take(answers.find(self._keys))
         places = np.arange(len(self._vectors))
         places[self._at] = len(places) + np.arange(len(self._at))
         return pa.concat_arrays([self._vectors, new.cast(self._vectors.type)]).take(pa.array(places))
@@ -123,9 +123,10 @@ class _Column:
     def mistakes(self) -> Iterator[tuple[int, Mistake]]:
         """Rows without a vector that should have one."""
         name = self._prop.name
-        for row, text, key in zip(self._at.tolist(), self._texts, self._keys, strict=True):
+        blank = self._texts.is_null().to_pylist()
+        for row, is_blank, key in zip(self._at.tolist(), blank, self._keys.to_pylist(), strict=True):
             if key is not None and key in self._failures:
                 yield row, Mistake(name, Rule.EMBEDDING, f"no vector for '{name}': {self._failures[key]}")
-            elif text is None and not self._prop.type.nullable:
+            elif is_blank and not self._prop.type.nullable:
                 source = embedding_source(self._prop)
                 yield row, Mistake(name, Rule.REQUIRED, f"'{name}' is required, and '{source}' has no text for it")

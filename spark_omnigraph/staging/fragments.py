@@ -12,13 +12,15 @@ import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EdgeType, Scalar
 from spark_omnigraph.errors import BadRequestError, ConflictError
-from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.arrow_schema import BLOB, physical_schema
+from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.edge_ids import edge_ids, with_stored_ids
 from spark_omnigraph.staging.located import TEXTS
 from spark_omnigraph.staging.receipt import ChangeLog, Int64s, StageContext, StagedFragment, packed
 from spark_omnigraph.storage.tables.keys import Matches, find_rows, read_staged
 from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
+from spark_omnigraph.storage.values.staged import stage_values
 
 
 def stage_rest(
@@ -89,12 +91,21 @@ def _staged_rows(context: StageContext, key: str, fragment: StagedFragment, with
             f"rows of '{entity.name}' must be left out after they were written, which its blobs do not allow; "
             "remove bad rows, and of changes all but the last of each row, first, or load the records from files"
         )
+    if context.mode is LoadMode.UPDATE:
+        shown = [field.name for field in physical_schema(entity) if field.type != BLOB]
+        return read_staged(fragment.file, shown, context.storage_options)
     fields = list(physical_schema(entity))
     # Lance finds no column of a file that stands behind blobs: what comes before them, and what travels beside the
     # file, must do for a report.
     before = list(takewhile(lambda field: field.name not in blobs, fields))
     schema = pa.schema([*before, *(field for field in fields[len(before) :] if field.name in target.beside)])
     return read_staged(fragment.file, schema.names, context.storage_options).cast(schema)
+
+
+def write_patches(target: TableTarget, rows: pa.Table, ordinals: Int64s, options: Mapping[str, str]) -> StagedFragment:
+    """One file of patches, which are applied once all are known."""
+    file = stage_values(target, rows, options)
+    return StagedFragment(file, 0, int(ordinals[0]), packed(ordinals.astype(np.int32)), None)
 
 
 def write_fragment(

@@ -28,7 +28,7 @@ from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.staging.edge_ids import with_stored_ids
 from spark_omnigraph.staging.filling import fill
-from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment
+from spark_omnigraph.staging.fragments import last_of_each, packed_lines, write_fragment, write_patches
 from spark_omnigraph.staging.pieces import Checkers, Piece, range_pieces, raw_line, table_key_of, table_pieces
 from spark_omnigraph.staging.receipt import (
     REPORT_LIMIT,
@@ -63,6 +63,11 @@ def stage_frame(context: StageContext, how: TableInput, batches: Iterable[pa.Rec
     stager.run(table_pieces(context, how, rows_of(batches)))
     stager.reject(stager.conflicts)
     return stager.receipt(index)
+
+
+def exists_already(key: TableKey, row_id: str) -> str:
+    """What an append is told of an id that is stored."""
+    return f"'{row_id}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
 
 
 class _Stager:
@@ -174,11 +179,26 @@ class _Stager:
         self._new_ids[key] += int((keep & ~np.concatenate([t.named for t in waiting])).sum())
         if not keep.any():
             return
-        fragment, order = write_fragment(target, rows, ordinals, keep, matches, self._context.storage_options)
+        fragment, order = self._written(target, rows, ordinals, keep, matches)
         if self._from_frame:
             lines = np.concatenate([t.lines for t in waiting])
             fragment = replace(fragment, lines=packed_lines(lines[order], fragment))
         self._staged.setdefault(key, []).append(fragment)
+
+    def _written(
+        self,
+        target: TableTarget,
+        rows: pa.Table,
+        ordinals: Int64s,
+        keep: npt.NDArray[np.bool_],
+        matches: Matches | None,
+    ) -> tuple[StagedFragment, Int64s]:
+        """A file of the rows that are kept, and these in its order."""
+        options = self._context.storage_options
+        if self._context.mode is not LoadMode.UPDATE:
+            return write_fragment(target, rows, ordinals, keep, matches, options)
+        order = np.flatnonzero(keep)
+        return write_patches(target, rows.take(pa.array(order)), ordinals[order], options), order
 
     def _kept(self, key: str, ordinals: Int64s) -> npt.NDArray[np.bool_]:
         if self._skip is None:
@@ -196,7 +216,9 @@ class _Stager:
 
     def _matches(self, key: str, target: TableTarget, rows: pa.Table, keep: npt.NDArray[np.bool_]) -> Matches | None:
         """Stored rows with the same ids; None when there can be none."""
-        if self._context.mode is LoadMode.OVERWRITE or not target.row_count or not self._context.validate:
+        if self._context.mode in (LoadMode.OVERWRITE, LoadMode.UPDATE) or not target.row_count:
+            return None
+        if not self._context.validate:
             return None
         if key not in self._given_ids:
             return None
@@ -210,8 +232,7 @@ class _Stager:
     ) -> None:
         ids, mistakes = rows.column("id"), {}
         for row in np.flatnonzero(matches.hit & keep).tolist():
-            told = f"'{ids[row].as_py()}' exists in {key.type_name} already; mode merge (Spark: loadMode) replaces it"
-            mistakes[row] = Mistake("id", Rule.KEY_CONFLICT, told)
+            mistakes[row] = Mistake("id", Rule.KEY_CONFLICT, exists_already(key, ids[row].as_py()))
         self._refuse(key, waiting, rows, mistakes)
 
     def _filled(

@@ -15,8 +15,9 @@ from lance import LanceDataset
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import NotFoundError, SchemaFilesError, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import MAIN, Branch, BranchName, display, stored_branch
-from spark_omnigraph.manifest.formats import Format
-from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of, schema_epochs
+from spark_omnigraph.manifest.formats.stamps import Format
+from spark_omnigraph.manifest.lineage import Commit, head
+from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
@@ -34,6 +35,7 @@ from spark_omnigraph.storage.layout import (
     branch_path,
     manifest_file,
 )
+from spark_omnigraph.storage.manifest.commit_log import find_commit, read_commits
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
 from spark_omnigraph.storage.objects.small import Objects
@@ -83,6 +85,8 @@ class GraphStore:
         """Branches whose manifest was found to show every publish that is told of, and has not gone back since."""
         self._versions: dict[Branch, int] = {}
         self._reader = ManifestReader()
+        self._form: Format | None = None
+        """Of the manifest that was opened last."""
         self._looked_at: set[str] = set()
         """Datasets in whose place Lance finds files, and no pipe that it would wait for; looked at once."""
 
@@ -127,12 +131,12 @@ class GraphStore:
     def storage_options(self) -> dict[str, str]:
         return dict(self.location.options)
 
-    def schema_files(self) -> SchemaFiles:
-        """Texts of the schema files, read in one go."""
+    def schema_files(self, state: bytes | None = None) -> SchemaFiles:
+        """Texts of the schema files, read in one go; but for the last one, where it is given."""
         source = self.objects.get(SCHEMA_SOURCE)
         if source is None:
             raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
-        ir, state = self.objects.get(SCHEMA_IR), self.objects.get(SCHEMA_STATE)
+        ir, state = self.objects.get(SCHEMA_IR), state or self.objects.get(SCHEMA_STATE)
         texts = {SCHEMA_SOURCE: source, SCHEMA_IR: ir, SCHEMA_STATE: state}
         read = {name: self._text(name, content) for name, content in texts.items() if content}
         return SchemaFiles(read.get(SCHEMA_SOURCE, ""), read.get(SCHEMA_IR), read.get(SCHEMA_STATE))
@@ -144,6 +148,31 @@ class GraphStore:
             raise SchemaFilesError(
                 f"{name} of '{self.root}' is not UTF-8 text (byte {error.start + 1}); put back the right one"
             ) from error
+
+    def form(self) -> Format:
+        """The format of the graph, as it was when a manifest was last opened; one is, if none was yet."""
+        if self._form is None:
+            self._manifest(None, None)
+        assert self._form is not None
+        return self._form
+
+    def require_writable(self) -> None:
+        """UnsupportedFormatError, with the way out, for a graph of a format that is only read."""
+        if not self.form().is_written:
+            raise self.form().refusal(self.root)
+
+    def commits(self, branch: Branch, with_actors: bool = True) -> list[Commit]:
+        """All commits that a branch sees, with their actors if they are asked for; unordered."""
+        of_rows = self.form().commits
+        if of_rows is None:
+            return read_commits(self.location, branch, with_actors)
+        return of_rows(self.manifest_rows(self.manifest(branch)))
+
+    def commit(self, branch: Branch, commit_id: str) -> Commit | None:
+        """The commit with this id among those that a branch sees."""
+        if self.form().commits is None:
+            return find_commit(self.location, branch, commit_id)
+        return next((commit for commit in self.commits(branch) if commit.id == commit_id), None)
 
     def manifest(self, branch: Branch, version: int | None = None) -> LanceDataset:
         """The manifest on a branch, newest or at a version. NotFoundError when that branch or version is not there,
@@ -157,7 +186,7 @@ class GraphStore:
         """The manifest, its newest version, and the format that this one says: the first ones precede the stamp."""
         ref = self.require_branch(branch) if refs is None or branch is None else refs[branch]
         newest = self.open_dataset(branch_path(MANIFEST, branch))
-        form = read_format(newest)
+        form = self._form = read_format(newest)
         if self._reader.is_another(newest, ref.id if ref is not None else None):
             self.reads.forget()
         self.saw(branch, int(newest.version))
@@ -205,9 +234,11 @@ class GraphStore:
         dataset, newest, form = self._manifest(branch, version, refs)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
-        origin = origin_of(dataset, rows, self.location, branch)
+        last = None if form.commits is None else head(form.commits(rows))
+        origin = origin_of(dataset, rows, self.location, branch, None if last is None else last.id)
         snapshot = form.reduce(branch, int(dataset.version), rows).read_from(content_mark(dataset), origin)
-        snapshot = replace(snapshot, epoch=epoch_of(schema_epochs(known), snapshot.version))
+        unrecorded = not form.is_written and dataset is not newest
+        snapshot = replace(snapshot, epoch=epoch_of(known, snapshot.version), is_unrecorded=unrecorded)
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
         return snapshot, rows
@@ -232,9 +263,10 @@ class GraphStore:
                     compacted[path] = files
         return compacted
 
-    def branch_names(self) -> set[BranchName]:
-        """All Lance branches of the manifest, internal ones too; main is not among them."""
-        return set(self.branch_refs())
+    def branch_names(self, path: str = MANIFEST) -> set[BranchName]:
+        """All Lance branches of a dataset, internal ones too, by their references alone; main is not among them."""
+        names = self.objects.list(f"{path}/_refs/branches")
+        return {BranchName(name[:-5].replace("%2F", "/")) for name in names if name.endswith(".json")}
 
     def graph_branches(self) -> tuple[Branch, ...]:
         """Main and all branches of the graph, by name; the lock of a schema change is none of them and may go at any
@@ -268,7 +300,7 @@ class GraphStore:
         if not self.objects.has_prefix(f"{MANIFEST}/_refs/branches"):
             return {}
         dataset = self.open_dataset(MANIFEST)
-        read_format(dataset)
+        self._form = read_format(dataset)
         listed = _listed_branches(dataset)
         return {
             BranchName(name): BranchRef(stored_branch(facts.get("parent_branch")), str(facts.get("branch_identifier")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.formats.stamps import WRITTEN
 
 SCHEMA_SOURCE = "_schema.pg"
 SCHEMA_IR = "_schema.ir.json"
@@ -46,7 +47,7 @@ SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 """Lance branch of `__manifest` that a running schema change holds."""
 
 SCHEMA_VERSION_KEY = "omnigraph:internal_schema_version"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = WRITTEN
 
 STORAGE_VERSION: Literal["2.2"] = "2.2"
 

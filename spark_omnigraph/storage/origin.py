@@ -23,9 +23,12 @@ from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.uri import Location
 
 
-def origin_of(manifest: LanceDataset, rows: list[ManifestRow], location: Location, branch: Branch) -> GraphMark | None:
+def origin_of(
+    manifest: LanceDataset, rows: list[ManifestRow], location: Location, branch: Branch, newest: str | None
+) -> GraphMark | None:
     """What tells an opened manifest from another: the first file that its branch has of its own, or the first at all,
-    which both stay the same until it is compacted, and a commit. None for one without rows, which names no table.
+    which both stay the same until it is compacted, and a commit: the `newest` where rows of the manifest are the log.
+    None for one without rows, which names no table.
     """
     files = [file for fragment in manifest.get_fragments() for file in fragment.data_files()]
     if not files:
@@ -35,7 +38,7 @@ def origin_of(manifest: LanceDataset, rows: list[ManifestRow], location: Locatio
     if first.base_id is not None:
         folder = MANIFEST + str(manifest.base_paths()[first.base_id].path).rpartition(MANIFEST)[2]
     path, publish = f"{folder.rstrip('/')}/data/{first.path}", sentinel_facts(rows)
-    commit = publish.commit if publish is not None else None
+    commit = publish.commit if publish is not None else newest
     if commit is None:
         with suppress(StorageError):
             commit = _first_logged(location.root, branch, path, tuple(sorted(location.options.items())))
@@ -48,14 +51,15 @@ def _first_logged(root: str, branch: Branch, file: str, options: tuple[tuple[str
     that another engine has written. It is of that graph if the file stands after the log was read.
     """
     with reading("look for a commit"):
-        found = _log(root, branch, dict(options)).scanner(columns=["graph_commit_id"], limit=1).to_table()
+        log = _log(root, COMMITS, branch, dict(options))
+        found = log.scanner(columns=["graph_commit_id"], limit=1).to_table()
     is_same = _client(root, options).modified(file) is not None
     return str(found.column(0)[0]) if found.num_rows and is_same else None
 
 
-def _log(root: str, branch: Branch, options: dict[str, str]) -> LanceDataset:
+def _log(root: str, name: str, branch: Branch, options: dict[str, str]) -> LanceDataset:
     with reading("open the commit log"):
-        return lance.dataset(Location(root).join(branch_path(COMMITS, branch)), storage_options=options or None)
+        return lance.dataset(Location(root).join(branch_path(name, branch)), storage_options=options or None)
 
 
 def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
@@ -72,15 +76,15 @@ def require_origin(origin: GraphMark | None, options: dict[str, str]) -> None:
 
 
 def _is_logged(origin: GraphMark, options: dict[str, str]) -> bool:
-    """Whether the log has the commit, as it has when the manifest was compacted and cleaned up since."""
-    if origin.commit is None:
-        return False
-    try:
-        log = _log(origin.root, origin.branch, options)
-        with reading("look for a commit"):
-            return int(log.count_rows(filter=is_text_of("graph_commit_id", [origin.commit]))) > 0
-    except StorageError:
-        return False
+    """Whether the log has the commit, or the manifest where that is the log, as they have when the manifest was
+    compacted and cleaned up since.
+    """
+    for name, column in ((COMMITS, "graph_commit_id"), (MANIFEST, "object_id")):
+        with suppress(StorageError), reading("look for a commit"):
+            log = _log(origin.root, name, origin.branch, options)
+            if origin.commit and log.count_rows(filter=is_text_of(column, [origin.commit])):
+                return True
+    return False
 
 
 @lru_cache(maxsize=8)

@@ -28,8 +28,8 @@ from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.objects.small import Objects
-from spark_omnigraph.storage.tables.commits import append_log_rows, compact, create_dataset, expire
-from spark_omnigraph.storage.tables.keys import rows_among, scan_where
+from spark_omnigraph.storage.tables.commits import append_batches, compact, create_dataset, expire
+from spark_omnigraph.storage.tables.keys import IN_LIST_LIMIT, rows_among, scan_columns, scan_where
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, is_inside, locate
 
@@ -37,14 +37,17 @@ TIDY_ABOVE = 64
 """Files of one dataset from which it is compacted."""
 CACHE = ".embeddings"
 """What the name of a graph's own store ends with."""
+_ALL = 4
+"""Stored answers for each wanted one up to which all keys are read at once."""
 TIDY_ROWS, TIDY_VALUES = 1 << 15, 1 << 20
 """Rows of a file that is large enough, and numbers that are in memory at once while files are joined."""
 _KEPT = timedelta(days=1)
 """How long a version stays that nobody should read any more."""
-_ANSWERED = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("at", pa.int64(), nullable=False)])
-_ROWS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("place", "id", "key", "model")]).append(
-    pa.field("at", pa.int64(), nullable=False)
-)
+_PLAIN = {"lance-encoding:compression": "none"}
+"""Of a column of digests, in which there is nothing to find that could be said shorter."""
+_KEY, _AT = pa.field("key", pa.string(), False, _PLAIN), pa.field("at", pa.int64(), False)
+_PLACE, _ID, _MODEL = (pa.field(name, pa.string(), False) for name in ("place", "id", "model"))
+_ROWS = pa.schema([_PLACE, _ID, _KEY, _MODEL, _AT])
 
 Rows = npt.NDArray[np.int64]
 """int64[n]: row ids of answers, -1 where there is none."""
@@ -53,6 +56,20 @@ Rows = npt.NDArray[np.int64]
 def vector_type(dimension: int) -> pa.DataType:
     """How vectors of so many numbers are stored."""
     return property_type(PropType(Scalar.VECTOR, dimension=dimension))
+
+
+def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch:
+    """Answers of now by their keys, as a store has them. The numbers are not copied."""
+    kind = vector_type(vectors.shape[1])
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=kind)
+    schema = pa.schema([_KEY, _AT, pa.field("vector", kind, nullable=False)])
+    return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
+
+
+def first_of_each(keys: pa.Array) -> Rows:
+    """Where each of some keys, of which none is null, stands first."""
+    codes = np.asarray(keys.dictionary_encode().indices)  # in the order in which they come
+    return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +84,14 @@ class Answers:
         found = np.full(len(keys), -1, dtype=np.int64)
         if self.table is None or not len(keys):
             return found
+        dataset = open_pinned(self.table)
         with _reading_answers(self.table.uri):
-            batches = list(rows_among(open_pinned(self.table), ["key", "_rowid"], ["key"], keys.unique().drop_null()))
+            is_all = dataset.count_rows() <= _ALL * len(keys)
+            batches = list(
+                scan_columns(dataset, ["key", "_rowid"])
+                if is_all
+                else rows_among(dataset, ["key", "_rowid"], ["key"], keys.unique().drop_null())
+            )
         if not batches:
             return found
         rows = pa.Table.from_batches(batches).sort_by("_rowid")
@@ -94,14 +117,17 @@ class AnswerReader:
         there = rows >= 0
         if self.dataset is None or not there.any():
             return pa.nulls(len(rows), vector_type(self.dimension))
+        if there[0] and bool((np.diff(rows) > 0).all()):
+            return self._read(self.dataset, rows)
         distinct, back = np.unique(rows[there], return_inverse=True)
-        with _reading_answers(self.dataset.uri), reading(f"read vectors of {self.dataset.uri}"):
-            found = self.dataset._take_rows(distinct.tolist(), columns=["vector"]).column("vector").combine_chunks()
-        if len(distinct) == len(rows) and bool((np.diff(rows) > 0).all()):
-            return found
+        found = self._read(self.dataset, distinct)
         places = np.zeros(len(rows), dtype=np.int64)
         places[there] = back
         return found.take(pa.array(places, mask=~there))
+
+    def _read(self, dataset: lance.LanceDataset, rows: Rows) -> pa.Array:
+        with _reading_answers(dataset.uri), reading(f"read vectors of {dataset.uri}"):
+            return dataset._take_rows(rows.tolist(), columns=["vector"]).column("vector").combine_chunks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +153,32 @@ class VectorStore:
         table = None if dataset is None else PinnedTable(self._uri(_answers(dimension)), dataset.version, self.options)
         return Answers(table, dimension)
 
-    def add(self, dimension: int, keys: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
-        """Answers that stay whatever becomes of this process."""
-        rows = pa.table({"key": pa.array(keys, pa.string()), "at": _now(len(keys))}, schema=_ANSWERED)
-        kind = vector_type(dimension)
-        column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1), pa.float32()), type=kind)
-        self._add(_answers(dimension), rows.append_column(pa.field("vector", kind, nullable=False), column))
+    def add(self, dimension: int, answers: Sequence[pa.RecordBatch]) -> None:
+        """Answers (`answered`) that stay whatever becomes of this process."""
+        self._add(_answers(dimension), answers)
 
-    def recorded(self, place: str) -> tuple[pa.Array, pa.Array]:
-        """Ids of the rows of a place and the keys of the answers that they were given last; each id once."""
+    def recorded(self, place: str, ids: pa.Array | None = None) -> tuple[pa.Array, pa.Array]:
+        """Ids of the rows of a place and the keys of the answers that they were given last, the latest first; each id
+        once. Of these `ids` at least, where they are named.
+        """
         dataset = self._open("rows")
+        is_meant = is_text_of("place", [place])
+        if ids is not None and len(ids) <= IN_LIST_LIMIT:
+            is_meant += f" AND {is_text_of('id', ids.to_pylist())}" if len(ids) else " AND false"
         with _reading_answers(self._uri("rows")):
-            is_here = is_text_of("place", [place])
-            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_here))
+            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_meant))
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
-        codes = np.asarray(rows.column("id").combine_chunks().dictionary_encode().indices)
-        kept = rows.take(pa.array(np.unique(codes, return_index=True)[1]))
+        kept = rows.take(pa.array(first_of_each(rows.column("id").combine_chunks())))
         return kept.column("id").combine_chunks(), kept.column("key").combine_chunks()
 
     def record(self, place: str, ids: pa.Array, keys: pa.Array, model: str) -> None:
         """Says of rows which answers they have now."""
         if len(ids):
             same = [pa.array([text]).take(pa.array(np.zeros(len(ids), np.int64))) for text in (place, model)]
-            self._add("rows", pa.Table.from_arrays([same[0], ids, keys, same[1], _now(len(ids))], schema=_ROWS))
+            rows = pa.RecordBatch.from_arrays([same[0], ids, keys, same[1], _now(len(ids))], schema=_ROWS)
+            self._add("rows", [rows])
 
     def tidy(self, *dimensions: int) -> None:
         """Joins the small files of many additions; what cannot be done now is left to the next time."""
@@ -181,18 +208,17 @@ class VectorStore:
                     return None
                 raise
 
-    def _add(self, name: str, rows: pa.Table) -> None:
+    def _add(self, name: str, rows: Sequence[pa.RecordBatch]) -> None:
         dataset = self._open(name)
         if dataset is None:
             try:
-                create_dataset(self._uri(name), rows.schema, rows, self.options)
-                return
+                dataset = create_dataset(self._uri(name), rows[0].schema, None, self.options)
             except CommitFailed as failure:
                 dataset = self._open(name)  # another process was quicker
                 if dataset is None:
                     raise StorageError(f"storage: {failure}") from failure
         try:
-            append_log_rows(dataset, rows)
+            append_batches(dataset, rows, self.options)
         except CommitFailed as failure:
             raise StorageError(f"storage: {failure}") from failure
 

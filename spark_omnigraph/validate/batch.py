@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Rule
-from spark_omnigraph.catalog.types import Bound, Check, EntityType, NodeType, Property, Range, Scalar
+from spark_omnigraph.catalog.types import GIVEN, Bound, Check, EntityType, NodeType, Property, Range, Scalar
 from spark_omnigraph.errors import ConstraintError
 from spark_omnigraph.validate.pattern import InvalidPatternError, Pattern
 
@@ -85,11 +85,13 @@ class BatchChecker:
             raise ConstraintError(message) from None
 
     def _broken(self, table: pa.Table, patterns: list[Pattern]) -> Iterator[BrokenRows]:
+        names = frozenset(table.column_names)
         for name, member in _ID_COLUMNS.items():
-            if name in table.column_names:
+            if name in names:
                 yield from self._too_long(member, table.column(name))
         for prop in self._required:
-            yield from self._missing(prop, table.column(prop.name))
+            given = GIVEN + prop.name
+            yield from self._missing(prop, table.column(prop.name), table.column(given) if given in names else None)
         for bounds in self._ranges:
             yield from self._outside(bounds, table.column(bounds.property))
         for check, pattern in zip(self._checks, patterns, strict=True):
@@ -108,15 +110,17 @@ class BatchChecker:
         def message(row: int) -> str:
             return f"{what} has {lengths[row].as_py()} bytes; ids and keys may have {LONGEST_ID}"
 
-        yield BrokenRows(field, Rule.KEY_TOO_LONG, _rows(pc.greater(lengths, LONGEST_ID)), message)
+        yield BrokenRows(field, Rule.KEY_TOO_LONG, _rows(pc.greater(lengths, LONGEST_ID).fill_null(False)), message)
 
-    def _missing(self, prop: Property, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
+    def _missing(self, prop: Property, column: pa.ChunkedArray, given: pa.ChunkedArray | None) -> Iterator[BrokenRows]:
+        """Rows without a value; of patches (`given` says whether they have the property) those that take it away."""
         if not column.null_count:
             return
+        lacking = column.is_null() if given is None else pc.and_(column.is_null(), given)
         kind = "vector " if prop.type.is_vector else "blob " if prop.type.scalar is Scalar.BLOB else ""
         reason = "null values" if kind else "null or invalid values: it is missing or null"
         message = f"non-nullable {kind}property '{prop.name}' has {reason}"
-        yield BrokenRows(prop.name, Rule.REQUIRED, _rows(column.is_null()), lambda _: message)
+        yield BrokenRows(prop.name, Rule.REQUIRED, _rows(lacking), lambda _: message)
 
     def _outside(self, bounds: Range, column: pa.ChunkedArray) -> Iterator[BrokenRows]:
         extremes = pc.min_max(column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import Field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ class Report(Protocol):
     @property
     def commit(self) -> str | None: ...
     @property
-    def tables(self) -> Iterable[str]: ...
+    def tables(self) -> Collection[str]: ...
     @property
     def phases(self) -> Mapping[str, float]: ...
     @property
@@ -31,14 +31,15 @@ class Report(Protocol):
 R = TypeVar("R", bound=Report)
 
 
-def after(store: GraphStore, branch: Branch, report: R, write: str) -> R:
-    """Builds the indexes that tables of a commit lack; its report, with the seconds and what went wrong."""
-    if report.commit is None:
+def after(store: GraphStore, branch: Branch, report: R, write: str, tables: Collection[str] | None = None) -> R:
+    """Builds the indexes that tables of a commit lack, all or these; its report, with seconds and what went wrong."""
+    tables = report.tables if tables is None else tables
+    if report.commit is None or not tables:
         return report
     clock = Clock()
     try:
         with clock.phase("index"):
-            warnings = ensure_indices(store, branch, report.tables).warnings
+            warnings = ensure_indices(store, branch, tables).warnings
     except OmnigraphError as error:
         warnings = (f"the {write} is committed, but indexes could not be built: {error.message}",)
     phases = {**report.phases, **clock.seconds()}

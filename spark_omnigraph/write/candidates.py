@@ -40,11 +40,13 @@ def capture(
 ) -> Base:
     """What stands now; reads alone. A `contract` is given by who has checked something against it already.
 
-    TransactionCommittedError for a write of that name that was committed before.
+    TransactionCommittedError for a write of that name that was committed before, UnsupportedFormatError for a graph of
+    a format that is only read.
     """
     contract = contract if contract is not None else read_contract(store)
     branch_id = store.branch_id(branch)  # first: what is read of a branch that is made anew now will not pass for it
     snapshot, rows = store.snapshot_with_rows(branch)
+    store.require_writable()
     if transaction is not None:
         check_transaction(rows, transaction)
     return Base(contract, snapshot, current_head(store, branch, snapshot.version, rows), branch_id)

@@ -172,7 +172,7 @@ class WriteChecker:
         for unique in unique_probes(entity):
             if table.changed is None or table.changed.intersection(unique.columns):
                 found += self._check_unique(table, unique, found)
-        if isinstance(entity, EdgeType):
+        if isinstance(entity, EdgeType) and not table.keeps_ends:
             looked_at = _with_refused(table, [*refused, *found])
             found += self._check_endpoints(table, endpoint_probes(entity), mentioned, looked_at)
             for cardinality in cardinality_probes(entity):

@@ -6,7 +6,7 @@ data, and a missing one never changes an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Index, 
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.plan import TableWrite, WriterKind
-from spark_omnigraph.errors import ConflictError, StorageError
+from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
@@ -207,6 +207,33 @@ def _write(store: GraphStore, branch: Branch, tasks: list[_Task], executor: Exec
                 prepared = replace(prepared, identity=identity, facts=CommitFacts("index"))
             files.commit(prepared)
     return BuiltIndexes([task.name for task, made in builds if made.segments], warnings)
+
+
+def drop_indices(store: GraphStore, columns: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Removes from tables of main the indexes of these columns, unless the schema asks for them; warnings. Where other
+    writes got in the way they stay, which costs room and changes no answer.
+    """
+
+    def attempt() -> None:
+        catalog, snapshot = read_catalog(store), store.snapshot(None)
+        writes = []
+        for key in sorted(columns.keys() & snapshot.entries.keys()):
+            entry, entity = snapshot.entry(key), catalog.require(key)
+            unasked = set(columns[key]) - {want.column for want in wanted_indexes(entity)}
+            found = [each for each in coverage(store.open_table(entry)) if unasked.issuperset(each.columns)]
+            gone = unlisted(segment.uuid for each in found for segment in each.segments)
+            writes += [TableWrite(entry, None, TableChange(replaced_segments=gone))] if gone else []
+        if writes:
+            with staged_files(store) as files:
+                files.commit(maintenance(store, WriterKind.ENSURE_INDICES, None, None, *writes))
+
+    try:
+        in_attempts(store, None, attempt, lambda _: frozenset(), most=1, lost=ConflictError)
+    except ConflictError:
+        return ()
+    except OmnigraphError as error:
+        return (f"the schema has changed, but indexes that it asks for no more are still there: {error.message}",)
+    return ()
 
 
 def _built(store: GraphStore, tasks: list[_Task], executor: Executor | None) -> list[IndexBuild | str]:

@@ -32,14 +32,19 @@ class RowsToCheck(Protocol):
     """New rows of one table as the checks see them: staged files of a load, or rows that a mutation holds in memory.
 
     `unit` is what messages call one of them. `changed` names the columns in which they may differ from the stored rows
-    that they replace; None: every column.
+    that they replace; None: every column. With `keeps_ends` edges have the ends that are stored.
     """
 
     target: TableTarget
     given_ids: bool
     unit: str
-    changed: frozenset[str] | None
     dropped: npt.NDArray[np.bool_]
+
+    @property
+    def changed(self) -> frozenset[str] | None: ...
+
+    @property
+    def keeps_ends(self) -> bool: ...
 
     @property
     def table_key(self) -> TableKey: ...
@@ -66,6 +71,9 @@ class StagedTable:
     that are in no file. `deleting` marks those among the latter that do delete.
     """
 
+    changed: frozenset[str] | None = None
+    keeps_ends = False
+
     def __init__(
         self,
         target: TableTarget,
@@ -78,7 +86,6 @@ class StagedTable:
         self.parts = tuple(parts)
         self.given_ids = given_ids
         self.unit = "record of the input"
-        self.changed: frozenset[str] | None = None
         self.rows = sum(f.file.rows for _, f in parts)
         self._logs = logs or {}
         self._others = pa.chunked_array([log.ids for log in self._logs.values()], pa.string())
@@ -95,6 +102,12 @@ class StagedTable:
     def hits(self) -> int:
         """Rows that replace stored ones."""
         return sum(f.hits for _, f in self.parts)
+
+    @property
+    def replacing(self) -> Rows:
+        """Places of the rows that replace stored ones."""
+        first = np.cumsum([0, *(f.file.rows for _, f in self.parts)])
+        return _joined([np.arange(at, at + f.hits) for at, (_, f) in zip(first.tolist(), self.parts, strict=False)])
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column of all rows, dropped ones too."""

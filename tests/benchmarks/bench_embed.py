@@ -1,27 +1,34 @@
-"""Embedding stored rows with the mock: what a run costs beside the provider, and finding few missing rows of many.
+"""Embedding stored rows with the mock: what a run costs beside the provider, and finding few rows of many.
 
-Run it as `python -m tests.benchmarks.bench_embed [--rows N] [--table N] [--spark]`.
+Run it as `python -m tests.benchmarks.bench_embed [--rows N] [--table N] [--answers N] [--rounds N] [--spark]`.
 
-* Rows a second at 256, 768 and 3,072 dimensions, against the mock alone over the same texts, in CPU seconds of this
-  process; with `--spark` also through Spark, in seconds. Peak memory of the largest process that works.
-* One row in a hundred of a table without a vector: a run against a scan of the same columns.
+* 256, 768 and 3,072 dimensions: a run against the mock alone over the same texts, in turns, medians in CPU seconds of
+  this process; and peak memory of the largest of two processes that embed and write. With `--spark` also through Spark,
+  in seconds.
+* One row in a hundred of a table without a vector, and one that is stale: a run against a scan of the same columns.
+* One text in a hundred of a large cache, looked up.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.embed.embedder import Role
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.storage.tables.keys import scan_columns
+from spark_omnigraph.storage.vectors import VectorStore, answered
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 from tests.support.measure import watched
 
@@ -31,14 +38,16 @@ TEXT = "a plot of some length that says what happens to whom in the film with th
 
 
 def schema(dimension: int) -> str:
-    return f'node Film {{ name: String @key  plot: String?  vec: Vector({dimension})? @embed("plot") }}'
+    vector = f'vec: Vector({dimension})? @embed("plot")'
+    return f"node Film {{ name: String @key  plot: String?  part: I32?  {vector} }}"
 
 
 def make(folder: Path, dimension: int, rows: int) -> Graph:
     path = folder / "films.jsonl"
     with path.open("w", encoding="utf-8") as out:
         for i in range(rows):
-            out.write(f'{{"type":"Film","data":{{"name":"f{i:08d}","plot":"{TEXT} {i}"}}}}\n')
+            data = {"name": f"f{i:08d}", "plot": f"{TEXT} {i}", "part": i % 100}
+            out.write(json.dumps({"type": "Film", "data": data}) + "\n")
     graph = Graph.init(folder / "g", schema(dimension))
     graph.load(path, options=NO_INDEX)
     graph.ensure_indices()
@@ -59,63 +68,98 @@ def alone(dimension: int, rows: int) -> None:
         MOCK.embed(texts, dimension=dimension, role=Role.DOCUMENT)
 
 
-def by_dimension(rows: int, executor: Executor | None) -> None:
-    print(f"{rows:,} rows at 256 dimensions, fewer at more; seconds of CPU (wall)")
+def fresh(graph: Graph) -> Graph:
+    """A copy without vectors, and without answers, in place of the one before."""
+    place = Path(graph.uri).with_name("copy")
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(f"{place}.embeddings", ignore_errors=True)
+    shutil.copytree(graph.uri, place)
+    return Graph.open(place)
+
+
+def by_dimension(rows: int, rounds: int, executor: Executor | None) -> None:
+    unit = "seconds" if executor else "seconds of the processor"
+    print(f"{rows:,} rows at 256 dimensions, fewer at more; {unit}, medians of {rounds} rounds in turn")
     for dimension in (256, 768, 3072):
         count = rows * 256 // dimension
+        mocks, runs = [], []
         with tempfile.TemporaryDirectory() as scratch:
             graph = make(Path(scratch), dimension, count)
-            mock = taken(lambda: alone(dimension, count))  # noqa: B023 - it is called at once
-            with watched() as peak:
-                run = taken(lambda: graph.embed(embedder=MOCK, executor=executor or LocalExecutor(1)))  # noqa: B023 - it is called at once
-            assert graph.embed(embedder=MOCK).commit is None
-        told = f"mock {mock[0]:.2f} ({mock[1]:.2f})  run {run[0]:.2f} ({run[1]:.2f})"
-        ratio = run[1] / mock[1] if executor else run[0] / mock[0]
-        print(
-            f"{dimension:5}  {count:8,} rows  {told}  {ratio:.2f} x  {count / run[1]:,.0f} rows/s  {peak}", flush=True
-        )
+            for _ in range(rounds):
+                copy = fresh(graph)
+                mocks.append(taken(lambda: alone(dimension, count)))  # noqa: B023 - it is called at once
+                runs.append(taken(lambda: copy.embed(embedder=MOCK, executor=executor)))  # noqa: B023 - it is called at once, too
+            peak = workers_peak(fresh(graph), executor or LocalExecutor(2))
+        mock, run = (statistics.median(each[bool(executor)] for each in found) for found in (mocks, runs))
+        rate = count / statistics.median(wall for _, wall in runs)
+        told = f"mock {mock:.2f}  run {run:.2f}  {run / mock:.2f} x  {rate:,.0f} rows/s"
+        print(f"{dimension:5}  {count:8,} rows  {told}  largest worker {peak:.0f} MiB", flush=True)
+
+
+def workers_peak(graph: Graph, executor: Executor) -> float:
+    """Memory, in MiB, of the largest of several processes that embed."""
+    list(executor.map(len, [[0], [1]]))  # they are there before it is looked at
+    with watched() as peak:
+        graph.embed(embedder=MOCK, executor=executor)
+    assert graph.embed(embedder=MOCK).commit is None
+    return peak.worker
 
 
 def few_of_many(rows: int, dimension: int = 256) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         graph = make(Path(scratch), dimension, rows)
-        graph.embed(embedder=MOCK)
-        missing = pa.array([f"f{i:08d}" for i in range(0, rows, 100)])
-        listed = ", ".join(f"'{name}'" for name in missing.to_pylist())
-        graph.embed("Film", "vec", mode="clean", where=f"name IN ({listed})")
-        shutil.rmtree(f"{graph.uri}.embeddings")
-        provider = taken(lambda: alone(dimension, len(missing)))
+        graph.embed(embedder=MOCK, mode="stale")
         dataset = graph.store.open_table(graph.snapshot().entry("node:Film"))
 
         def scan() -> None:
             for _ in scan_columns(dataset, ["id", "plot", "vec"]):
                 pass
 
-        scanned = min((taken(scan) for _ in range(3)), key=lambda each: each[0])
-        run = taken(lambda: graph.embed(embedder=MOCK))
-    net = run[0] - provider[0]
+        scanned = statistics.median(taken(scan)[0] for _ in range(3))
+        graph.mutate(f'query q() {{ update Film set {{ plot: "{TEXT}" }} where part = 0 }}')
+        stale = taken(lambda: graph.embed(embedder=MOCK, mode="stale"))[0]
+        nothing = taken(lambda: graph.embed(embedder=MOCK, mode="stale"))[0]
+        graph.embed("Film", "vec", mode="clean", where="part = 0")
+        shutil.rmtree(f"{graph.uri}.embeddings")
+        provider = taken(lambda: MOCK.embed([TEXT], dimension=dimension, role=Role.DOCUMENT))[0]
+        missing = taken(lambda: graph.embed(embedder=MOCK))[0] - provider
     print(
-        f"{len(missing):,} of {rows:,} rows missing: run {run[0]:.2f} ({run[1]:.2f}), mock {provider[0]:.2f}; "
-        f"scan {scanned[0]:.2f} ({scanned[1]:.2f}): {net / scanned[0]:.2f} x"
+        f"1 % of {rows:,} rows; a scan takes {scanned:.2f}: missing {missing:.2f}, {missing / scanned:.2f} x; stale "
+        f"{stale:.2f}, {stale / scanned:.2f} x; nothing stale {nothing:.2f}, {nothing / scanned:.2f} x"
     )
+
+
+def looked_up(answers: int, dimension: int = 8) -> None:
+    """A part of a large cache, of which half is there."""
+    with tempfile.TemporaryDirectory() as scratch:
+        store = VectorStore(f"{scratch}/cache")
+        keys = [sha256(str(number).encode()).hexdigest() for number in range(2 * answers)]
+        for start in range(0, answers, 50_000):
+            part = pa.array(keys[start : min(answers, start + 50_000)])
+            store.add(dimension, [answered(part, np.ones((len(part), dimension), dtype=np.float32))])
+        for count in (10, 1000, answers // 100):
+            wanted = pa.array(keys[:: 2 * answers // count])
+            spent = statistics.median(taken(lambda: store.answers(dimension).find(wanted))[0] for _ in range(5))  # noqa: B023 - it is called at once
+            print(f"{len(wanted):,} texts looked up among {answers:,} answers: {spent:.3f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--table", type=int, default=400_000)
+    parser.add_argument("--answers", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--spark", action="store_true")
     options = parser.parse_args()
     MOCK.embed([TEXT], dimension=8, role=Role.DOCUMENT)
-    by_dimension(options.rows, None)
+    by_dimension(options.rows, options.rounds, None)
     few_of_many(options.table)
+    looked_up(options.answers)
     if options.spark:
         from spark_omnigraph import SparkExecutor  # noqa: PLC0415 - needs pyspark
         from spark_omnigraph.spark.session import active_or_local  # noqa: PLC0415 - needs pyspark, as above
 
-        executor = SparkExecutor(active_or_local("bench_embed"))
-        executor.map(len, [[0]])
-        by_dimension(options.rows, executor)
+        by_dimension(options.rows, options.rounds, SparkExecutor(active_or_local("bench_embed")))
 
 
 if __name__ == "__main__":

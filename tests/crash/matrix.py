@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,13 +141,23 @@ KEPT_ROWS = {
         Row(CrashPoint.COPY_NAMED, False, False, False, "the copy says what it is one of; the schema file is missing"),
         Row(CrashPoint.COPY_SHOWN, True, True, False, "the schema file is there"),
     ),
+    "convert": (
+        Row(CrashPoint.CONVERT_STARTED, False, False, False, "the target says what is converted to it"),
+        Row(CrashPoint.CONVERT_TABLE, False, False, False, "one table of main is there"),
+        Row(CrashPoint.CONVERT_MAIN, False, False, False, "main is there; the schema file is missing"),
+        Row(CrashPoint.LANDED_ALL, False, False, False, "what a branch has otherwise has landed, nothing is published"),
+        Row(CrashPoint.PUBLISHED, False, False, False, "one branch is published; no commit row yet"),
+        Row(CrashPoint.CONVERT_BRANCH, False, False, False, "one branch is there"),
+        Row(CrashPoint.CONVERT_COMPARED, False, False, False, "all rows are compared"),
+        Row(CrashPoint.CONVERT_SHOWN, True, True, False, "the schema file is there"),
+    ),
     "erase": (
         Row(CrashPoint.ERASE_DELETED, True, True, False, "the row is deleted on one branch"),
         Row(CrashPoint.ERASE_WRITTEN, True, True, False, "files and indexes of one branch are written anew"),
         Row(CrashPoint.ERASE_EXPIRED, True, True, False, "older states are gone"),
     ),
 }
-"""Of making and deleting a tag, of the expiry of old states, of a copy, and of an erasure."""
+"""Of making and deleting a tag, of the expiry of old states, of a copy, a conversion, and an erasure."""
 RECOVERY_POINTS = tuple(p for p in CrashPoint if p.name.startswith("RECOVERY_"))
 DIED_AT = (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.ARMED)
 KILLED_WRITERS = ("append", "merge", "overwrite")
@@ -381,6 +392,9 @@ def change_kept(graph: Graph, name: str) -> None:
         graph.delete_tag("t")
     elif name == "copy":
         graph.copy(f"{graph.uri}-copy", storage_options=graph.store.storage_options)
+    elif name == "convert":
+        options = graph.store.storage_options
+        graph.convert(f"{graph.uri}-convert", all_branches=True, storage_options=options)
     elif name == "erase":
         graph.erase("Person", "secret", confirm=True)
     else:
@@ -430,9 +444,11 @@ def check_after_expiry_crash(root: Path | str, row: Row, options: Mapping[str, s
     assert_whole(graph)
 
 
-def check_after_copy_crash(root: Path | str, row: Row, options: Mapping[str, str] | None = None) -> None:
+def check_after_copy_crash(
+    root: Path | str, row: Row, options: Mapping[str, str] | None = None, name: str = "copy"
+) -> None:
     """The copy opens whole or not at all, and another run ends it."""
-    graph, target = Graph.open(root, storage_options=options), f"{root}-copy"
+    graph, target = Graph.open(root, storage_options=options), f"{root}-{name}"
     if row.visible:
         assert state(Graph.open(target, mode="r", storage_options=options)) == BEFORE
     else:
@@ -440,7 +456,7 @@ def check_after_copy_crash(root: Path | str, row: Row, options: Mapping[str, str
             Graph.open(target, mode="r", storage_options=options)
     location = locate(target, options)
     expire_leases(Graph(GraphStore(location, Objects(location))))
-    change_kept(graph, "copy")
+    change_kept(graph, name)
     made = Graph.open(target, storage_options=options)
     assert {branch: state(made, branch) for branch in made.branches()} == {
         branch: state(graph, branch) for branch in graph.branches()
@@ -463,7 +479,12 @@ def check_after_erase_crash(root: Path | str, row: Row, options: Mapping[str, st
     assert_whole(graph)
 
 
-_CHECKS = {"expire": check_after_expiry_crash, "copy": check_after_copy_crash, "erase": check_after_erase_crash}
+_CHECKS: dict[str, Callable[..., None]] = {
+    "expire": check_after_expiry_crash,
+    "copy": check_after_copy_crash,
+    "convert": partial(check_after_copy_crash, name="convert"),
+    "erase": check_after_erase_crash,
+}
 
 
 def check_stopped_recovery(graph: Graph, died_at: CrashPoint, point: CrashPoint) -> None:
@@ -522,8 +543,8 @@ _SCHEMA = """
 """
 _KEPT = """
     None of them is a write, but for what an erasure deletes and writes anew. A tag is there as soon and as long as the
-    manifest has it. Of an expiry *new* are states that nothing keeps and that can be read no more; of a copy *new* is a
-    graph at the target, of an erasure the graph without the row. The next run does what is left.
+    manifest has it. Of an expiry *new* are states that nothing keeps and that can be read no more; of a copy or a
+    conversion *new* is a graph at the target, of an erasure the graph without the row. The next run does what is left.
 """
 _FOREIGN_SCHEMA = "Its sidecar says less: while not all schema files are staged it is undone."
 _RECOVERY = """
@@ -570,7 +591,7 @@ def render() -> str:
         ["## A branch that is made or deleted"],
         _filled(_LINE),
         [*_HEAD, *(_row(row) for _, row in line_cases())],
-        ["## A tag, the expiry of old states, a copy, an erasure"],
+        ["## A tag, the expiry of old states, a copy, a conversion, an erasure"],
         _filled(_KEPT),
         [*_HEAD, *(_row(row) for _, row in kept_cases())],
         ["## A recovery"],
@@ -605,7 +626,9 @@ def _counts() -> list[tuple[str, str, str, int]]:
     recoveries = len(DIED_AT) * len(RECOVERY_POINTS)
     others = len(INDEX_ROWS) + len(OPTIMIZE_ROWS) + len(SCHEMA_ROWS) + len(line_cases()) + len(kept_cases())
     every = len(cases()) + others
-    maintenance = "index, compaction, schema change, branch made, branch deleted, tag, expiry, copy, erasure"
+    maintenance = (
+        "index, compaction, schema change, branch made, branch deleted, tag, expiry, copy, conversion, erasure"
+    )
     fixtures = len(FIXTURES) * len(RECOVERY_POINTS)
     schema = len(SCHEMA_RECOVERED_AT) * len(RECOVERY_POINTS)
     return [

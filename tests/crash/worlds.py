@@ -87,6 +87,12 @@ WRITERS = {
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k"}),
         ),
         Writer(
+            "update",
+            "update",
+            (person("a", 9), json.dumps({"type": "City", "data": {"name": "rome", "vec": [0.5, 1]}})),
+            frozenset({"Person:a=9", "Person:b=2", "Knows:k", "vector:rome"}),
+        ),
+        Writer(
             "overwrite",
             "overwrite",
             (person("x", 7), knows("x", "x", "kx")),

@@ -99,21 +99,21 @@ def above(found: Cost, bound: Cost) -> dict[str, tuple[int, int]]:
 
 
 def test_costs_at_a_depth_of_ten_commits(tmp_path: Path) -> None:
-    assert above(cost(tmp_path, 10, maintained=True), Cost(opening=20, write=87, read=23)) == {}
+    assert above(cost(tmp_path, 10, maintained=True), Cost(opening=18, write=85, read=22)) == {}
 
 
 def test_costs_at_a_depth_of_three_hundred_commits(tmp_path: Path) -> None:
-    assert above(cost(tmp_path, 300, maintained=True), Cost(opening=20, write=92, read=18)) == {}
+    assert above(cost(tmp_path, 300, maintained=True), Cost(opening=18, write=90, read=17)) == {}
 
 
 @pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits(tmp_path: Path) -> None:
-    assert above(cost(tmp_path, 1000, maintained=True), Cost(opening=20, write=108, read=18)) == {}
+    assert above(cost(tmp_path, 1000, maintained=True), Cost(opening=18, write=106, read=17)) == {}
 
 
 @pytest.mark.long
 def test_costs_at_a_depth_of_a_thousand_commits_without_maintenance(tmp_path: Path) -> None:
-    assert above(cost(tmp_path, 1000, maintained=False), Cost(opening=20, write=1205, read=1014)) == {}
+    assert above(cost(tmp_path, 1000, maintained=False), Cost(opening=18, write=1203, read=1013)) == {}
 
 
 def test_ten_thousand_commits_cost_what_ten_do(tmp_path: Path) -> None:

@@ -176,6 +176,27 @@ class GraphMachine(RuleBasedStateMachine):
             load.applied,
         )
 
+    @rule(
+        branch=st.sampled_from(BRANCHES),
+        ages=st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 9)), min_size=1, max_size=3),
+        town=st.none() | st.sampled_from(KEYS[:2]),
+    )
+    def patch(self, branch: str, ages: list[tuple[str, int]], town: str | None) -> None:
+        """Ages of persons who are there, the last of each counts; and a city gets a vector."""
+        cities = {} if town is None else {f"{CITY}{town}": 1}
+        lines = [person(name, age) for name, age in ages]
+        lines += [json.dumps({"type": "City", "data": {"name": name, "vec": [1, 2]}}) for name in cities]
+        self._healed()
+        refusals: list[type[OmnigraphError]] = [RecoveryRequiredError] if branch in self.pending else []
+        changed: State = {**dict(ages), **cities}
+        refusals += [] if changed.keys() <= self.shown[branch].keys() else [BadRowsError]
+        self._write(
+            branch,
+            lambda: self.graph.load(lines, "update", branch=branch, options=OPTIONS).commit,
+            refusals,
+            lambda state: {**state, **changed},
+        )
+
     @rule(branch=st.sampled_from(BRANCHES), nodes=st.dictionaries(st.sampled_from(KEYS), st.integers(0, 9), min_size=1))
     def mutate(self, branch: str, nodes: dict[str, int]) -> None:
         """Inserts that replace, and an update that sees them."""

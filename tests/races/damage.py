@@ -21,7 +21,7 @@ from spark_omnigraph.manifest.rows import ManifestRow, sentinel_facts
 from spark_omnigraph.storage.layout import INDICES, MANIFEST, RECOVERY, branch_path, manifest_file
 from spark_omnigraph.storage.manifest.table import read_rows
 from tests.races.pins import digest
-from tests.races.states import KEYS, parts, shown
+from tests.races.states import KEYS, node, parts, shown
 from tests.support.cases import Json
 
 BRANCHES = ("main", "left", "right")
@@ -184,8 +184,8 @@ class Breaker:
         rows = shown(graph.export())
         for key in KEYS:
             found = graph.entity("node:Part", key)
-            tag = None if found is None else found["tag"]
-            assert tag == rows.get(("Part", key)), f"{key} is {tag} by its id"
+            value = None if found is None else node(str(found["tag"]), found["vec"])
+            assert value == rows.get(("Part", key)), f"{key} is {value} by its id"
         return "right"
 
     def _load(self) -> str:

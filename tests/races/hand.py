@@ -1,7 +1,7 @@
 """One process of the stress test: `python -m tests.races.hand ROOT SEED [VERBS]`. Works until its standard input ends.
 
 It says what it is about to try before it tries, since it may not live to tell. Beside the graph of the run there is a
-second one, ROOT-side, which is made anew by force again and again.
+second one, ROOT-side, which is made anew by force again and again, and whose schema changes: it has no branches.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
+from spark_omnigraph.embed.mock import MockEmbedder
 from tests.races.erasing import Eraser, copied
 from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
-from tests.races.states import KEYS, SCHEMA, changes, edges, parts, rows
+from tests.races.states import KEYS, SCHEMA, SCHEMAS, changes, edges, parts, patches, rows
 from tests.support.cases import Json
 
 BRANCHES = [None, None, None, "left", "right"]
@@ -45,10 +46,12 @@ VERBS = {
     "restore": 1,
     "frame": 4,
     "stream": 1,
+    "embed": 3,
     "pin": 4,
     "remake": 2,
     "copy": 2,
     "private": 5,
+    "evolve": 3,
 }
 """How often each is chosen."""
 SIDE = 0.3
@@ -84,7 +87,7 @@ class Worker:
         tag = f"h{self._seed}-{self._number}"
         drawn = "side" if self._dice.random() < SIDE else "main"
         about = drawn if verb in ("load", "frame", "stream", "pin", "cleanup") else "main"
-        about = {"remake": "side", "private": "private"}.get(verb, about)
+        about = {"remake": "side", "evolve": "side", "private": "private"}.get(verb, about)
         say({"verb": verb, "tag": tag, "outcome": "begins"})
         try:
             answer = getattr(self, f"_{verb}")(tag, about)
@@ -110,7 +113,8 @@ class Worker:
 
     def _write(self, verb: str, tag: str, about: str) -> Json:
         """Parts in a frame, by three tasks."""
-        mode, keys = self._dice.choice([("merge", KEYS), ("append", [f"{tag}-{n}" for n in range(4)])])
+        own = [f"{tag}-{n}" for n in range(4)]
+        mode, keys = self._dice.choice([("merge", KEYS), ("append", own), ("update", KEYS)])
         branch = self._dice.choice(BRANCHES)
         frame = Frame(tag, mode, branch if about == "main" else None, tuple(self._dice.sample(keys, 3)))
         told = {"mode": mode, "branch": frame.branch, "graph": about, "lines": parts(tag, frame.keys)}
@@ -124,6 +128,14 @@ class Worker:
         say({"verb": "remake", "tag": tag, "graph": "side", "outcome": "tries", "mode": "remake"})
         Graph.init(side(self._root), SCHEMA, force=True)
         return {"outcome": "returned"}
+
+    def _evolve(self, tag: str, _about: str) -> Json:
+        """Another schema of the second graph, which keeps its rows."""
+        schema, values = self._dice.choice(SCHEMAS)
+        say({"verb": "evolve", "tag": tag, "graph": "side", "outcome": "tries", "mode": "evolve", "branch": None})
+        report = Graph.open(side(self._root)).apply_schema(schema, values=values, actor=tag)
+        facts = {"commit": report.commit, "base": report.base_commit, "warnings": list(report.warnings)}
+        return {"outcome": "returned", **facts}
 
     def _pin(self, tag: str, about: str) -> Json:
         branch = self._dice.choice(BRANCHES)
@@ -234,10 +246,23 @@ class Worker:
         result = Graph.open(self._root).mutate(f'query q() {{ {what} where code = "{key}" }}', branch=branch, actor=tag)
         return {"outcome": "returned", "commit": result.commit, "warnings": list(result.warnings)}
 
+    def _embed(self, tag: str, _about: str) -> Json:
+        """Vectors for one type or both, which rows lack or all get anew; answers are kept beside the graph."""
+        branch, mode = self._dice.choice(BRANCHES), self._dice.choice(["missing", "missing", "all"])
+        types = self._dice.choice([["Part"], ["Bin", "Part"]])
+        told = {"mode": "embed", "rows": mode, "types": types, "branch": branch}
+        say({"verb": "embed", "tag": tag, "outcome": "tries", **told})
+        about = types[0] if len(types) == 1 else None
+        graph = Graph.open(self._root)
+        report = graph.embed(about, embedder=MockEmbedder("m"), mode=mode, branch=branch, actor=tag)
+        return {"outcome": "returned", "commit": report.commit, "warnings": list(report.warnings)}
+
     def _content(self, tag: str) -> tuple[list[str], str]:
-        kind = self._dice.choices(
-            ["merge", "new", "shared", "parts", "edges", "changes", "overwrite"], [5, 4, 2, 3, 3, 3, 1]
-        )[0]
+        kinds = {
+            **{"merge": 5, "new": 4, "shared": 2, "parts": 3, "patches": 4, "edges": 3, "changes": 3},
+            "overwrite": 1,
+        }
+        kind = self._dice.choices(list(kinds), list(kinds.values()))[0]
         keys = self._dice.sample(KEYS, 3)
         if kind == "merge":
             return rows(tag, keys), "merge"
@@ -247,6 +272,8 @@ class Worker:
             return rows(tag, [f"s{self._dice.randrange(30)}"]), "append"
         if kind == "parts":
             return parts(tag, keys), "merge"
+        if kind == "patches":
+            return patches(tag, keys[:2]), "update"
         if kind == "changes":
             return changes(tag, keys[:2], keys[2]), "changes"
         if kind == "edges":

@@ -19,16 +19,22 @@ from spark_omnigraph.manifest.snapshot import reduce_rows
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.table import read_rows
 from tests.races.merged import MERGE, Buried, Commits
-from tests.races.states import State, ends_of, row_of, shown
+from tests.races.states import Shown, State, embedded, ends_of, row_of, shown, tagged
 from tests.support.cases import Json
 
 RECOVERY = "omnigraph:recovery"
 
 
 def play(before: State, load: Json) -> State:
-    """The state after a load or a mutation. One that could not have succeeded on the state before fails."""
-    if load["mode"] in ("update", "delete"):
+    """The state after a load, a mutation or an embedding. One that could not have succeeded on the state before
+    fails.
+    """
+    if "key" in load:
         return _mutated(before, load)
+    if load["mode"] == "update":
+        return _patched(before, load)
+    if load["mode"] == "embed":
+        return {key: _embedded(key[0], value, load) for key, value in before.items()}
     if load["mode"] == "changes":
         records = [json.loads(line) for line in load["lines"]]
         before = without(before, {record["data"]["code"] for record in records if record["op"] == "d"})
@@ -49,11 +55,27 @@ def without(before: State, parts: Set[str]) -> State:
     return {key: value for key, value in before.items() if key not in gone and gone.isdisjoint(ends_of(value))}
 
 
+def _embedded(kind: str, value: Shown, told: Json) -> Shown:
+    return embedded(value, told["rows"] == "all") if isinstance(value, str) and kind in told["types"] else value
+
+
+def _patched(before: State, load: Json) -> State:
+    """Rows get the tag, and edges keep their ends."""
+    after = dict(before)
+    for line in load["lines"]:
+        record = json.loads(line)
+        key = (record.get("type") or record["edge"], record["data"].get("id") or record["data"]["code"])
+        assert key in before, f"{load['tag']} was published though {key} was not there"
+        value, tag = before[key], record["data"]["tag"]
+        after[key] = tagged(value, tag) if isinstance(value, str) else (tag, *value[1:])
+    return after
+
+
 def _mutated(before: State, mutation: Json) -> State:
     node = ("Part", mutation["key"])
     assert node in before, f"{mutation['tag']} was published though {node} was not there"
     if mutation["mode"] == "update":
-        return {**before, node: mutation["tag"]}
+        return {**before, node: tagged(str(before[node]), mutation["tag"])}
     return without(before, {mutation["key"]})
 
 
@@ -72,7 +94,8 @@ class _Loads:
     """Those of recoveries that undid one, or finished an index: no row changes."""
 
 
-WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore")
+WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore", "evolve", "embed")
+_KINDS = ("Load", "Mutation", "BranchMerge", "SchemaApply")
 _UNKNOWN = ("begins", "recovery_required", "raw")
 """Outcomes that do not say what became of a write."""
 
@@ -115,7 +138,7 @@ def _loads(graph: Graph, answers: Iterable[Json]) -> _Loads:
     audits = graph.recoveries()
     operations = [audit.operation_id for audit in audits]
     assert len(set(operations)) == len(operations), "a write was recovered twice"
-    writes = [a for a in audits if a.kind == "RolledForward" and a.writer_kind in ("Load", "Mutation", "BranchMerge")]
+    writes = [a for a in audits if a.kind == "RolledForward" and a.writer_kind in _KINDS]
     finished = {a.commit_id: a.for_actor or "" for a in writes}
     empty = {a.commit_id for a in audits} - finished.keys()
     return _Loads(tried, ended, done, refused, finished, empty)
@@ -164,6 +187,9 @@ def _check_commit(line: Commits, commit: Commit, loads: _Loads, first: str, befo
     assert commit.merged_parent is None, f"{tag} merged nothing, and has two parents"
     if told["mode"] == "restore":
         assert now == line.state(told["state"]), f"commit {commit.id} is not what {tag} restored"
+        return
+    if told["mode"] == "evolve":
+        assert now == before, f"{tag} changed the schema, and commit {commit.id} has other rows"
         return
     assert now == play(before, told), f"commit {commit.id} is not what {tag} makes of its parent"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 SCHEMA = """
-node Part { code: String @key  tag: String }
+node Part { code: String @key  tag: String  note: String? }
 node Bin { code: String @key  tag: String }
 edge In: Part -> Bin { tag: String }
 """

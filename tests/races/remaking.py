@@ -153,10 +153,10 @@ class Run:
     unexpected: list[BaseException] = field(default_factory=list)
 
 
-class _Side:
+class Side:
     """One of the two, in a thread that stops at a point until it is let go."""
 
-    def __init__(self, work: Callable[[], None], point: CrashPoint) -> None:
+    def __init__(self, work: Callable[[], object], point: CrashPoint) -> None:
         self.error: OmnigraphError | None = None
         self.unexpected: BaseException | None = None
         self.stopped = False
@@ -169,8 +169,12 @@ class _Side:
         self._thread.start()
         assert self._pause.wait(WAIT), f"{self._point} is not reached and nothing ends"
 
-    def finish(self) -> None:
+    def go(self) -> None:
+        """Lets it go on."""
         self._go.set()
+
+    def finish(self) -> None:
+        self.go()
         self._thread.join(WAIT)
         assert not self._thread.is_alive()
 
@@ -207,7 +211,7 @@ def run(root: Path, writer: str, at: CrashPoint, making: CrashPoint, init_first:
         WRITERS[writer](root)
         found.seen = codes(root)
 
-    sides = [_Side(write, at), _Side(lambda: remake(root), making)]
+    sides = [Side(write, at), Side(lambda: remake(root), making)]
     order = sides[::-1] if init_first else sides
     for step in (order[0].start, order[1].start, order[0].finish, order[1].finish):
         step()

@@ -1,6 +1,6 @@
-"""Processes load, open and recover one graph, write frames and streams into it, make, merge and delete branches of it,
-read old versions, and make a second graph anew; some are killed, some stand still and come back late; between rounds
-files are damaged by hand. Then the history is checked commit by commit.
+"""Processes load, embed, open and recover one graph, write frames and streams into it, make, merge and delete branches
+of it, read old versions, make a second graph anew, and change its schema; some are killed, some stand still and come
+back late; between rounds files are damaged by hand. Then the history is checked commit by commit.
 
     python -m tests.races.stress --seconds 600 --seed 7 [--processes 8] [--storage s3] [--leases short]
                                    [--verbs copy,load]
@@ -313,6 +313,7 @@ def finish(root: str, leases: str = "short") -> Graph:
     _patiently(graph.recover)
     assert graph.interrupted() == [], "interrupted writes are left"
     assert graph.running() == [], "writes are left that nobody runs"
+    assert not graph.store.has_schema_lock(), "the lock of a schema change is left that nobody runs"
     return graph
 
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 import pytest
 
 from spark_omnigraph import Commit, Graph, StorageError
+from spark_omnigraph.embed.mock import MockEmbedder
 from tests.races import damage, hand, stress
 from tests.races.damage import Breaker
 from tests.races.hand import side
@@ -62,8 +63,11 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
         "merge_branch",
         "private_load",
         "private_erase",
+        "evolve",
+        "embed",
     }
-    assert {a["verb"] for a in heard[0]} == {"load", "mutate", "frame", "stream", "remake", "merge", "private"}
+    verbs = {"load", "mutate", "frame", "stream", "remake", "merge", "private", "evolve", "embed"}
+    assert {a["verb"] for a in heard[0]} == verbs
 
 
 class _Stub:
@@ -81,7 +85,7 @@ class _Stub:
             raise self._error
         return self
 
-    load = init = cleanup = merge_branch = delete_branch = copy = erase = __call__ = open
+    load = init = cleanup = merge_branch = delete_branch = copy = erase = apply_schema = __call__ = open
 
     def step(self, *arguments: object) -> Json:
         return {"outcome": "pinned"}
@@ -93,7 +97,7 @@ class _Stub:
         return self
 
     tables: ClassVar[dict[str, object]] = {}
-    mutate = open
+    mutate = embed = open
     recover = ensure_indices = commits = branches = export
 
 
@@ -163,6 +167,18 @@ def test_the_checker_accepts_mutations_and_finds_an_edge_that_should_be_gone(gra
     answers[2]["mode"], answers[2]["tag"] = "update", "b"
     with pytest.raises(AssertionError, match="is not what b makes of its parent"):
         check_history(graph, answers)
+
+
+def test_the_checker_accepts_vectors_and_finds_those_of_another_text(graph: Graph) -> None:
+    tries = {"verb": "embed", "tag": "e", "outcome": "tries", "mode": "embed", "branch": None}
+    report = graph.embed("Part", embedder=MockEmbedder("m"), actor="e")
+    answers: list[Json] = [{**tries, "rows": "missing", "types": ["Part"]}]
+    answers += [{"verb": "embed", "tag": "e", "outcome": "returned", "commit": report.commit}]
+    answers += mutate(graph, "a", "update", "k1")  # and the vector stays
+    assert check_history(graph, answers)["commits"] == 4
+    for wrong in ({"types": ["Bin"]}, {"types": ["Bin", "Part"]}):
+        with pytest.raises(AssertionError, match="is not what e makes of its parent"):
+            check_history(graph, [{**answers[0], **wrong}, *answers[1:]])
 
 
 def test_the_checker_finds_an_append_over_a_key_that_was_there(graph: Graph) -> None:

@@ -109,6 +109,23 @@ def test_merges_of_overlapping_keys_both_land_whole(root: Path, writers: dict[st
 
 
 @pytest.mark.timeout(600)
+def test_patches_of_different_properties_of_one_row_both_stay(root: Path, writers: dict[str, Worker]) -> None:
+    keys = [f"k{number}" for number in range(5)]
+    writers["a"].call("load", lines=records("first", keys), mode="append", actor="first")
+    for number in range(ROUNDS // 2):
+        given = {"a": "tag", "b": "note"}
+        for name, member in given.items():
+            lines = [json.dumps({"type": "Part", "data": {"code": key, member: f"{number}{name}"}}) for key in keys]
+            writers[name].send("load", lines=lines, mode="update", actor=f"act-{name}")
+        outcomes = [worker.receive() for worker in writers.values()]
+        assert [each["outcome"] for each in outcomes] == ["won", "won"], json.dumps(outcomes, indent=1)
+        data = [json.loads(line)["data"] for line in Graph.open(str(root), mode="r").export(types=["Part"])]
+        assert {(row["tag"], row["note"]) for row in data} == {(f"{number}a", f"{number}b")}
+    assert recovery_files(root) == []
+    assert_commit_chain(root, 1 + ROUNDS)
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "rounds"), [("append", ROUNDS // 2), ("merge", ROUNDS), ("overwrite", ROUNDS // 2)])
 def test_the_identical_file_again_and_again(
     root: Path, writers: dict[str, Worker], tmp_path: Path, mode: str, rounds: int

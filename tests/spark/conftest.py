@@ -6,6 +6,7 @@ The two kinds of session cannot share a process, so the default run has the clas
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.graphs import branched_graph
 from tests.spark.sessions import classic_session, connect_session
+from tests.support.embedding_server import EmbeddingServer
 
 HERE = Path(__file__).parent
 
@@ -48,9 +50,20 @@ def remote(pytestconfig: pytest.Config) -> bool:
 
 
 @pytest.fixture(scope="session")
-def spark(remote: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def provider() -> Iterator[EmbeddingServer]:
+    """Of vectors: the one that the environment of the processes names in which Spark plans."""
+    with EmbeddingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark(remote: bool, provider: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    with (connect_session if remote else classic_session)(folder) as session:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in provider.environ().items():
+                patch.setenv(name, value)
+            session = stack.enter_context((connect_session if remote else classic_session)(folder))
         yield session
 
 

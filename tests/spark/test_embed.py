@@ -63,12 +63,34 @@ def test_tasks_ask_and_write(spark: SparkSession, tmp_path: Path) -> None:
     assert [change.id for change in graph.diff(changed.base_commit or "", changed.commit).changes] == ["f3"]
 
 
-def test_a_frame_that_asks_needs_a_provider(spark: SparkSession, tmp_path: Path) -> None:
+def test_frames_ask_while_they_are_written(spark: SparkSession, provider: EmbeddingServer, tmp_path: Path) -> None:
+    """Of the provider that the environment names where Spark plans, and of nobody unless it is said."""
     graph = Graph.init(tmp_path / "g", SCHEMA)
-    frame = spark.createDataFrame([("a", "one", 1)], "name string, plot string, year int")
-    writer = frame.write.format("omnigraph").mode("append").option("node", "Film")
-    with pytest.raises(EmbeddingConfigError, match="OPENROUTER_API_KEY or OPENAI_API_KEY"), typed_errors():
-        writer.option("embed", "missing").save(graph.uri)
-    assert graph.count("node:Film") == 0
-    writer.option("embed", "off").save(graph.uri)
-    assert graph.count("node:Film") == 1
+
+    def save(rows: list[tuple[str, str]], **options: str) -> None:
+        frame = spark.createDataFrame(rows, "name string, plot string").repartition(2)
+        frame.write.format("omnigraph").mode("append").option("node", "Film").options(**options).save(graph.uri)
+
+    def asked() -> set[str]:
+        return set(provider.asked[before:])
+
+    before, plots = len(provider.asked), [f"frame {number % 10}" for number in range(40)]
+    save([(f"f{number}", plot) for number, plot in enumerate(plots)] + [("blank", " ")], embed="missing")
+    assert asked() == set(plots)
+    assert graph.commits()[0].parent == graph.commits()[1].id
+    assert len(graph.commits()) == 2  # rows and vectors are one
+    vectors = MockEmbedder().embed(plots, dimension=4, role=Role.DOCUMENT).vectors
+    stored = {row["name"]: row["v"] for row in (json.loads(line)["data"] for line in graph.export())}
+    assert stored.pop("blank") is None
+    assert np.allclose([stored.pop(f"f{number}") for number in range(40)], vectors, atol=1e-6)
+    assert stored == {}
+
+    before = len(provider.asked)
+    save([("known", "frame 1")], embed="missing")  # answers are kept beside the graph
+    save([("off", "never asked")])
+    assert asked() == set()
+    provider.script.extend([refusal(401)] * 8)  # Spark tries a task again
+    with pytest.raises(EmbeddingConfigError, match="OPENAI_API_KEY"), typed_errors():
+        save([("x", "with a key that is refused")], embed="missing")
+    provider.script.clear()
+    assert (graph.count("node:Film"), graph.entity("node:Film", "x")) == (43, None)

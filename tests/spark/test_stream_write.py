@@ -64,6 +64,20 @@ def readings(graph: Graph) -> dict[str, int]:
     return {row["data"]["id"]: row["data"]["reading"] for row in rows}
 
 
+def test_batches_of_patches(spark: SparkSession, tmp_path: Path) -> None:
+    graph, source = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in"
+    edge: dict[str, object] = {"edge": "Near", "from": "a", "to": "b", "data": json.dumps({"id": "ab"})}
+    put(source, 1, node("a", 1), node("b", 2), edge)
+    pour(spark, source, graph, tmp_path / "one", loadMode="merge")
+    put(tmp_path / "patches", 1, node("a", 10), {"edge": "Near", "data": json.dumps({"id": "ab", "seen": 5})})
+    put(tmp_path / "patches", 2, node("a", 11), node("b", 20))
+    pour(spark, tmp_path / "patches", graph, tmp_path / "two", loadMode="update")
+    assert readings(graph) == {"a": 11, "b": 20}
+    assert graph.entity("edge:Near", "ab") == {"id": "ab", "src": "a", "dst": "b", "seen": 5}
+    facts = [commit.facts for commit in graph.commits()[:2]]
+    assert [(each.mode, each.totals().updated) for each in facts if each is not None] == [("update", 2), ("update", 2)]
+
+
 def test_each_batch_is_one_commit_and_a_lost_checkpoint_repeats_none(spark: SparkSession, tmp_path: Path) -> None:
     graph, source = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in"
     put(source, 1, node("a", 1), node("b", 2), {"edge": "Near", "from": "a", "to": "b"})

@@ -19,9 +19,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
-from spark_omnigraph import Graph
+from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.errors import BadRequestError, BadRowsError, NotFoundError, TooManyDeletesError
 from spark_omnigraph.spark.errors import translate, typed_errors
+from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.source import OmnigraphDataSource
 from spark_omnigraph.spark.write.writer import GraphWriter
 
@@ -100,6 +101,38 @@ def test_all_types_come_back(spark: SparkSession, graph: Graph) -> None:
     assert rows(graph, "Person") == [ada, bob]
     save(spark.createDataFrame([("Ada", "Bob")], "from string, dst string"), graph, edge="Knows")
     assert graph.count("edge:Knows") == 1
+
+
+def test_patches(spark: SparkSession, graph: Graph, tmp_path: Path) -> None:
+    """A column sets its property, also to null; blobs and what has no column stay."""
+    people = [("Ada", bytearray(b"1"), [1.0, 2.0], ["q"]), ("Bob", None, None, None)]
+    save(
+        spark.createDataFrame(people, "name string, blob binary, vec array<double>, tags array<string>"),
+        graph,
+        node="Person",
+    )
+    ada, bob = rows(graph, "Person")
+    frame = spark.createDataFrame(
+        [("Ada", 7, None), ("Bob", None, ["r"])], "name string, small bigint, tags array<string>"
+    )
+    save(frame.repartition(2), graph, node="Person", loadMode="update")
+    assert rows(graph, "Person") == [ada | {"small": 7, "tags": None}, bob | {"tags": ["r"]}]
+    save(frame.select("name", "tags"), graph, node="Person", loadMode="update", nulls="keep")
+    assert rows(graph, "Person") == [ada | {"small": 7, "tags": None}, bob | {"tags": ["r"]}]
+    new = spark.createDataFrame([("Cy", 1), ("Ada", 2), ("Ada", 3)], "name string, small bigint")
+    with pytest.raises(BadRowsError) as caught:
+        save(new, graph, node="Person", loadMode="update")
+    assert caught.value.summary.per_rule == {"key_duplicate": 1, "not_stored": 1}
+    save(new.limit(1), graph, node="Person", loadMode="update", missing="insert")
+    assert [(row["id"], row["small"]) for row in rows(graph, "Person")] == [("Ada", 7), ("Bob", None), ("Cy", 1)]
+    with pytest.raises(BadRequestError, match="'missing' belongs to mode update, and the mode is merge"):
+        save(new, graph, node="Person", loadMode="merge", missing="insert")
+    lines = tmp_path / "patches.jsonl"
+    records = [{"type": "Person", "data": {"name": name, "small": 9}} for name in ("Ada", "Bob")]
+    lines.write_text("".join(json.dumps(record) + "\n" for record in records))
+    options = LoadOptions(executor=SparkExecutor(spark), build_indexes=False)
+    assert graph.load(str(lines), "update", options=options).tables["node:Person"].updated == 2
+    assert rows(graph, "Person")[:2] == [ada | {"small": 9, "tags": None}, bob | {"small": 9, "tags": ["r"]}]
 
 
 def test_modes(spark: SparkSession, graph: Graph) -> None:

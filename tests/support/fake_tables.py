@@ -32,6 +32,7 @@ class FakeTable:
         self.given_ids = "id" in columns
         self.unit = "record of the input"
         self.changed: frozenset[str] | None = None
+        self.keeps_ends = False
         self.dropped = np.zeros(self._table.num_rows, dtype=bool)
         self.input_rank: Rows = np.asarray(range(self._table.num_rows) if rank is None else rank, dtype=np.int64)
 

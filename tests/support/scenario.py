@@ -16,6 +16,8 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.manifest.snapshot import TableEntry
+from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.write.executor import Executor
 from tests.support import embedding_steps
 from tests.support.cases import Case, Json, Step
@@ -269,6 +271,33 @@ class Scenario:
             _equal(step, str(report.outcome) in step.expect["outcome_in"], True)
         elif "outcome" in step.expect:
             _equal(step, str(report.outcome), step.expect["outcome"])
+
+    def _leave_sidecar(self, step: Step) -> None:
+        """What a writer of the reference engine left that died long ago; whoever comes next opens the graph anew."""
+        entries, operation = self._open.snapshot().entries, new_ulid()
+        body = {
+            "schema_version": 2,
+            "operation_id": operation,
+            "started_at": "1750000000000000",
+            "branch": None,
+            "actor_id": None,
+            "writer_kind": step.fields["writer_kind"],
+            "tables": [self._pin(entries[key], moved) for key, moved in step.fields["tables"].items()],
+            "merge_source_commit_id": self._open.commits(branch=step.fields["merge_source"])[0].id,
+        }
+        self._open.store.objects.put(f"__recovery/{operation}.json", json.dumps(body, indent=2).encode())
+        self.graph = Graph.open(self._open.uri)
+
+    def _pin(self, entry: TableEntry, moved: Json) -> Json:
+        expected = entry.version + moved["expected"]
+        confirmed = {"confirmed_version": entry.version + moved["confirmed"]} if "confirmed" in moved else {}
+        return {
+            "table_key": entry.table_key,
+            "table_path": self._open.store.table_uri(entry.location, None),
+            "expected_version": expected,
+            "post_commit_pin": expected + 1,
+            **confirmed,
+        }
 
     def _branch_list(self, step: Step) -> None:
         _equal(step, self._open.branches(), step.expect["branches"])

@@ -10,6 +10,7 @@ from spark_omnigraph.catalog.migration.steps import (
     DropMode,
     DropProperty,
     NarrowEnum,
+    RemoveEnum,
     RenameProperty,
     RenameType,
     RequireProperty,
@@ -53,6 +54,17 @@ def shows_updates(step: SchemaStep) -> bool:
     another table, whose rows all come with it.
     """
     return work_of(step) in (Work.VALUES, Work.ROWS) and not isinstance(step, RenameType)
+
+
+def asks_indexes(step: SchemaStep) -> bool:
+    """Whether an index may be missing afterwards: one that comes, one of another kind, or of values written anew."""
+    match step:
+        case AddConstraint(constraint=constraint):
+            return isinstance(constraint, Index)
+        case AddEnum() | RemoveEnum():
+            return True
+        case _:
+            return work_of(step) in (Work.VALUES, Work.ROWS)
 
 
 def is_rule(step: SchemaStep) -> bool:

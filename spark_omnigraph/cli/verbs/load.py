@@ -1,4 +1,4 @@
-"""The verbs that load files: `ingest`, `merge`, `overwrite`, `changes`."""
+"""The verbs that load files: `ingest`, `merge`, `update`, `overwrite`, `changes`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def ingest(job: Job) -> VerbOutcome:
     config = job.config
     if config.max_deletes is not None and config.mode is not LoadMode.CHANGES:
         raise UsageError("--max-deletes goes with mode changes, which alone deletes rows by their records")
+    if config.edge_id is not None and config.mode is LoadMode.UPDATE:
+        raise UsageError("--edge-id does not go with mode update: a patch names its edge by 'id'")
     if config.adopt_edges and config.edge_id is None:
         raise UsageError("--adopt-edges goes with --edge-id: without, no id follows from the ends of an edge")
     storage = job.host.storage_options(config)
@@ -112,6 +114,8 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
         bad_rows=config.bad_rows,
         max_deletes=config.max_deletes,
         on_duplicate=config.on_duplicate,
+        missing=config.missing_rows,
+        nulls=config.nulls,
         edge_id=config.edge_id,
         adopt_edges=config.adopt_edges,
         unknown_fields=config.unknown_fields,

@@ -82,6 +82,8 @@ def _say(job: Job, found: SchemaPreview) -> None:
     if found.steps and found.branches:
         names = ", ".join(found.branches)
         job.log.warning("a schema is changed while there is only main; merge or delete first: %s", names)
+    if found.tags:
+        job.log.warning("what is dropped for good is kept by tags; delete first: %s", ", ".join(found.tags))
     job.log.info("%s", _verdict(found))
 
 

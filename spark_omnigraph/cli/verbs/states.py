@@ -1,4 +1,4 @@
-"""The verbs about states of the past: `tag …`, `restore`, `copy`, `erase`, `consumer …`."""
+"""The verbs about states of the past and other places: `tag …`, `restore`, `copy`, `convert`, `erase`, `consumer …`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from spark_omnigraph.branch.consumers import Consumer
 from spark_omnigraph.catalog.dates import moment_text
-from spark_omnigraph.cli.output.log import say_table
+from spark_omnigraph.cli.output.log import counted, say_table
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
@@ -168,3 +168,29 @@ def _tag(tag: Tag) -> dict[str, object]:
 def _open(job: Job, mode: str, branch: str = "main") -> Graph:
     storage = job.host.storage_options(job.config)
     return Graph.open(job.config.graph, mode=mode, branch=branch, storage_options=storage)
+
+
+def convert_graph(job: Job) -> VerbOutcome:
+    """The graph in the format that is written, at another place."""
+    config = job.config
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, mode="r", storage_options=storage).with_origin(job.origin)
+    report = graph.convert(
+        config.to,
+        all_branches=config.all_branches,
+        storage_options=config.to_storage_options or storage,
+        dry_run=config.dry_run,
+    )
+    rows = [
+        (branch, key, each["rows"], each["digest"] or "")
+        for branch, tables in report.tables.items()
+        for key, each in tables.items()
+    ]
+    say_table(job.log, ("branch", "table", "rows", "digest"), rows)
+    what = f"{counted(len(report.branches), 'branch', 'branches')} of {report.source}, {counted(report.rows, 'row')},"
+    if config.dry_run:
+        job.log.info("%s would be converted to %s; dry run: nothing was written", what, report.target)
+    else:
+        job.log.info("%s converted to %s and compared", what, report.target)
+    result = {name: value for name, value in asdict(report).items() if name != "warnings"}
+    return VerbOutcome(manifest_version=report.branches[MAIN], warnings=report.warnings, result=result)

@@ -12,6 +12,7 @@ import msgspec
 
 from spark_omnigraph.catalog.ir import catalog_from_ir, ir_text
 from spark_omnigraph.catalog.types import Catalog
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.contract import state_text
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, SchemaWrite
@@ -31,11 +32,22 @@ def stage_files(store: GraphStore, schema: SchemaWrite, still: Callable[[], None
     """Stages the files of a new schema. `still` is asked before each: it raises for who may have been taken for dead,
     since the next change stages files of the same names.
     """
-    texts = (schema.source, ir_text(schema.desired), state_text(schema.desired.ir_hash))
-    for name, text in zip(FILES, texts, strict=True):
+    for name, content in _contents(schema).items():
         still()
-        store.objects.put(name + STAGED, text.encode())
+        store.objects.put(name + STAGED, content)
         reach(CrashPoint.SCHEMA_FILE_STAGED)
+
+
+def _contents(schema: SchemaWrite) -> dict[str, bytes]:
+    texts = (schema.source, ir_text(schema.desired), state_text(schema.desired.ir_hash))
+    return {name: text.encode() for name, text in zip(FILES, texts, strict=True)}
+
+
+def take_back_files(store: GraphStore, schema: SchemaWrite) -> None:
+    """Removes what this change has staged, but nothing of the next one: who was taken for dead has lost its lease."""
+    if schema.lock in announced(store).schemas:
+        for name, content in _contents(schema).items():
+            store.objects.remove(name + STAGED, content)
 
 
 def name_files(store: GraphStore) -> None:

@@ -15,16 +15,18 @@ from datetime import datetime, timezone
 from urllib.parse import unquote
 
 from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.contract import current_hash
 from spark_omnigraph.commit.lease import LeaseFacts, lease_path, read_lease
 from spark_omnigraph.commit.plan import PreparedCommit
 from spark_omnigraph.errors import ConflictError, StorageError
-from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import COMMITS, MANIFEST, SCHEMA_APPLY_LOCK
 from spark_omnigraph.storage.tables.commits import drop_branch
 
+LOCK_CLAIM = "schema"
+"""Under this the lock is taken, and removed of those who are gone."""
 _REFS = f"{MANIFEST}/_refs/branches"
 
 
@@ -38,9 +40,8 @@ def refuse_other_schema(store: GraphStore, prepared: PreparedCommit) -> None:
         raise ConflictError("the schema changed after this write was planned; nothing has changed, run it again")
     if prepared.schema is None:
         return
-    if not store.has_schema_lock() or prepared.schema.lock not in announced(store).schemas:
+    if prepared.schema.lock not in announced(store).schemas or not refuse_branches(store):
         raise ConflictError("this schema change stood still for so long that its lock was removed; run it again")
-    refuse_branches(store)
 
 
 def refuse_schema_change(store: GraphStore) -> None:
@@ -55,14 +56,18 @@ def lock_holder(store: GraphStore) -> str | None:
     return _who(store) if store.has_schema_lock() else None
 
 
-def refuse_branches(store: GraphStore) -> None:
-    """ConflictError, with their names, while there are branches besides main: all have one schema."""
-    names = sorted(name for name in store.branch_names() if name.lstrip("/") != SCHEMA_APPLY_LOCK)
+def refuse_branches(store: GraphStore) -> bool:
+    """ConflictError, with their names, while there are branches besides main: all have one schema. Whether the lock of
+    a change is there.
+    """
+    found = store.branch_names()
+    names = sorted(name for name in found if name.lstrip("/") != SCHEMA_APPLY_LOCK)
     if names:
         raise ConflictError(
             f"schema apply requires a graph with only main; found non-main branches: {', '.join(names)}. Merge what is "
             "to stay, delete what is merged (branch delete --merged), and the rest by name"
         )
+    return bool(found)
 
 
 def release_lost_lock(store: GraphStore, break_lock: bool = False) -> str | None:
@@ -71,25 +76,31 @@ def release_lost_lock(store: GraphStore, break_lock: bool = False) -> str | None
     """
     if not store.has_schema_lock():
         return None
-    holders = _holders(store)
-    if any(holder.is_live(time.time()) for holder in holders) or not (holders or break_lock):
+    if not _is_lost(store, break_lock):
         return _who(store)
-    unlock(store)
+    with claimed(store, LOCK_CLAIM):  # nobody takes it now
+        if not _is_lost(store, break_lock):
+            return _who(store)
+        unlock(store)
     return None
+
+
+def _is_lost(store: GraphStore, break_lock: bool) -> bool:
+    holders = _holders(store)
+    return not any(holder.is_live(time.time()) for holder in holders) and (bool(holders) or break_lock)
 
 
 def unlock(store: GraphStore) -> None:
     """Removes the lock, and the leases of those who held it; whoever calls knows that they are gone."""
     for path in (MANIFEST, COMMITS):
-        dataset = store.open_dataset(path)
-        for name in dataset.branches.list():
+        for name in store.branch_names(path):
             if name.lstrip("/") == SCHEMA_APPLY_LOCK:
                 with suppress(CommitFailed):  # writers go on saying that it is there
-                    drop_branch(dataset, BranchName(name))
+                    drop_branch(store.open_dataset(path), name)
     if not store.has_schema_lock():
-        for name in announced(store).schemas:
+        for lease in announced(store).schemas:
             with suppress(StorageError):  # without the lock it is a lost one, which is swept
-                store.objects.remove(lease_path(name))
+                store.objects.remove(lease_path(lease))
 
 
 def _holders(store: GraphStore) -> Sequence[LeaseFacts]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from spark_omnigraph.commit.announced import announced
+from spark_omnigraph.commit.announced import Announced
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.storage.faults import CommitFailed, reading
@@ -23,7 +23,7 @@ from spark_omnigraph.storage.manifest.commit_log import has_commit
 from spark_omnigraph.storage.tables.columns import Layout
 from spark_omnigraph.storage.tables.commits import TableChange, commit_strict, prepare_change, remove_versions
 from spark_omnigraph.storage.tables.handles import Dataset
-from spark_omnigraph.storage.versions import LANCE_PREFIX
+from spark_omnigraph.storage.versions import LANCE_PREFIX, lance_tags
 from spark_omnigraph.stored import Count, decode, refuse_path
 
 
@@ -43,25 +43,29 @@ def note_removals(store: GraphStore, operation_id: str, commit_id: str, removals
     store.objects.put(_path(operation_id), json.dumps(body).encode())
 
 
-def refuse_needed(store: GraphStore, removals: Iterable[DroppedVersions]) -> None:
-    """ConflictError for versions that a tag of Lance keeps."""
+def needing_tags(store: GraphStore, removals: Iterable[DroppedVersions]) -> tuple[str, ...]:
+    """Tags, ours and those of Lance, that keep one of these versions."""
+    found: set[str] = set()
     for each in removals:
-        dataset = store.open_dataset(each.location)
-        with reading(f"list tags of {each.location}"):
-            tags = [name for name, tag in dataset.tags.list().items() if int(tag["version"]) <= each.through]
-        if tags:
-            raise ConflictError(
-                f"data of {each.location} cannot be removed for good: tag '{min(tags).removeprefix(LANCE_PREFIX)}' "
-                "keeps it; delete the tag first"
-            )
+        tags = lance_tags(store.open_dataset(each.location))
+        found |= {name.removeprefix(LANCE_PREFIX) for name, (_, version) in tags.items() if version <= each.through}
+    return tuple(sorted(found))
 
 
-def end_removals(store: GraphStore) -> None:
+def refuse_needed(store: GraphStore, removals: Iterable[DroppedVersions]) -> None:
+    """ConflictError for versions that a tag keeps."""
+    tags = needing_tags(store, removals)
+    if tags:
+        named = ", ".join(f"'{name}'" for name in tags)
+        verb = "keeps" if len(tags) == 1 else "keep"
+        raise ConflictError(f"what is dropped cannot be removed for good: tag {named} {verb} it; delete the tag first")
+
+
+def end_removals(store: GraphStore, found: Announced) -> None:
     """Ends what the dead have left; not while the lock of a schema change is there, whose note it may be."""
-    names = announced(store).removals
-    if not names or store.has_schema_lock():
+    if not found.removals or store.has_schema_lock():
         return
-    for name in names:
+    for name in found.removals:
         with suppress(StorageError):  # what stays is noted, and bars nobody
             body = _read(store, name)
             if body is not None and has_commit(store.location, None, body.commit):

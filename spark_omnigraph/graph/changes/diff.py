@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EntityType
+from spark_omnigraph.catalog.types import Catalog, EntityType, Property
 from spark_omnigraph.draw.card import Card, grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import instance_of, require
-from spark_omnigraph.graph.read.scan import pinned_rows
+from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.records.arrow_schema import stored_type
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
-from spark_omnigraph.storage.tables.scan import PinnedTable, column_names
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.words import TextEnum, nearest
 
 
@@ -187,14 +188,29 @@ def changed_tables(store: GraphStore, catalog: Catalog, before: Snapshot, after:
     """Tables whose pins differ between two snapshots, in key order; some may turn out to have the same rows."""
     found = []
     for entity in sorted(catalog.tables(), key=lambda e: e.table_key):
-        if before.place(entity.table_key) == after.place(entity.table_key):
-            continue
-        old, new = before.entries.get(entity.table_key), after.entries.get(entity.table_key)
-        same_line = old is not None and new is not None and old.branch == new.branch and old.version < new.version
-        pins = [pinned_rows(store, state, entity.table_key) for state in (before, after)]
-        if pins != [None, None]:
-            found.append(_with_stored_columns(TableDiff(entity, pins[0], pins[1], same_line)))
+        for old, new in _pairs(before, after, entity.table_key):
+            if old is not None and new is not None and _place(old) == _place(new):
+                continue
+            same_line = old is not None and new is not None and old.branch == new.branch and old.version < new.version
+            pins = [None if each is None or not each.row_count else pin(store, each) for each in (old, new)]
+            if pins != [None, None]:
+                found.append(_with_stored_columns(TableDiff(entity, pins[0], pins[1], same_line)))
     return found
+
+
+def _pairs(before: Snapshot, after: Snapshot, table_key: TableKey) -> list[tuple[TableEntry | None, TableEntry | None]]:
+    """What a type was and is. A table that came in place of another one of its name shares no row with it: all of one
+    went, and all of the other came.
+    """
+    old, new = before.entries.get(table_key), after.entries.get(table_key)
+    if old is not None and new is not None and old.identity == new.identity:
+        return [(old, new)]
+    gone = old if after.same_table(old) is None else None
+    return [pair for pair in ((gone, None), (before.same_table(new), new)) if pair != (None, None)]
+
+
+def _place(entry: TableEntry) -> tuple[str, Branch, int]:
+    return entry.location, entry.branch, entry.version
 
 
 def diff(
@@ -229,10 +245,18 @@ def _listed(table: TableDiff, wanted: DiffFilter, version: int) -> Iterator[RowC
 
 
 def _with_stored_columns(table: TableDiff) -> TableDiff:
-    """The type with the properties that every version involved stores."""
-    stored = [set(column_names(pinned)) for pinned in (table.before, table.after) if pinned is not None]
-    properties = tuple(p for p in table.entity.properties if all(p.name in names for names in stored))
+    """The type with the properties that every version involved stores, as values of their type or of one that fits."""
+    versions = [open_pinned(pinned).schema for pinned in (table.before, table.after) if pinned is not None]
+    properties = tuple(p for p in table.entity.properties if all(_stores(columns, p) for columns in versions))
     return replace(table, entity=replace(table.entity, properties=properties))
+
+
+def _stores(columns: pa.Schema, prop: Property) -> bool:
+    """Another table of the same name may have had a property of the same name with other values."""
+    found = stored_type(columns.field(prop.name)) if prop.name in columns.names else None
+    if found is None or found.is_list != prop.type.is_list:
+        return False
+    return found.scalar is prop.type.scalar or (found.scalar.is_numeric and prop.type.scalar.is_numeric)
 
 
 def _check(what: str, given: Collection[str] | None, known: tuple[str, ...]) -> None:

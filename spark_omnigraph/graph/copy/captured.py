@@ -52,7 +52,7 @@ def capture_all(store: GraphStore) -> Captured:
     """ConflictError while the schema changes, or where a branch shows what its parent does not."""
     refuse_schema_change(store)
     schema, found = read_catalog(store).ir_hash, Captured()
-    for branch in _children_first(store):
+    for branch in children_first(store):
         WholeBranch(store, branch)
         snapshot, rows = store.snapshot_with_rows(branch)
         found.states[branch] = snapshot
@@ -80,7 +80,8 @@ def capture_all(store: GraphStore) -> Captured:
     return found
 
 
-def _children_first(store: GraphStore) -> list[Branch]:
+def children_first(store: GraphStore) -> list[Branch]:
+    """All branches, each before the one that it comes from."""
     refs = {name: ref for name, ref in store.branch_refs().items() if name.lstrip("/") != SCHEMA_APPLY_LOCK}
 
     def depth(name: BranchName) -> int:

@@ -26,9 +26,10 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.making import end_stages, remaking
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.stage import staging
-from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, ConflictError, NotFoundError, StorageError
+from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, StorageError
 from spark_omnigraph.graph.copy.captured import Captured, capture_all, files_of
 from spark_omnigraph.graph.copy.state import copy_tables, files_of_state
+from spark_omnigraph.graph.copy.target import FOLDERS, NOTE, Copying, counted, refuse_inside, refuse_other
 from spark_omnigraph.graph.schema.since import refuse_another_schema
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.copied import CopyOrigin, copy_row
@@ -36,11 +37,6 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import (
-    COMMIT_ACTORS,
-    COMMITS,
-    COPYING,
-    MANIFEST,
-    RECOVERIES,
     RECOVERY,
     SCHEMA_IR,
     SCHEMA_SOURCE,
@@ -50,15 +46,12 @@ from spark_omnigraph.storage.manifest.commit_log import copy_commits
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.objects.transfer import Transferred, put_checked, transfer
 from spark_omnigraph.storage.rebase import rebased
-from spark_omnigraph.storage.uri import Location, is_inside
-from spark_omnigraph.stored import decode
+from spark_omnigraph.storage.uri import Location
 
 _ATTEMPTS = 5
 """Plans of a copy of all branches, while others write and let states expire."""
 _AT_ONCE = 8
 """Files under way at a time: most of it is waiting for the store."""
-_NOTE = f"{RECOVERY}/{COPYING}"
-_FOLDERS = ("nodes", "edges", MANIFEST, COMMITS, COMMIT_ACTORS, RECOVERIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +70,6 @@ class CopyReport:
     sent: int
 
 
-class _Copying(msgspec.Struct):
-    """The note at the target: what is being copied to it."""
-
-    graph: str
-    branch: str | None = None
-    version: int | None = None
-
-
 def copy_graph(
     source: GraphStore, target: Location, state: Snapshot | None = None, dry_run: bool = False
 ) -> CopyReport:
@@ -94,8 +79,7 @@ def copy_graph(
     another schema, ConflictError or WriterBusyError while somebody else works on either; StorageError when what arrived
     is not what was sent: then there is no graph, and the next run goes on.
     """
-    if is_inside(target.root, source.root) or is_inside(source.root, target.root):
-        raise BadRequestError(f"'{target.root}' and '{source.root}' lie in each other: copy to a place of its own")
+    refuse_inside(source, target.root)
     _refuse_links(source)
     if state is not None:  # the copy has one schema file, as the graph has
         now = source.snapshot(state.branch)
@@ -104,24 +88,24 @@ def copy_graph(
     if dry_run:
         return _planned(source, target, state)
     place = GraphStore(target, Objects(target, create=True))
-    _refuse_other(place, wanted)
+    refuse_other(place, wanted)
     place.objects.probe(RECOVERY)
     with staging(source), remaking(place) as hold:
-        _refuse_other(place, wanted)
+        refuse_other(place, wanted)
         if place.objects.get(SCHEMA_SOURCE) is not None:  # it died when all was done
-            place.objects.delete(_NOTE)
+            place.objects.delete(NOTE)
             return _found(place, source.root, state is None)
         end_stages(place)
-        place.objects.put(_NOTE, msgspec.json.encode(wanted))
+        place.objects.put(NOTE, msgspec.json.encode(wanted))
         reach(CrashPoint.COPY_STARTED)
         copier = _Copier(source, place, hold)
         states = copier.state(state) if state is not None else copier.all_branches()
         reach(CrashPoint.COPY_NAMED)
         hold()
-        rows = {display(branch): _count(place, branch) for branch in states}
+        rows = {display(branch): counted(place, branch) for branch in states}
         _show(source, place)
         reach(CrashPoint.COPY_SHOWN)
-        place.objects.delete(_NOTE)
+        place.objects.delete(NOTE)
     done = list(copier.done.values())
     branches = {display(branch): place.snapshot(branch).version for branch in states}
     sizes = sum(each.size for each in done)
@@ -133,22 +117,22 @@ def _found(place: GraphStore, source: str, is_whole: bool) -> CopyReport:
     """The report of a copy that is there."""
     shown = [place.snapshot(parse_branch(name)) for name in list_branches(place)]
     rows = sum(entry.row_count for snapshot in shown for entry in snapshot.entries.values())
-    files = [each for folder in _FOLDERS for each in place.objects.walk(folder)]
+    files = [each for folder in FOLDERS for each in place.objects.walk(folder)]
     branches = {display(snapshot.branch): snapshot.version for snapshot in shown}
     size = sum(each.size for each in files)
     return CopyReport(source, place.root, is_whole, branches, rows, len(files), size, 0)
 
 
-def _wanted(source: GraphStore, state: Snapshot | None) -> _Copying:
+def _wanted(source: GraphStore, state: Snapshot | None) -> Copying:
     if state is None:
-        return _Copying(source.root)
-    return _Copying(source.root, display(state.branch), state.version)
+        return Copying(source.root)
+    return Copying(source.root, display(state.branch), state.version)
 
 
 def _planned(source: GraphStore, target: Location, state: Snapshot | None) -> CopyReport:
     if not target.is_local or os.path.exists(target.root):
         wanted = _wanted(source, state)
-        _refuse_other(GraphStore(target, Objects(target)), wanted)
+        refuse_other(GraphStore(target, Objects(target)), wanted)
     if state is not None:
         rows = sum(entry.row_count for entry in state.entries.values())
         files = files_of_state(source, state)
@@ -162,30 +146,12 @@ def _planned(source: GraphStore, target: Location, state: Snapshot | None) -> Co
 
 def _refuse_links(store: GraphStore) -> None:
     """What lies behind symbolic links of a local disk is not looked at, so it would be missing."""
-    links = [link for link in store.objects.links("") if link.startswith(_FOLDERS)]
+    links = [link for link in store.objects.links("") if link.startswith(FOLDERS)]
     if links:
         raise BadRequestError(
             f"'{store.root}' has symbolic links ({links[0]}), and what lies behind them is no part of a graph: put it "
             "in their place, then copy"
         )
-
-
-def _refuse_other(place: GraphStore, wanted: _Copying) -> None:
-    """The target is empty, or holds a part of this very copy."""
-    if place.objects.get(SCHEMA_SOURCE) is not None:
-        note = place.objects.get(_NOTE)
-        if note is None or decode(note, _Copying, _NOTE) != wanted:
-            raise AlreadyInitializedError(place.root)
-        return
-    note = place.objects.get(_NOTE)
-    if note is None:
-        if any(place.objects.has_prefix(folder) for folder in _FOLDERS):
-            raise BadRequestError(f"parts of a graph are at '{place.root}': copy to an empty place")
-        return
-    found = decode(note, _Copying, _NOTE)
-    if found != wanted:
-        what = found.graph if found.version is None else f"version {found.version} of '{found.branch}' of {found.graph}"
-        raise BadRequestError(f"a copy of {what} to '{place.root}' did not end: run that again, or empty the place")
 
 
 @dataclass(slots=True)
@@ -220,7 +186,7 @@ class _Copier:
         return captured, None
 
     def _send(self, files: Mapping[str, int]) -> None:
-        there = {each.path: each.size for folder in _FOLDERS for each in self.place.objects.walk(folder)}
+        there = {each.path: each.size for folder in FOLDERS for each in self.place.objects.walk(folder)}
         self.place.objects.delete_all(sorted(there.keys() - files.keys()))
         self.done.clear()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -251,20 +217,6 @@ class _Copier:
 
     def _sign(self, origin: CopyOrigin) -> None:
         publish(WholeBranch(self.place, None), Publication((), {}, new_ulid(), None, None, rows=(copy_row(origin),)))
-
-
-def _count(place: GraphStore, branch: Branch) -> int:
-    """Rows of a branch at the target. StorageError where a table has not as many as its manifest says."""
-    total = 0
-    for entry in place.snapshot(branch).entries.values():
-        found = int(place.open_table(entry).count_rows())
-        if found != entry.row_count:
-            raise StorageError(
-                f"storage: the copy of '{entry.table_key}' on branch '{display(branch)}' has {found:,} rows, not "
-                f"{entry.row_count:,}"
-            )
-        total += found
-    return total
 
 
 def _show(source: GraphStore, place: GraphStore) -> None:

@@ -4,26 +4,19 @@ indexes and the ids and versions of its rows; a new manifest and a new history b
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from spark_omnigraph.errors import StorageError
-from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.graph.copy.target import begin_history
 from spark_omnigraph.manifest.rows import ManifestRow, table_row, version_row
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
-from spark_omnigraph.records.ulid import new_ulid
-from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import COMMIT_ACTORS, COMMITS, MANIFEST, branch_path, manifest_file
-from spark_omnigraph.storage.manifest.commit_log import create_commit_log
-from spark_omnigraph.storage.manifest.table import create_manifest
+from spark_omnigraph.storage.layout import branch_path, manifest_file
 from spark_omnigraph.storage.objects.transfer import Transferred, put_checked, transfer
 from spark_omnigraph.storage.rebase import alone
 from spark_omnigraph.storage.versions import version_of
 
-_FIRST_MANIFEST = 3
-"""The version at which a new manifest stands."""
 _CONTENT = ("data", "_deletions", "_indices")
 
 
@@ -54,14 +47,7 @@ def copy_tables(
         yield put_checked(place.objects, own, table.version, own in there)
         update = place.table_update(entry.table_key, entry.location, None, entry.version, entry.row_count)
         rows += [table_row(entry.table_key, entry.location), version_row(update)]
-    for folder in (MANIFEST, COMMITS, COMMIT_ACTORS):
-        place.objects.purge(folder, hold)
-    genesis = Commit(new_ulid(), None, _FIRST_MANIFEST, None, None, time.time_ns() // 1000)
-    create_commit_log(place.location, genesis)
-    try:
-        create_manifest(place.location, rows)
-    except CommitFailed as failure:
-        raise StorageError(f"storage: the manifest of '{place.root}' could not be made: {failure}") from failure
+    begin_history(place, rows, hold)
 
 
 def files_of_state(source: GraphStore, state: Snapshot) -> dict[str, int]:

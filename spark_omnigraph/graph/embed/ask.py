@@ -30,11 +30,13 @@ class AskPart:
     """Rows of which each has another text, and the keys of the answers."""
 
     rows: npt.NDArray[np.uint64]
-    keys: tuple[str, ...]
+    keys: pa.Array
 
 
 def ask(context: AskContext, part: AskPart) -> Replies:
     """Asks, and keeps what is answered. Runs on an executor. Raises what `Asking.ask` raises."""
     rows = StoredRows.open(context.table, context.target.columns).take(pa.array(part.rows))
-    texts = [text or "" for text in texts_of(context.target, rows)]
-    return context.asking.ask(part.keys, lambda first, last: texts[first:last], context.most_failures)
+    texts = texts_of(context.target, rows)
+    return context.asking.ask(
+        part.keys, lambda first, last: texts.slice(first, last - first).to_pylist(), context.most_failures
+    )

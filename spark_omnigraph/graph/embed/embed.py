@@ -11,11 +11,12 @@ planned again, a bounded number of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.bad_rows import BadRowSummary
@@ -24,16 +25,17 @@ from spark_omnigraph.commit.plan import Published, WriterKind
 from spark_omnigraph.graph.embed.plan import NO_IDS, EmbedPlan, PlannedProperty, Planner
 from spark_omnigraph.graph.embed.report import EmbedReport, FailedRows, bad_rows_of, minutes, refuse
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest
-from spark_omnigraph.graph.embed.select import place_of
-from spark_omnigraph.graph.embed.write import WriteContext, change_of, joined, parts_of, write_part
+from spark_omnigraph.graph.embed.seen import looks_at_all, note_seen, place_of
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts, RowFacts
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
+from spark_omnigraph.storage.vectors import Rows
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, fork_first, target_of
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
+from spark_omnigraph.write.values import LEFT_ALONE, ValueChange, WriteContext, change_of, parts_of, write_part
 
 
 def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
@@ -48,6 +50,7 @@ def embed(store: GraphStore, request: EmbedRequest) -> EmbedReport:
         while run.planner.is_cut and not request.bounds.dry_run:
             run.once()
         if not request.bounds.dry_run:
+            run.note_seen()
             request.store.tidy(*{each.target.dimension for each in run.plans[-1].properties.values()})
     return run.report()
 
@@ -125,7 +128,7 @@ class _EmbedRun:
             self.store.storage_options,
         )
         rows = {each.target.prop: each.good for each in parts}
-        change = joined(rows, {each.target.prop: each.found[each.is_good] for each in parts})
+        change = _joined(rows, {each.target.prop: each.found[each.is_good] for each in parts})
         written = []
         for part in self.request.executor.map(partial(write_part, context), list(parts_of(context, change))):
             files.add(part.staged)
@@ -147,8 +150,17 @@ class _EmbedRun:
             if request.keeps_answers:
                 rows = pa.concat_tables([good, each.selection.known])
                 ids, keys = (rows.column(column).combine_chunks() for column in ("id", "key"))
-                place = place_of(self.store, request, each.target)
-                request.store.record(place, ids, keys, request.embedder().model)
+                request.store.record(place_of(self.store, plan.base, each.target), ids, keys, request.embedder().model)
+
+    def note_seen(self) -> None:
+        """Remembers of which properties no row is left behind. In several commits others may have come between them:
+        what has not changed since the first was planned is then all that is known.
+        """
+        first, published = self.plans[0], self.published[0]
+        for name, each in first.properties.items() if looks_at_all(self.request) else ():
+            if not self.planner.counts[name].failed:
+                alone = published if len(self.plans) == 1 else first.base.unchanged
+                note_seen(self.store, first.base, self.request, each.target, alone)
 
     def report(self) -> EmbedReport:
         request, counts = self.request, self.planner.counts
@@ -172,6 +184,19 @@ class _EmbedRun:
             tuple(warning for each in self.published for warning in each.warnings),
             minutes(request, counts.values()) if request.bounds.dry_run else None,
         )
+
+
+def _joined(parts: Mapping[str, pa.Table], answers: Mapping[str, Rows]) -> ValueChange:
+    """The rows of several properties of one table, each row once, by address."""
+    addresses = np.unique(np.concatenate([np.asarray(part.column("address")) for part in parts.values()]))
+    rows = np.zeros(len(addresses), dtype=np.uint64)
+    found = {}
+    for name, part in parts.items():
+        at = np.searchsorted(addresses, np.asarray(part.column("address")))
+        rows[at] = np.asarray(part.column("row"))
+        found[name] = np.full(len(addresses), LEFT_ALONE, dtype=np.int64)
+        found[name][at] = answers[name]
+    return ValueChange(rows, addresses, found)
 
 
 def _facts(plan: EmbedPlan) -> dict[str, RowFacts]:

@@ -15,13 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
 from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
 from spark_omnigraph.graph.embed.select import Selection, select
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.staging.asking import Asking, Replies
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.vectors import Answers, Rows
+from spark_omnigraph.storage.origin import require_origin
+from spark_omnigraph.storage.vectors import Answers, Rows, first_of_each
 from spark_omnigraph.write.attempts import ATTEMPTS
 from spark_omnigraph.write.candidates import Base, capture
 from spark_omnigraph.write.clock import Clock
@@ -51,11 +54,14 @@ class PlannedProperty:
 
     @property
     def good(self) -> pa.Table:
-        return self.selection.rows.filter(pa.array(self.is_good))
+        return self._rows(self.is_good)
 
     @property
     def failed(self) -> pa.Table:
-        return self.selection.rows.filter(pa.array(~self.is_good))
+        return self._rows(~self.is_good)
+
+    def _rows(self, which: npt.NDArray[np.bool_]) -> pa.Table:
+        return self.selection.rows if which.all() else self.selection.rows.filter(pa.array(which))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +102,8 @@ class Planner:
     """Ids that earlier commits of the run had, by property."""
     is_cut: bool = False
     """Whether the last plan left rows to another commit."""
+    first: Base | None = None
+    """What stood when the run began."""
 
     def plan(self, before: EmbedPlan | None) -> EmbedPlan:
         """What is to be committed on the branch as it is now: the plan `before` where it stands."""
@@ -108,8 +116,22 @@ class Planner:
         return plan
 
     def _captured(self) -> Base:
+        """What stands now. NotFoundError where the branch is gone, ConflictError where it, or the graph, is another one
+        than that of which the run was asked.
+        """
         with self.clock.phase("plan"):
-            return capture(self.store, self.request.branch)
+            base = capture(self.store, self.request.branch)
+            if self.first is None:
+                self.first = base
+                return base
+            for entry in tuple(self.first.snapshot.entries.values())[:1]:
+                require_origin(entry.origin, self.store.storage_options)
+            if base.branch_id != self.first.branch_id:
+                raise ConflictError(
+                    f"branch '{display(self.request.branch)}' was deleted and made anew while its rows were embedded; "
+                    "what was answered is kept, run it again"
+                )
+            return base
 
     def _planned(self, base: Base, is_first: bool) -> EmbedPlan:
         with self.clock.phase("plan"):
@@ -124,7 +146,7 @@ class Planner:
         found = []
         for target in embed_targets(base.contract.catalog, self.request):
             done = self.done.get(target.name, NO_IDS)
-            selection = select(self.store, base.snapshot, self.request, target, done)
+            selection = select(self.store, base, self.request, target, done)
             if left is not None:
                 self.is_cut |= selection.rows.num_rows > left
                 selection = replace(selection, rows=selection.rows.slice(0, left))
@@ -149,11 +171,13 @@ class Planner:
 
     def _unanswered(self, rows: pa.Table) -> pa.Table:
         """One row of each text that is to be asked, in their order."""
-        failed = pa.array(list(self.failures), pa.string())
-        keys = rows.column("key")
-        rows = rows.filter(pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=failed))))
-        codes = np.asarray(rows.column("key").combine_chunks().dictionary_encode().indices)
-        return rows.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))
+        if rows.column("key").null_count:
+            return rows.slice(0, 0)
+        if self.failures:
+            failed = pa.array(list(self.failures), pa.string())
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("key"), value_set=failed)))
+        first = first_of_each(rows.column("key").combine_chunks())
+        return rows if len(first) == rows.num_rows else rows.take(pa.array(first))
 
     def _count(self, selection: Selection, wanted: pa.Table) -> None:
         name = selection.target.name
@@ -172,7 +196,7 @@ class Planner:
     def _ask(self, selection: Selection, wanted: pa.Table) -> None:
         request, executor = self.request, self.request.executor
         parts = _parts(wanted, min(QUESTION_TEXTS, -(-wanted.num_rows // executor.parallelism)))
-        questions = [AskPart(np.asarray(part.column("row")), tuple(part.column("key").to_pylist())) for part in parts]
+        questions = [AskPart(np.asarray(part.column("row")), part.column("key").combine_chunks()) for part in parts]
         tasks = min(executor.parallelism, len(questions))
         asking = Asking(
             request.embedder(tasks),

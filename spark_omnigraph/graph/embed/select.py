@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.embed.record_texts import record_text, rendered
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest, EmbedTarget
+from spark_omnigraph.graph.embed.seen import place_of, seen
 from spark_omnigraph.graph.read.scan import pin
-from spark_omnigraph.manifest.branches import display
-from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.sql import not_null, quote_name
 from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.records.record_text import plain_values
-from spark_omnigraph.staging.asking import Asking
+from spark_omnigraph.staging.asking import Asking, without_blank
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.scan import PinnedTable, check_filter, placed_rows
+from spark_omnigraph.storage.tables.scan import BATCH_ROWS, UPDATED, PinnedTable, check_filter, placed_rows
+from spark_omnigraph.write.candidates import Base
 
 ROWS = pa.schema(
     [
@@ -31,6 +32,10 @@ ROWS = pa.schema(
     ]
 )
 """Rows to embed: `key` names the answer that each is to have, `size` are the bytes of its text."""
+
+
+BATCH_BYTES = 4 << 20
+"""Vectors that are looked at at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,56 +54,55 @@ class Selection:
     known: pa.Table
 
 
-def texts_of(target: EmbedTarget, rows: pa.Table | pa.RecordBatch) -> list[str | None]:
-    """The text of each row, None where it is blank."""
+def texts_of(target: EmbedTarget, rows: pa.Table | pa.RecordBatch) -> pa.Array:
+    """The text of each row, null where it is blank."""
     if target.is_rendered:
         values = zip(*(plain_values(rows.column(name)) for name in target.columns), strict=True)
-        return [
+        texts = [
             record_text(target.entity.name, target.columns, each) if any(map(rendered, each)) else None
             for each in values
         ]
-    texts = rows.column(target.columns[0]).to_pylist()
-    return [None if text is None or not text.strip() else text for text in texts]
+        return pa.array(texts, pa.string())
+    column = rows.column(target.columns[0])
+    return without_blank(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
 
 
-def place_of(store: GraphStore, request: EmbedRequest, target: EmbedTarget) -> str:
-    """What the ledger calls the rows of a property."""
-    return f"{store.root}|{display(request.branch)}|{target.entity.table_key}.{target.prop}"
-
-
-def select(
-    store: GraphStore, snapshot: Snapshot, request: EmbedRequest, target: EmbedTarget, done: pa.Array
-) -> Selection:
+def select(store: GraphStore, base: Base, request: EmbedRequest, target: EmbedTarget, done: pa.Array) -> Selection:
     """Rows that the request means, without the ids that are `done`."""
-    entry = snapshot.entry(target.entity.table_key)
+    entry = base.snapshot.entry(target.entity.table_key)
     table = pin(store, entry)
     where = filter_sql(request.where, (), target.entity, request.now)
     if where is not None:
         check_filter(table, where)
-    vector = not_null(target.prop)
+    scan = _Scan(table, target, None if request.mode is EmbedMode.CLEAN else _asking(request, target))
     lacking = f"{quote_name(target.prop)} IS NULL"
     if request.mode is EmbedMode.CLEAN:
-        found = _scan(table, ["id"], _both(where, vector), lambda batch: [None] * batch.num_rows, str)
+        found = scan.rows(_both(where, not_null(target.prop)))
         return Selection(target, table, _without(found, done), entry.row_count, 0, 0, 0, ROWS.empty_table())
-    make = Asking(request.embedder(), target.dimension, request.store).key()
-    wanted = _both(where, lacking if request.mode is EmbedMode.MISSING else None)
-    columns = list(dict.fromkeys(("id", *target.columns)))
-    found = _scan(table, columns, wanted, lambda batch: texts_of(target, batch), make)
+    if request.mode is EmbedMode.MISSING:
+        where = _both(where, lacking)
+    elif request.mode is EmbedMode.STALE and (version := seen(store, base, request, target)) is not None:
+        where = _both(where, f"{UPDATED} > {version}")
+    found = scan.rows(where)
     blank = found.column("key").null_count
-    rows = _without(found.filter(pc.is_valid(found.column("key"))), done)
+    rows = _without(found.filter(pc.is_valid(found.column("key"))) if blank else found, done)
     if request.mode is EmbedMode.MISSING:
         return Selection(target, table, rows, entry.row_count, rows.num_rows, 0, blank, ROWS.empty_table())
-    bare = [batch.column("_rowid") for batch in placed_rows(table, [], _both(where, lacking))]
-    missing = np.asarray(pc.is_in(rows.column("row"), value_set=pa.chunked_array(bare, pa.uint64()).combine_chunks()))
+    missing = np.asarray(pc.is_in(rows.column("row"), value_set=scan.ids(_both(where, lacking))))
     selection = Selection(target, table, rows, entry.row_count, int(missing.sum()), 0, blank, ROWS.empty_table())
-    return _stale(store, request, selection, missing)
+    return _stale(request, selection, missing, place_of(store, base, target))
 
 
-def _stale(store: GraphStore, request: EmbedRequest, selection: Selection, missing: np.ndarray) -> Selection:
+def _asking(request: EmbedRequest, target: EmbedTarget) -> Asking:
+    return Asking(request.embedder(), target.dimension, request.store)
+
+
+def _stale(request: EmbedRequest, selection: Selection, missing: npt.NDArray[np.bool_], place: str) -> Selection:
     """Leaves out what is up to date, unless all rows are meant."""
     rows = selection.rows
-    ids, keys = request.store.recorded(place_of(store, request, selection.target))
-    at = pc.index_in(rows.column("id").combine_chunks(), value_set=ids)
+    wanted = rows.column("id").combine_chunks()
+    ids, keys = request.store.recorded(place, wanted)
+    at = pc.index_in(wanted, value_set=ids)
     same = np.asarray(pc.fill_null(pc.equal(keys.take(at), rows.column("key").combine_chunks()), False))
     unknown = np.asarray(pc.is_null(at)) & ~missing
     known = rows.filter(pa.array(unknown)) if request.adopt else ROWS.empty_table()
@@ -107,37 +111,39 @@ def _stale(store: GraphStore, request: EmbedRequest, selection: Selection, missi
     return replace(selection, rows=kept, stale=int(stale.sum()), known=known)
 
 
-def _scan(
-    table: PinnedTable,
-    columns: list[str],
-    where: str | None,
-    texts: Callable[[pa.RecordBatch], list[str | None]],
-    key: Callable[[str], str],
-) -> pa.Table:
-    return pa.Table.from_batches(list(_batches(table, columns, where, texts, key)), ROWS)
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One table, read for one property, in batches in which its vectors have room. Without `asking` texts are none."""
+
+    table: PinnedTable
+    target: EmbedTarget
+    asking: Asking | None
+
+    def rows(self, where: str | None) -> pa.Table:
+        """`ROWS` of what a filter keeps."""
+        columns = list(dict.fromkeys(("id", *self.target.columns)))
+        return pa.Table.from_batches([self._named(batch) for batch in self._batches(columns, where)], ROWS)
+
+    def ids(self, where: str | None) -> pa.Array:
+        """Row ids of what a filter keeps."""
+        found = [batch.column("_rowid") for batch in self._batches([], where)]
+        return pa.chunked_array(found, pa.uint64()).combine_chunks()
+
+    def _batches(self, columns: list[str], where: str | None) -> Iterator[pa.RecordBatch]:
+        return placed_rows(self.table, columns, where, rows_at_once(self.target.dimension))
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        nothing = pa.nulls(batch.num_rows, pa.string())
+        texts = nothing if self.asking is None else texts_of(self.target, batch)
+        keys = nothing if self.asking is None else self.asking.keys(texts)
+        sizes = pc.fill_null(pc.binary_length(texts), 0).cast(pa.int64())
+        columns = [batch.column("id"), keys, sizes, batch.column("_rowid"), batch.column("_rowaddr")]
+        return pa.RecordBatch.from_arrays(columns, schema=ROWS)
 
 
-def _batches(
-    table: PinnedTable,
-    columns: list[str],
-    where: str | None,
-    texts: Callable[[pa.RecordBatch], list[str | None]],
-    key: Callable[[str], str],
-) -> Iterator[pa.RecordBatch]:
-    for batch in placed_rows(table, columns, where):
-        found = texts(batch)
-        named: dict[str | None, str] = {text: key(text) for text in found if text is not None}
-        sizes = {text: len(text.encode()) for text in named if text is not None}
-        yield pa.RecordBatch.from_arrays(
-            [
-                batch.column("id"),
-                pa.array([named.get(text) for text in found], pa.string()),
-                pa.array([0 if text is None else sizes[text] for text in found], pa.int64()),
-                batch.column("_rowid"),
-                batch.column("_rowaddr"),
-            ],
-            schema=ROWS,
-        )
+def rows_at_once(dimension: int) -> int:
+    """Rows whose vectors are in memory at once, while nothing but them is looked at."""
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // (4 * dimension)))
 
 
 def _both(one: str | None, other: str | None) -> str | None:

@@ -34,8 +34,12 @@ from spark_omnigraph.write.after import after
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, capture, fork_first
 from spark_omnigraph.write.clock import Clock
+from spark_omnigraph.write.executor import LocalExecutor
 from spark_omnigraph.write.staged_files import StagedFiles
 from spark_omnigraph.write.staged_table import gather
+
+_LOOKED_UP = (LoadMode.APPEND, LoadMode.MERGE, LoadMode.CHANGES)
+"""Modes whose staged rows say which stored ones they replace. Patches are looked up when all are staged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +131,16 @@ def finish_frame_load(
         if any(part.schema != current.base.contract.schema_hash for part in parts):
             raise ConflictError("the schema changed after rows of this frame were staged; write the frame again")
         receipts = numbered
-        if request.mode is not LoadMode.OVERWRITE and any(part.moved(current.context) for part in parts):
+        if request.mode in _LOOKED_UP and any(part.moved(current.context) for part in parts):
             if _with_blobs(current, staged):
                 raise ConflictError("a table moved after rows with blobs were staged for it; write the frame again")
             receipts = StagedAgain(current.context, numbered).renew()
             files.add(file for receipt in receipts for file in receipt.files)
-        return check_and_finish(store, request, _staged(current, request.frame, receipts), Clock(plan.started), files)
+        return check_and_finish(store, request, _staged(current, request, receipts), Clock(plan.started), files)
 
     def again(_: str) -> frozenset[str] | None:
-        return None if request.mode is LoadMode.OVERWRITE or _with_blobs(plan, staged) else staged
+        lost = request.mode is LoadMode.OVERWRITE or (request.mode in _LOOKED_UP and _with_blobs(plan, staged))
+        return None if lost else staged
 
     with StagedFiles(store, request.stages, several_attempts=True) as files:
         files.add(file for receipt in numbered for file in receipt.files)
@@ -155,11 +160,11 @@ def _with_blobs(plan: LoadPlan, staged: Set[str]) -> bool:
     return any(p.type.scalar is Scalar.BLOB for entity in types for p in entity.properties)
 
 
-def _staged(plan: LoadPlan, frame: str, receipts: tuple[RangeReceipt, ...]) -> StagedLoad:
-    context = plan.context
-    ranges = tuple(_partition(frame, i) for i in range(len(receipts)))
+def _staged(plan: LoadPlan, request: LoadRequest, receipts: tuple[RangeReceipt, ...]) -> StagedLoad:
+    context, executor = plan.context, request.options.executor or LocalExecutor(1)
+    ranges = tuple(_partition(request.frame, i) for i in range(len(receipts)))
     tables = gather(receipts, context.targets, context.storage_options)
-    return StagedLoad(replace(plan, ranges=ranges), receipts, tables, StagedAgain(context, receipts))
+    return StagedLoad(replace(plan, ranges=ranges), receipts, tables, StagedAgain(context, receipts), executor)
 
 
 def _renewed(store: GraphStore, request: LoadRequest, plan: LoadPlan, staged: Set[str]) -> LoadPlan:

@@ -19,8 +19,10 @@ from functools import partial
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 
-from spark_omnigraph.bad_rows import BadRowSummary
+from spark_omnigraph.bad_rows import BadRowSummary, Rule
+from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique, embedding_source
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
@@ -31,6 +33,7 @@ from spark_omnigraph.graph.load.changes import DeletedRows, LoadDeletes
 from spark_omnigraph.graph.load.edges import edges_added_again, refuse_known_edges
 from spark_omnigraph.graph.load.inputs import accepted, check_tables
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, TableCounts, decoding
+from spark_omnigraph.graph.load.patch import PatchedRows, PatchRules, by_patch
 from spark_omnigraph.graph.load.second_pass import InputAgain, SecondPass
 from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch, display
@@ -41,7 +44,7 @@ from spark_omnigraph.staging.edge_ids import check_edge_id
 from spark_omnigraph.staging.filling import VectorFill
 from spark_omnigraph.staging.pieces import tables_mentioned
 from spark_omnigraph.staging.receipt import RangeReceipt, StageContext, StagedFragment
-from spark_omnigraph.staging.stage import stage_range
+from spark_omnigraph.staging.stage import exists_already, stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, cut, input_digest
 from spark_omnigraph.storage.input.tables import bounds
@@ -51,7 +54,7 @@ from spark_omnigraph.validate.probes import tables_read
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
 from spark_omnigraph.write.changes import ChangeChecker
-from spark_omnigraph.write.checker import CheckResult, WriteChecker
+from spark_omnigraph.write.checker import CheckResult, Finding, WriteChecker
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.personal import without_personal
@@ -108,6 +111,7 @@ class StagedLoad:
     receipts: tuple[RangeReceipt, ...]
     tables: Mapping[str, StagedTable]
     again: SecondPass
+    executor: Executor
 
     @property
     def read(self) -> Counter[str]:
@@ -128,6 +132,8 @@ class CheckedLoad:
     bad_rows: BadRowSummary
     bad_per_table: Mapping[str, int]
     superseded: Mapping[str, int]
+    patched: Mapping[str, PatchedRows] = field(default_factory=dict)
+    """Of an update, whose staged rows are patches: the rows that they make."""
     deleted: DeletedRows | None = None
     """In mode `changes`: the stored rows that it takes away."""
 
@@ -172,7 +178,7 @@ def stage_load(
                 request.options.progress("stage", len(receipts), len(plan.ranges))
     reach(CrashPoint.STAGED)
     tables = gather(receipts, plan.context.targets, plan.context.storage_options)
-    return StagedLoad(plan, tuple(receipts), tables, InputAgain(plan.context, executor, plan.ranges))
+    return StagedLoad(plan, tuple(receipts), tables, InputAgain(plan.context, executor, plan.ranges), executor)
 
 
 def _look(store: GraphStore, request: LoadRequest, plan: LoadPlan, executor: Executor) -> None:
@@ -190,8 +196,12 @@ def check_and_finish(
     with clock.phase("check"):
         checked = check_load(store, request, staged, files)
     reach(CrashPoint.CHECKED)
-    prepared = replace(prepare(store, request, checked), facts=_facts(request, checked, clock))
-    if request.options.dry_run or prepared.is_empty:
+    if request.options.dry_run:
+        return _report(request, checked, staged.plan.base.unchanged, clock)
+    with clock.phase("stage"):
+        changes = _changes(request, checked, files)
+    prepared = replace(prepare(store, request, checked, changes), facts=_facts(request, checked, clock))
+    if prepared.is_empty:
         return _report(request, checked, staged.plan.base.unchanged, clock)
     with clock.phase("commit"):
         published = files.commit(prepared)
@@ -263,10 +273,14 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     """
     refuse_known_edges(request.options, staged.receipts)
     deletes = LoadDeletes(store, staged.plan.base) if request.mode is LoadMode.CHANGES else None
-    checker = _checker(request, staged, deletes)
+    patched = _patched(request, staged)
+    checker = _checker(request, staged, patched, deletes)
     checker.distinct = request.distinct
     checker.by_ends = request.options.edge_id is not None
+    overtaken = _overtaken(staged) if request.mode is LoadMode.APPEND else []
     result = checker.run(staged.mentioned)
+    own = by_patch(patched, result.findings) if patched else [*overtaken, *result.findings]
+    result = replace(result, findings=own)
     summary = _report_bad_rows(store.root, request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
         raise BadRowsError(_refusal(summary, request.options.limit_of(staged.read.total())), summary)
@@ -274,18 +288,53 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
         checker.refuse_dangling(staged.mentioned)
+    if request.mode is LoadMode.UPDATE:
+        return CheckedLoad(staged, summary, bad, {}, patched)
     deleted = None if deletes is None else deletes.done(staged.tables, request.options)
     rest = _restage(staged)
     files.add({file for r in rest.receipts for file in r.files}.difference(*(r.files for r in staged.receipts)))
-    return CheckedLoad(rest, summary, bad, result.superseded, deleted)
+    return CheckedLoad(rest, summary, bad, result.superseded, deleted=deleted)
 
 
-def _checker(request: LoadRequest, staged: StagedLoad, deletes: LoadDeletes | None) -> WriteChecker:
-    context, on_duplicate, tables = staged.plan.context, request.options.on_duplicate, staged.tables
-    options = context.storage_options
+def _checker(
+    request: LoadRequest, staged: StagedLoad, patched: Mapping[str, PatchedRows], deletes: LoadDeletes | None
+) -> WriteChecker:
+    context, on_duplicate = staged.plan.context, request.options.on_duplicate
+    catalog, targets, options = context.catalog, context.targets, context.storage_options
     if deletes is not None:
-        return ChangeChecker(context.catalog, on_duplicate, tables, context.targets, options, deletes.take)
-    return WriteChecker(context.catalog, request.mode, on_duplicate, tables, context.targets, options)
+        return ChangeChecker(catalog, on_duplicate, staged.tables, targets, options, deletes.take)
+    return WriteChecker(catalog, request.mode, on_duplicate, patched or staged.tables, targets, options)
+
+
+def _overtaken(staged: StagedLoad) -> list[Finding]:
+    """Rows of a frame to append whose ids somebody else has stored since they were staged."""
+    found = []
+    for table in staged.tables.values():
+        rows = table.replacing
+        if len(rows):
+            table.drop(rows)
+            taken = table.column("id").take(pa.array(rows))
+            told = partial(_told_of, table.table_key, taken)
+            found.append(Finding(table.table_key, "id", Rule.KEY_CONFLICT, rows, told, ids=table.column("id")))
+    return found
+
+
+def _told_of(key: TableKey, ids: pa.ChunkedArray, place: int) -> str:
+    return exists_already(key, ids[place].as_py())
+
+
+def _patched(request: LoadRequest, staged: StagedLoad) -> dict[str, PatchedRows]:
+    """Of an update, the rows that its patches make."""
+    if request.mode is not LoadMode.UPDATE:
+        return {}
+    options, context = request.options, staged.plan.context
+    rules = PatchRules(options.missing, options.on_duplicate)
+    return {
+        key: PatchedRows(
+            context.entity(key), table, replace(rules, distinct=key in request.distinct), context.storage_options
+        )
+        for key, table in staged.tables.items()
+    }
 
 
 def _refuse_emptying(staged: StagedLoad, bad: Mapping[str, int], summary: BadRowSummary) -> None:
@@ -350,21 +399,29 @@ def _renewed(
     return replace(receipt, staged={**kept, **fragments})
 
 
-def prepare(store: GraphStore, request: LoadRequest, checked: CheckedLoad) -> PreparedCommit:
-    """The checked load as data for the commit protocol; tables that would not advance are left out."""
-    staged, base, deleted = checked.staged, checked.staged.plan.base, checked.deleted
+def _changes(request: LoadRequest, checked: CheckedLoad, files: StagedFiles) -> dict[str, TableChange]:
+    """What becomes of each table; that of patches is staged now."""
+    staged = checked.staged
+    if request.mode is LoadMode.UPDATE:
+        return {key: rows.stage_change(staged.executor, files) for key, rows in checked.patched.items()}
     replacing = request.mode is LoadMode.OVERWRITE
     keys = staged.mentioned if replacing else frozenset(staged.tables)
     changes = {key: _change(staged.tables.get(key), replacing) for key in sorted(keys)}
+    return changes if checked.deleted is None else checked.deleted.beside(changes)
+
+
+def prepare(
+    store: GraphStore, request: LoadRequest, checked: CheckedLoad, changes: Mapping[str, TableChange]
+) -> PreparedCommit:
+    """The checked load as data for the commit protocol; tables that would not advance are left out."""
+    base, deleted, replacing = checked.staged.plan.base, checked.deleted, request.mode is LoadMode.OVERWRITE
     if deleted is not None:
-        changes = deleted.beside(changes)
-        if not request.options.dry_run:
-            fork_first(store, base.snapshot, deleted.masks)  # edges may go of types that the input does not name
+        fork_first(store, base.snapshot, deleted.masks)  # edges may go of types that the input does not name
     advancing = {
-        k: c for k, c in changes.items() if c.files or c.masked or (replacing and base.snapshot.entry(k).row_count)
+        k: c for k, c in changes.items() if c.staged or c.masked or (replacing and base.snapshot.entry(k).row_count)
     }
     read = tables_read(base.contract.catalog, advancing.keys(), replacing)
-    read |= keys if replacing else frozenset()  # those that do not advance must still be empty
+    read |= changes.keys() if replacing else frozenset()  # those that do not advance must still be empty
     read |= frozenset() if deleted is None else deleted.looked_at
     prepared = candidate(store, base, WriterKind.LOAD, request.actor, advancing, read)
     return replace(prepared, transaction=request.transaction)
@@ -411,16 +468,18 @@ def _counts(request: LoadRequest, checked: CheckedLoad) -> dict[str, TableCounts
     staged, read, counts = checked.staged, checked.staged.read, {}
     gone = {} if checked.deleted is None else checked.deleted.masks
     for key in sorted({*staged.mentioned, *gone}):
-        table = staged.tables.get(key)
-        rows, hits = (table.rows, table.hits) if table is not None else (0, 0)
+        table, patched = staged.tables.get(key), checked.patched.get(key)
+        inserted, updated = (table.rows - table.hits, table.hits) if table is not None else (0, 0)
+        if patched is not None:
+            inserted, updated = patched.inserted, patched.updated
         entry = staged.plan.base.snapshot.entry(key)
         bad = checked.bad_per_table.get(key, 0)
         found = TableCounts(
             read=read[key],
             valid=read[key] - bad,
             bad=bad,
-            inserted=rows - hits,
-            updated=hits,
+            inserted=inserted,
+            updated=updated,
             deleted=entry.row_count if request.mode is LoadMode.OVERWRITE else 0,
             superseded=checked.superseded.get(key, 0),
         )

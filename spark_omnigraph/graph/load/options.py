@@ -18,7 +18,9 @@ from spark_omnigraph.records.mode import (
     DecodeOptions,
     EmbedAtLoad,
     LoadMode,
+    Nulls,
     OnDuplicate,
+    OnMissing,
     UnknownFields,
     choice,
 )
@@ -40,6 +42,7 @@ class LoadOptions:
     bad. `on_duplicate` matters to merge only. `executor` says where the work runs; None picks this process
     for small inputs and local worker processes for others. `blob_schemes` are those of URIs that a blob may refer to;
     a `file:` one would name a file of whoever reads it, and is refused unless it is among them.
+    `missing` and `nulls` matter to update only: what it does with an id that is not stored, and what a null means.
     `coerce` reads a text as the value that it spells where a property takes no text; fields of CSV always are.
     """
 
@@ -54,6 +57,8 @@ class LoadOptions:
     batch: int | None = None
     blob_schemes: tuple[str, ...] = REMOTE_SCHEMES
     coerce: bool = False
+    missing: OnMissing = OnMissing.ERROR
+    nulls: Nulls = Nulls.SET
     embed: EmbedAtLoad = EmbedAtLoad.OFF
     embedder: object = None
     """A function from texts to vectors, an `EmbedConfig`, or None: what the environment names."""
@@ -77,6 +82,8 @@ class LoadOptions:
             object.__setattr__(self, "bad_rows", _path(self.bad_rows))  # a Path too, whatever its type says
         object.__setattr__(self, "on_duplicate", choice("on_duplicate", self.on_duplicate, OnDuplicate))
         object.__setattr__(self, "unknown_fields", choice("unknown_fields", self.unknown_fields, UnknownFields))
+        object.__setattr__(self, "missing", choice("missing", self.missing, OnMissing))
+        object.__setattr__(self, "nulls", choice("nulls", self.nulls, Nulls))
         object.__setattr__(self, "blob_schemes", _names(self.blob_schemes))
         object.__setattr__(self, "embed", choice("embed", self.embed, EmbedAtLoad))
         unknown = next((s for s in self.blob_schemes if s not in BLOB_SCHEMES), None)
@@ -117,10 +124,17 @@ class LoadOptions:
 
 
 def decoding(options: LoadOptions, mode: LoadMode) -> DecodeOptions:
-    """What of it decoding is told."""
-    edge_id = None if options.edge_id is None else edge_id_of(options.edge_id)
-    changes = mode is LoadMode.CHANGES
-    return DecodeOptions(options.unknown_fields, options.blob_schemes, options.coerce, changes, edge_id)
+    """What of it decoding is told. BadRequestError for options that another mode has."""
+    check_mode(options, mode)
+    return DecodeOptions(
+        options.unknown_fields,
+        options.blob_schemes,
+        options.coerce,
+        patches=mode is LoadMode.UPDATE,
+        nulls=options.nulls,
+        changes=mode is LoadMode.CHANGES,
+        edge_id=None if options.edge_id is None else edge_id_of(options.edge_id),
+    )
 
 
 def edge_id_of(value: object) -> tuple[str, ...]:
@@ -139,6 +153,13 @@ def check_mode(options: LoadOptions, mode: LoadMode) -> None:
     """BadRequestError for an option that does nothing in a mode."""
     if options.max_deletes is not None and mode is not LoadMode.CHANGES:
         raise BadRequestError(f"max_deletes goes with mode 'changes': mode '{mode}' deletes no row by its record")
+    if mode is LoadMode.UPDATE:
+        if options.edge_id is not None:
+            raise BadRequestError("edge_id does not go with mode 'update': a patch names its edge by 'id'")
+        return
+    for name, given in (("missing", options.missing is not OnMissing.ERROR), ("nulls", options.nulls is not Nulls.SET)):
+        if given:
+            raise BadRequestError(f"'{name}' belongs to mode update, and the mode is {mode}")
 
 
 def share_of(share: float, rows: int) -> int:

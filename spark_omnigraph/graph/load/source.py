@@ -18,7 +18,7 @@ from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.frame import StagedPart, finish_frame_load, plan_frame_load, staged_part
 from spark_omnigraph.graph.load.inputs import InputChoices, accepted, distinct_tables, find_inputs, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest, load
-from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, check_mode, decoding
+from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, decoding
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.mapping import TableInput
@@ -92,8 +92,8 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     """Loads a source in one commit. Raises what a load raises; then nothing has changed."""
     choices, options = input_choices(call.inputs), call.options
     mode = choice("mode", call.mode, LoadMode)
-    check_mode(options, mode)
-    rows, lines, source = _as_rows(source, choices, mode is LoadMode.CHANGES)
+    decode = decoding(options, mode)  # before a branch is made for options that do not go together
+    rows, lines, source = _as_rows(source, choices, decode.changes)
     found = replace(choices, table_key=None) if lines else choices  # they name the type now
     inputs = Inputs(()) if rows is not None else find_inputs(source, found, store.storage_options)
     check_report_path(options.bad_rows, inputs.files, store.root)
@@ -103,7 +103,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
         how = scanned.table
         rows = LocalRows(delta_scan(scanned, store.storage_options), scanned.name, has_order=False)
     if rows is not None and how is not None:
-        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decoding(options, mode))
+        plan_rows(accepted(read_catalog(store), options), how, rows.schema, decode)
         if not rows.has_order:
             options = replace(options, on_duplicate=OnDuplicate.ERROR)
     name, created = branch_to_write(store, call.branch, call.base, options.dry_run)

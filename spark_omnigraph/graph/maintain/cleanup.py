@@ -19,7 +19,7 @@ from spark_omnigraph.branch.orphans import Orphan, Shown, find_orphans, remove_o
 from spark_omnigraph.branch.pins import internal_pins, table_pins
 from spark_omnigraph.branch.tags import drop_half_tags, half_tags
 from spark_omnigraph.catalog.dates import moment_text
-from spark_omnigraph.commit.announced import claim_path
+from spark_omnigraph.commit.announced import announced, claim_path
 from spark_omnigraph.commit.claim import STATES_CLAIM, abandoned, claimed, is_held
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
 from spark_omnigraph.errors import ConflictError, StorageError
@@ -263,7 +263,7 @@ class _Cleanup:
         lost = [(each, PROBE) for path, each in stored.items() if path.startswith(_PROBES) and each.modified < settled]
         self._delete(RECOVERY, lost)
         self._pieces(settled)
-        for name in abandoned(self.store, _BRANCHING_CLAIMS):
+        for name in abandoned(self.store, announced(self.store), _BRANCHING_CLAIMS):
             path = claim_path(name)
             if self.confirm:
                 with claimed(self.store, name):

@@ -18,7 +18,6 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.lineage import Commit
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest.commit_log import read_commits
 from spark_omnigraph.write.candidates import Base, capture
 
 _PAUSES = (*(0.05 * 1.5**turn for turn in range(10)), 0.0)
@@ -161,7 +160,7 @@ def _read_logs(store: GraphStore, sides: list[Branch], heads: tuple[str, str]) -
     for branch in (*sides, *others):
         if branch not in sides and not missing(commits, heads):
             break
-        commits |= {commit.id: commit for commit in read_commits(store.location, branch)}
+        commits |= {commit.id: commit for commit in store.commits(branch)}
     return commits
 
 

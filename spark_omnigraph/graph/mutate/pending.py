@@ -106,6 +106,8 @@ class MutationStaging:
 class PendingTable:
     """Pending rows as the checks of a load see them."""
 
+    keeps_ends = False
+
     def __init__(self, pending: PendingRows, target: TableTarget) -> None:
         self.target = target
         self.given_ids = pending.given_ids

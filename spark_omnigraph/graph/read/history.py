@@ -20,7 +20,6 @@ from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.manifest.commit_log import find_commit, read_commits
 from spark_omnigraph.storage.manifest.table import read_facts
 from spark_omnigraph.words import is_text, nearest
 
@@ -145,7 +144,7 @@ def list_commits(store: GraphStore, branch: str | None = None) -> list[Commit]:
     """Commits that a branch sees, oldest first and without facts: as what follows their line needs them."""
     name = parse_branch(branch)
     store.manifest(name)
-    return in_order(read_commits(store.location, name))
+    return in_order(store.commits(name))
 
 
 def commit_history(
@@ -158,7 +157,7 @@ def commit_history(
     """
     name = parse_branch(branch)
     manifest = store.manifest(name)
-    commits = [c for c in reversed(in_order(read_commits(store.location, name))) if actor in (None, c.actor)]
+    commits = [c for c in reversed(in_order(store.commits(name))) if actor in (None, c.actor)]
     shown = commits if limit is None else commits[: max(limit, 0)]
     facts = read_facts(manifest, [c.id for c in shown] if len(shown) <= _FEW else None)
     return [replace(commit, facts=decode_facts(facts.get(commit.id))) for commit in shown]
@@ -177,10 +176,10 @@ def _find_commit(store: GraphStore, commit_id: str, branch: Branch) -> tuple[Com
     store.manifest(branch)
     others = [b for b in store.graph_branches() if b != branch]
     for name in (branch, *others):
-        found = find_commit(store.location, name, commit_id)
+        found = store.commit(name, commit_id)
         if found is not None:
             return found, name
-    newest = in_order(read_commits(store.location, branch))[-1:]
+    newest = in_order(store.commits(branch))[-1:]
     example = f"; the newest of '{display(branch)}' is {newest[0].id}" if newest else ""
     raise NotFoundError(f"commit '{commit_id}' not found on any branch of '{store.root}'{example}")
 
@@ -188,7 +187,7 @@ def _find_commit(store: GraphStore, commit_id: str, branch: Branch) -> tuple[Com
 def _commit_at(store: GraphStore, branch: Branch, as_of: datetime | str) -> Commit:
     store.manifest(branch)
     micros = time_micros(as_of)
-    commits = in_order(read_commits(store.location, branch))
+    commits = in_order(store.commits(branch))
     earlier = [c for c in commits if c.created_micros <= micros]
     if not earlier:
         first = f"; the first is of {moment_text(commits[0].created_at)}" if commits else ""

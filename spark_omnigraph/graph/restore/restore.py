@@ -29,6 +29,7 @@ from spark_omnigraph.manifest.rows import last_transactions
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.table import read_rows
+from spark_omnigraph.storage.tables.scan import PinnedTable
 from spark_omnigraph.words import nearest
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
@@ -158,7 +159,8 @@ def _attempt(
         _refuse_unsaid(request, later)
     reach(CrashPoint.PLANNED)
     with clock.phase("stage"):
-        deltas = dict(_stage(store, request, base, differ, executor, files))
+        sources = {key: pinned_rows(store, request.state, key) for key in differ}
+        deltas = dict(stage_difference(store, base, sources, executor, files, dry_run=request.dry_run))
     reach(CrashPoint.STAGED)
     reach(CrashPoint.CHECKED)
     tables = {key: delta.counts for key, delta in deltas.items() if delta.has_changes}
@@ -186,21 +188,27 @@ def _differing(base: Base, state: Snapshot) -> list[str]:
     return [key for key in keys if base.snapshot.place(key) != state.place(key)]
 
 
-def _stage(
-    store: GraphStore, request: RestoreRequest, base: Base, differ: list[str], executor: Executor, files: StagedFiles
+def stage_difference(
+    store: GraphStore,
+    base: Base,
+    sources: Mapping[str, PinnedTable | None],
+    executor: Executor,
+    files: StagedFiles,
+    *,
+    dry_run: bool = False,
 ) -> Iterator[tuple[str, TableDelta]]:
-    """Table by table, the rows that the old state has otherwise; in a dry run they are staged and removed again."""
+    """Table by table, the rows that the sources have otherwise; in a dry run they are staged and removed again."""
     now = base.snapshot
-    for key in differ:
+    for key, source in sources.items():
         present = pinned_rows(store, now, key)
         entity = base.contract.catalog.require(key)
-        sides = TableSides(entity, pinned_rows(store, request.state, key), present, (present,))
+        sides = TableSides(entity, source, present, (present,))
         found = candidates(sides)
         if not found.num_rows:
             continue
-        if not request.dry_run:
+        if not dry_run:
             fork_first(store, now, [key])
-        into = target_of(store, now, key, now.entry(key).branch if request.dry_run else now.branch)
+        into = target_of(store, now, key, now.entry(key).branch if dry_run else now.branch)
         parts = []
         for part in executor.map(partial(merge_slice, sides, into, store.storage_options), list(slices(found))):
             files.add(part.files)

@@ -12,15 +12,17 @@ unlock, and indexes as after every write
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.migration.document import document
+from spark_omnigraph.catalog.migration.effects import asks_indexes
 from spark_omnigraph.catalog.migration.planner import SchemaPlan
 from spark_omnigraph.catalog.migration.sentences import sentence
-from spark_omnigraph.catalog.migration.steps import SchemaStep
+from spark_omnigraph.catalog.migration.steps import RemoveConstraint, SchemaStep
+from spark_omnigraph.catalog.types import Index
 from spark_omnigraph.commit.contract import Contract, read_contract
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.owners import await_turn
@@ -41,7 +43,7 @@ from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import check_steps
 from spark_omnigraph.graph.schema.lock import schema_lock
 from spark_omnigraph.graph.schema.preview import ChangeRequest, SchemaChoices, change_request, plan_change
-from spark_omnigraph.graph.schema.tables import StagedChange, TableStager
+from spark_omnigraph.graph.schema.tables import StagedChange, TableStager, removals_of
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -49,6 +51,7 @@ from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, capture
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
+from spark_omnigraph.write.indexes import drop_indices
 from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
@@ -95,6 +98,8 @@ class SchemaReport(Displayed):
     warnings: tuple[str, ...] = ()
     base_commit: str | None = None
     """The newest commit that the change was made from; None when there was nothing to do."""
+    to_index: tuple[str, ...] = ()
+    """Tables whose indexes may not be complete."""
 
     def _card(self) -> Card:
         tables = {key: asdict(rows) for key, rows in self.tables.items()}
@@ -134,7 +139,8 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
     check_report_path(request.change.bad_rows, (), store.root)
     clock = Clock()
     with clock.phase("plan"):
-        plan = _plan(read_contract(store), request.change)
+        contract = read_contract(store)
+        plan = _plan(contract, request.change)
     if not plan.steps:
         return SchemaReport((), False, None, store.snapshot(None).version, {})
     refuse_branches(store)
@@ -143,9 +149,24 @@ def apply_schema(store: GraphStore, request: ApplyRequest, executor: Executor | 
 
         def attempt() -> SchemaReport:
             with staged_files(store) as files:
-                return _Change(store, request, executor or LocalExecutor(1), clock, lock).run(files)
+                change = _Change(store, request, executor or LocalExecutor(1), clock, lock)
+                await_turn(store, None, frozenset(each.table_key for each in contract.catalog.tables()))
+                base = capture(store, None)
+                found = plan if base.contract == contract else _plan(base.contract, request.change)
+                return change.run(files, base, found)
 
-        return in_attempts(store, None, attempt, lambda _: frozenset())
+        report = in_attempts(store, None, attempt, lambda _: frozenset())
+    warnings = drop_indices(store, _unasked(report.steps)) if report.applied else ()
+    return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _unasked(steps: Iterable[SchemaStep]) -> dict[str, set[str]]:
+    """Columns of each table whose indexes go."""
+    found: dict[str, set[str]] = {}
+    for step in steps:
+        if isinstance(step, RemoveConstraint) and isinstance(step.constraint, Index):
+            found.setdefault(step.table_key, set()).update(step.constraint.columns)
+    return found
 
 
 def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
@@ -172,23 +193,21 @@ class _Change:
     clock: Clock
     lock: str
 
-    def run(self, files: StagedFiles) -> SchemaReport:
+    def run(self, files: StagedFiles, base: Base, plan: SchemaPlan) -> SchemaReport:
         store, clock = self.store, self.clock
-        await_turn(store, None, frozenset(store.snapshot(None).entries))
-        base = capture(store, None)
-        plan = _plan(base.contract, self.request.change)
         if not plan.steps:  # somebody else applied the same schema
             return SchemaReport((), False, None, base.snapshot.version, {})
+        removals = removals_of(base.snapshot, plan.tables)
         with clock.phase("check"):
             self._check(base, plan)
+            refuse_needed(store, removals)
         reach(CrashPoint.CHECKED)
         with clock.phase("stage"):
-            rows = store.manifest_rows(store.manifest(None))
-            change = TableStager(store, base.snapshot, rows, self.executor, files).stage(plan.tables)
+            change = TableStager(store, base.snapshot, self.executor, files).stage(plan.tables)
         reach(CrashPoint.STAGED)
         prepared = self._prepared(base, plan, change)
         with clock.phase("commit"):
-            published, warnings = self._commit(files, prepared, change)
+            published, warnings = self._commit(files, prepared, removals)
         counts = _counts(base, plan, change)
         return SchemaReport(
             plan.steps,
@@ -200,6 +219,7 @@ class _Change:
             clock.seconds(),
             (*published.warnings, *warnings),
             base.commit,
+            tuple(each.new.table_key for each in plan.tables if each.new and any(map(asks_indexes, each.steps))),
         )
 
     def _check(self, base: Base, plan: SchemaPlan) -> None:
@@ -237,13 +257,11 @@ class _Change:
         )
 
     def _commit(
-        self, files: StagedFiles, prepared: PreparedCommit, change: StagedChange
+        self, files: StagedFiles, prepared: PreparedCommit, removals: tuple[DroppedVersions, ...]
     ) -> tuple[Published, tuple[str, ...]]:
         operation, commit = prepared.identity.operation_id, prepared.identity.commit_id
-        removals: tuple[DroppedVersions, ...] = tuple(change.removals)
         if not removals or commit is None:
             return files.commit(prepared), ()
-        refuse_needed(self.store, removals)
         note_removals(self.store, operation, commit, removals)
         try:
             published = files.commit(prepared)

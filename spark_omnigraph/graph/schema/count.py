@@ -184,7 +184,8 @@ class _TableCounter:
         asked = RowQuestions(table, self._projection, tuple(self._row_rules), self._counted)
         if not asked.columns:
             return []
-        groups = group_fragments(fragment_sizes(table), executor.parallelism)
+        is_one = executor.parallelism == 1  # who reads everything opens the table once
+        groups = [None] if is_one else group_fragments(fragment_sizes(table), executor.parallelism)
         parts = list(executor.map(partial(answer, asked), groups))
         for part in parts:
             self.per_rule += part.per_rule

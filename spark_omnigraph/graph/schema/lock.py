@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spark_omnigraph.branch.fork import clear_debris
+from spark_omnigraph.commit.announced import announced
 from spark_omnigraph.commit.claim import claimed
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.lease import Lease
-from spark_omnigraph.commit.schema.lock import refuse_schema_change, unlock
+from spark_omnigraph.commit.schema.lock import LOCK_CLAIM, refuse_schema_change, unlock
 from spark_omnigraph.errors import ConflictError, RecoveryRequiredError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.records.ulid import new_ulid
@@ -31,7 +32,7 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
     with Lease(store, name) as lease:
         lease.acquire()
         try:
-            with claimed(store, "schema"):
+            with claimed(store, LOCK_CLAIM):
                 refuse_schema_change(store)
                 _lock(store)
         except Exception:
@@ -43,24 +44,26 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
         except RecoveryRequiredError:
             raise  # its sidecar is still there
         except Exception:
-            _open(store, lease)
+            _open(store, lease, name)
             raise
-        _open(store, lease)
+        _open(store, lease, name)
 
 
 def _lock(store: GraphStore) -> None:
     """The branch of the log first, the one of the manifest last: that one counts."""
     try:
         for path in (COMMITS, MANIFEST):
-            dataset = store.open_dataset(path)
-            if _LOCK not in dataset.branches.list():
+            if _LOCK not in store.branch_names(path):
                 clear_debris(store, path, _LOCK)
+                dataset = store.open_dataset(path)
                 create_branch(dataset, _LOCK, None, int(dataset.version))
     except CommitFailed as failure:
         raise ConflictError(f"the lock of the schema could not be taken: {failure}") from failure
 
 
-def _open(store: GraphStore, lease: Lease) -> None:
-    unlock(store)
+def _open(store: GraphStore, lease: Lease, name: str) -> None:
+    """Unless the lock is another one's by now: who was taken for dead has lost its lease."""
+    if name in announced(store).schemas:
+        unlock(store)
     reach(CrashPoint.SCHEMA_UNLOCKED)
     lease.release()

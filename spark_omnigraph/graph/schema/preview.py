@@ -21,6 +21,7 @@ from spark_omnigraph.catalog.migration.sentences import sentence
 from spark_omnigraph.catalog.migration.steps import Unsupported
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, current_hash, read_contract
+from spark_omnigraph.commit.schema.removal import needing_tags
 from spark_omnigraph.draw.card import Card, grid, phases_grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
@@ -29,6 +30,7 @@ from spark_omnigraph.graph.create import accept_schema, schema_text
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
 from spark_omnigraph.graph.schema.count import StepCount, check_steps
+from spark_omnigraph.graph.schema.tables import removals_of
 from spark_omnigraph.graph.schema.values import values_of
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import MAIN
@@ -77,13 +79,15 @@ def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> Ch
 @dataclass(frozen=True, slots=True, repr=False)
 class SchemaPreview(Displayed):
     """The steps of a plan with their counts, on what main shows at `manifest_version`; the first rows that would break;
-    and the branches that an apply would have to wait for.
+    and the branches and tags that an apply would have to wait for.
     """
 
     manifest_version: int
     steps: tuple[StepCount, ...]
     bad_rows: BadRowSummary
     branches: tuple[str, ...]
+    tags: tuple[str, ...]
+    """Those that keep what would be dropped for good."""
     phases: Mapping[str, float]
 
     @property
@@ -99,7 +103,7 @@ class SchemaPreview(Displayed):
     @property
     def applicable(self) -> bool:
         """Whether an apply would succeed on the graph as it is."""
-        return self.supported and not self.bad_rows.total and not (self.steps and self.branches)
+        return self.supported and not self.bad_rows.total and not (self.steps and self.branches) and not self.tags
 
     def _card(self) -> Card:
         would = "can be applied" if self.applicable else "would be refused"
@@ -125,6 +129,7 @@ class SchemaPreview(Displayed):
             "steps": [{**document(each.step), **_figures(each)} for each in self.steps],
             "applicable": self.applicable,
             "branches": list(self.branches),
+            "tags": list(self.tags),
         }
 
 
@@ -186,4 +191,5 @@ def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None
     if current_hash(store) != contract.schema_hash:
         raise ConflictError("the schema was changed while its change was planned; plan it again")
     branches = tuple(name for name in list_branches(store) if name != MAIN)
-    return SchemaPreview(snapshot.version, counts.steps, summary, branches, clock.seconds())
+    tags = needing_tags(store, removals_of(snapshot, plan.tables))
+    return SchemaPreview(snapshot.version, counts.steps, summary, branches, tags, clock.seconds())

@@ -56,8 +56,8 @@ class RowAnswers:
         return np.flatnonzero(np.unpackbits(self.broken[rule], count=self.rows))
 
 
-def answer(asked: RowQuestions, fragments: tuple[int, ...]) -> RowAnswers:
-    """Reads the needed columns of some fragments once. Runs on an executor."""
+def answer(asked: RowQuestions, fragments: tuple[int, ...] | None) -> RowAnswers:
+    """Reads the needed columns of some fragments once, or of all (None). Runs on an executor."""
     checkers = [BatchChecker(rule.entity) for rule in asked.rules]
     masks: list[list[npt.NDArray[np.bool_]]] = [[np.zeros(0, dtype=np.bool_)] for _ in checkers]
     per_rule: Counter[str] = Counter()
@@ -102,6 +102,7 @@ class StoredTable:
     given_ids: bool = True
     unit: str = "row of the table"
     changed: frozenset[str] | None = None
+    keeps_ends: bool = False
     dropped: npt.NDArray[np.bool_] = field(init=False)
     _columns: dict[str, pa.ChunkedArray] = field(default_factory=dict)
 

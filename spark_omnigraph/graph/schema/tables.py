@@ -25,11 +25,18 @@ from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.commit.plan import TableWrite
 from spark_omnigraph.commit.schema.removal import DroppedVersions, empty_above
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.manifest.rows import ManifestRow, RowKind
+from spark_omnigraph.manifest.rows import RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.columns import LaidColumn, Layout, fragment_ids, stage_columns, stage_copy
+from spark_omnigraph.storage.tables.columns import (
+    LaidColumn,
+    Layout,
+    TableSource,
+    fragment_ids,
+    stage_columns,
+    stage_copy,
+)
 from spark_omnigraph.storage.tables.commits import TableChange, create_dataset
 from spark_omnigraph.storage.tables.staged import StagedFile, TableTarget
 from spark_omnigraph.write.candidates import target_of
@@ -43,16 +50,27 @@ class StagedChange:
 
     writes: list[TableWrite] = field(default_factory=list)
     dropped: dict[TableKey, int] = field(default_factory=dict)
-    removals: list[DroppedVersions] = field(default_factory=list)
+
+
+def removals_of(snapshot: Snapshot, diffs: Iterable[TableMigration]) -> tuple[DroppedVersions, ...]:
+    """The versions that go for good once a change of these tables is published."""
+    found = []
+    for diff in diffs:
+        modes = [step.mode for step in diff.steps if isinstance(step, DropProperty | DropType)]
+        if diff.old is not None and DropMode.HARD in modes:
+            entry = snapshot.entry(diff.old.table_key)
+            stays = diff.new is not None and diff.new.name == diff.old.name
+            # The version that hides a table is among what goes.
+            found.append(DroppedVersions(entry.location, entry.version if stays else entry.version + 1))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class TableStager:
-    """Stages tables on what a snapshot shows; `rows` are those of its manifest."""
+    """Stages tables on what a snapshot of main shows."""
 
     store: GraphStore
     snapshot: Snapshot
-    rows: list[ManifestRow]
     executor: Executor
     files: StagedFiles
 
@@ -75,21 +93,16 @@ class TableStager:
         layout, entry = layout_of(old, new, diff.columns), self.snapshot.entry(old.table_key)
         is_hard = any(isinstance(step, DropProperty) and step.mode is DropMode.HARD for step in diff.steps)
         stored = physical_schema(old)
-        target = target_of(self.store, self.snapshot, old.table_key, None)
+        source = TableSource(target_of(self.store, self.snapshot, old.table_key, None), self.store.storage_options)
         if old.name != new.name:
-            if is_hard:
-                change.removals.append(DroppedVersions(entry.location, entry.version + 1))
-            change.writes.append(self._new(new, layout, self._copied(target, layout, new.table_key)))
+            change.writes.append(self._new(new, layout, self._copied(source, layout, new.table_key)))
         elif is_hard or layout.needs_rows(stored):
-            staged = TableChange(self._copied(target, layout, new.table_key), replace_all=True, layout=layout)
+            staged = TableChange(self._copied(source, layout, new.table_key), replace_all=True, layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
-            if is_hard:
-                change.removals.append(DroppedVersions(entry.location, entry.version))
         elif not _is_stored_so(old, new, layout):
             layout = layout.beside_files(stored)
-            parts = fragment_ids(target, self.store.storage_options) if layout.filled else []
-            work = partial(_fill, _Work(target, layout, target, self.store.storage_options))
-            staged = TableChange(self._staged(work, parts), layout=layout)
+            parts = fragment_ids(source) if layout.filled else []
+            staged = TableChange(self._staged(partial(_fill, source, layout), parts), layout=layout)
             change.writes.append(TableWrite(entry, None, staged))
 
     def _hide(self, diff: TableMigration, change: StagedChange) -> None:
@@ -97,8 +110,6 @@ class TableStager:
             raise InternalError("a table that is not there cannot be dropped")
         entry = self.snapshot.entry(diff.old.table_key)
         change.dropped[entry.table_key] = entry.version
-        if any(isinstance(step, DropType) and step.mode is DropMode.HARD for step in diff.steps):
-            change.removals.append(DroppedVersions(entry.location, entry.version + 1))
 
     def _new(self, entity: EntityType, layout: Layout, files: tuple[StagedFile, ...]) -> TableWrite:
         entry = self._vessel(entity.table_key, layout)
@@ -111,17 +122,17 @@ class TableStager:
         path, store = table_path(key), self.store
         if not store.objects.has_prefix(f"{path}/_versions"):
             create_dataset(store.location.join(path), layout.schema, None, store.location.options)
-        told = [row.table_version or 0 for row in self.rows if row.table_key == key and row.kind in _NUMBERED]
+        rows = store.manifest_rows(store.manifest(None))
+        told = [row.table_version or 0 for row in rows if row.table_key == key and row.kind in _NUMBERED]
         dataset = empty_above(store.open_dataset(path), max(told, default=0) - 1, layout)
         return TableEntry(key, path, int(dataset.version), None, 0)
 
-    def _copied(self, source: TableTarget, layout: Layout, key: TableKey) -> tuple[StagedFile, ...]:
+    def _copied(self, source: TableSource, layout: Layout, key: TableKey) -> tuple[StagedFile, ...]:
         path = table_path(key)
         target = TableTarget(key, self.store.table_uri(path, None), 0, 0)
-        if source.uri != target.uri:
+        if source.target.uri != target.uri:
             self._vessel(key, layout)
-        work = partial(_copy, _Work(source, layout, target, self.store.storage_options))
-        return self._staged(work, fragment_ids(source, self.store.storage_options))
+        return self._staged(partial(_copy, source, layout, target), fragment_ids(source))
 
     def _staged(self, work: partial[StagedFile | None], parts: list[int]) -> tuple[StagedFile, ...]:
         found: list[StagedFile] = []
@@ -135,22 +146,12 @@ class TableStager:
 _NUMBERED = (RowKind.VERSION, RowKind.TOMBSTONE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What every piece of the work on one table has in common. Picklable."""
-
-    source: TableTarget
-    layout: Layout
-    target: TableTarget
-    options: dict[str, str]
+def _fill(source: TableSource, layout: Layout, fragment: int) -> StagedFile | None:
+    return stage_columns(source, fragment, layout)
 
 
-def _fill(work: _Work, fragment: int) -> StagedFile | None:
-    return stage_columns(work.source, fragment, work.layout, work.options)
-
-
-def _copy(work: _Work, fragment: int) -> StagedFile | None:
-    return stage_copy(work.source, fragment, work.layout, work.target, work.options)
+def _copy(source: TableSource, layout: Layout, target: TableTarget, fragment: int) -> StagedFile | None:
+    return stage_copy(source, fragment, layout, target)
 
 
 def layout_of(old: EntityType, new: EntityType, sources: Iterable[ColumnSource]) -> Layout:

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -18,12 +19,12 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Property
+from spark_omnigraph.catalog.types import GIVEN, Catalog, EdgeType, EntityType, NodeType, Property
 from spark_omnigraph.errors import BadRequestError
-from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.arrow_schema import decoded_catalog, decoded_schema, patch_schema, physical_schema
 from spark_omnigraph.records.changes.ranks import RecordChanges
-from spark_omnigraph.records.columns import Bools
-from spark_omnigraph.records.frames.columns import columns_taken, convert, is_text, takes
+from spark_omnigraph.records.columns import Bools, convert_present
+from spark_omnigraph.records.frames.columns import Converted, columns_taken, convert, is_text, takes
 from spark_omnigraph.records.frames.ends import end_texts
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.jsonl.column_decoder import completed_ids
@@ -33,16 +34,15 @@ from spark_omnigraph.records.jsonl.envelope import ENVELOPE
 from spark_omnigraph.records.jsonl.record_layout import EndForm
 from spark_omnigraph.records.keys import key_columns, key_ids
 from spark_omnigraph.records.legible import LegibleBatch, legible_batch, why_illegible
-from spark_omnigraph.records.mode import DecodeOptions
+from spark_omnigraph.records.mode import DecodeOptions, Nulls
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.words import nearest
 
 _DATA = ENVELOPE.index("data")
 _END_NAMES = {"src": "from", "dst": "to"}
+_AS_ROWS = DecodeOptions()
 _NAMED = 10
 """Columns that a message lists."""
-
-_PLAIN = DecodeOptions()
 
 Decoded = tuple[DecodedChunk, Callable[[int], str]]
 
@@ -58,11 +58,12 @@ class FramePlan:
 
 
 def plan_frame(
-    catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, options: DecodeOptions = _PLAIN
+    catalog: Catalog, table_key: TableKey | None, columns: pa.Schema, decode: DecodeOptions = _AS_ROWS
 ) -> FramePlan:
     """Checks the columns of a frame. BadRequestError names a column that is unknown, missing or of another type. With
     `coerce` columns of texts pass for properties of any type; a frame of `changes` may have no more than ids.
     """
+    catalog = decoded_catalog(catalog, decode.patches)
     repeated = [name for name, count in Counter(columns.names).items() if count > 1]
     if repeated:
         raise BadRequestError(f"column '{repeated[0]}' is there twice")
@@ -73,7 +74,17 @@ def plan_frame(
     if entity is None:
         known = catalog.nodes if table_key.kind == "node" else catalog.edges
         raise BadRequestError(f"the graph has no {table_key.spelled}{nearest(table_key.type_name, known)}")
-    return FramePlan(table_key, tuple(_sources(catalog, entity, columns, options)))
+    if decode.patches:
+        _check_names_rows(entity, columns.names)
+    return FramePlan(table_key, tuple(_sources(catalog, entity, columns, decode)))
+
+
+def _check_names_rows(entity: EntityType, columns: Sequence[str]) -> None:
+    key = entity.key or ("id",)
+    lost = next((name for name in key if name not in columns), None)
+    if lost is not None and ("id" not in columns or not set(key).isdisjoint(columns)):
+        told = f"column '{lost}' is missing: a patch of '{entity.name}' names its row by {', '.join(key)}"
+        raise BadRequestError(told if lost == "id" else f"{told}, or by id alone")
 
 
 def _check_envelope(columns: pa.Schema) -> None:
@@ -89,22 +100,22 @@ def _check_envelope(columns: pa.Schema) -> None:
         raise BadRequestError("a frame of records needs a column 'type' or 'edge'")
 
 
-def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, options: DecodeOptions) -> list[tuple[str, str]]:
+def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, decode: DecodeOptions) -> list[tuple[str, str]]:
     left = dict(zip(columns.names, columns.types, strict=True))
-    telling = {*identity_columns(entity, options.edge_id), *_END_NAMES.values()}
-    only_ids = options.changes and telling.issuperset(columns.names)
+    telling = {*identity_columns(entity, decode.edge_id), *_END_NAMES.values()}
+    only_ids = decode.changes and telling.issuperset(columns.names)
     sources = []
     for name in physical_schema(entity).names:
         prop = entity.property(name) if name not in entity.identity else None
         source = _source_of(entity, name, left)
         if source is None:
-            if not only_ids:
+            if not (only_ids or decode.patches):
                 _check_absent(entity, name, prop, left)
-            if name in (options.edge_id or ()) and isinstance(entity, EdgeType):
+            if name in (decode.edge_id or ()) and isinstance(entity, EdgeType):
                 raise BadRequestError(f"column '{name}' is missing: ids of '{entity.name}' are to follow from it")
             continue
         found = left.pop(source)
-        fits = takes(prop, found, options.coerce) if prop is not None else _takes_id(catalog, entity, name, found)
+        fits = takes(prop, found, decode.coerce) if prop is not None else _takes_id(catalog, entity, name, found)
         if not fits:
             wanted, taken = (_shown(prop), columns_taken(prop)) if prop is not None else ("string", "string")
             raise BadRequestError(
@@ -155,9 +166,8 @@ class FrameDecoder:
     """Decodes the batches of a partition in order."""
 
     def __init__(self, catalog: Catalog, options: DecodeOptions, plan: FramePlan) -> None:
-        self._catalog = catalog
-        self._coerce = options.coerce
-        self._edge_id = options.edge_id
+        self._catalog = catalog = decoded_catalog(catalog, options.patches)
+        self._options = options
         self._records = RecordDecoder(catalog, options)
         self._spelt = RecordDecoder(catalog, options, constants=True)
         entity = catalog.table(plan.table_key) if plan.table_key is not None else None
@@ -225,9 +235,9 @@ class FrameDecoder:
         columns, doubtful, unsure_ids = self._columns(entity, rows)
         unknown = self._complete_ids(entity, columns, unsure_ids)
         columns["id"], named = completed_ids(columns.get("id"), rows.num_rows)
-        schema = physical_schema(entity)
+        schema = decoded_schema(entity, self._options.patches)
         missing = {n: pa.nulls(rows.num_rows, schema.field(n).type) for n in schema.names if n not in columns}
-        if isinstance(entity, NodeType) and entity.key is not None:
+        if self._options.patches or (isinstance(entity, NodeType) and entity.key is not None):
             doubtful |= unknown
         if changes is not None:
             doubtful |= any(not schema.field(name).nullable for name in missing)
@@ -236,10 +246,25 @@ class FrameDecoder:
         lines = np.arange(first, first + rows.num_rows, dtype=np.int64)
         whole = DecodedTable(entity.table_key, table, np.zeros_like(lines), lines, named, changes)
         if not doubtful.any():
+            whole = replace(whole, table=self._marked(entity, table))
             chunk = DecodedChunk((whole,), (), {entity.table_key: len(lines)})
         else:
             chunk = self._with_doubtful(entity, rows, doubtful, whole, first)
         return chunk, lambda line: record_text(entity, rows.slice(line - first, 1))[0]
+
+    def _marked(self, entity: EntityType, rows: pa.Table) -> pa.Table:
+        """The rows with what they have of their properties, if they are patches: those that have a column, but for
+        nulls that are to mean nothing.
+        """
+        if not self._options.patches:
+            return rows
+        there = {name for name, _ in self._plan.sources}
+        for prop in entity.properties:
+            given = pa.repeat(pa.scalar(prop.name in there), rows.num_rows)
+            if prop.name in there and self._options.nulls is Nulls.KEEP:
+                given = rows.column(prop.name).is_valid()
+            rows = rows.set_column(rows.schema.get_field_index(GIVEN + prop.name), GIVEN + prop.name, given)
+        return rows
 
     def _columns(self, entity: EntityType, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools, Bools]:
         """Stored columns by name, `id` as it is given, the doubtful rows, and those of them that are so in a column
@@ -247,17 +272,19 @@ class FrameDecoder:
         """
         columns: dict[str, pa.Array] = {}
         doubtful, unsure_ids = np.zeros(rows.num_rows, dtype=bool), np.zeros(rows.num_rows, dtype=bool)
-        telling = identity_columns(entity, self._edge_id)
+        telling = identity_columns(entity, self._options.edge_id)
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             prop = entity.property(name) if name not in entity.identity else None
             if prop is not None:
-                columns[name], unsure = convert(prop, column)
+                columns[name], unsure = self._convert(entity, prop, column)
                 if not prop.type.nullable and column.null_count:
                     doubtful |= np.asarray(column.is_null())
             elif name in _END_NAMES and isinstance(entity, EdgeType):
                 node = self._catalog.nodes[entity.from_type if name == "src" else entity.to_type]
-                spelt = end_texts(node, [column]) if self._coerce and len(key_columns(node)) == 1 else column
+                spelt = end_texts(node, [column]) if self._options.coerce and len(key_columns(node)) == 1 else column
                 columns[name], unsure = end_ids(spelt, node, EndForm.TEXT)
+                if self._options.patches:  # they may lack their ends
+                    unsure = unsure & np.asarray(column.is_valid())
             else:
                 columns[name], unsure = column.cast(pa.string()), None
             if unsure is not None:
@@ -274,10 +301,15 @@ class FrameDecoder:
             return (
                 unknown if given is None else unknown | np.array(pc.not_equal(given, ids).fill_null(False), dtype=bool)
             )
-        if given is None or (self._edge_id is not None and isinstance(entity, EdgeType)):
+        if given is None or (self._options.edge_id is not None and isinstance(entity, EdgeType)):
             return np.ones(len(unsure), dtype=bool)
         lacking: Bools = unsure | np.asarray(given.is_null())
         return lacking
+
+    def _convert(self, entity: EntityType, prop: Property, column: pa.Array) -> Converted:
+        if not self._options.patches:
+            return convert(prop, column)
+        return convert_present(partial(convert, prop), column, patch_schema(entity).field(prop.name).type)
 
     def _with_doubtful(
         self, entity: EntityType, rows: pa.RecordBatch, doubtful: Bools, whole: DecodedTable, first: int
@@ -294,6 +326,7 @@ class FrameDecoder:
         lines = lines[order]
         merged = pa.concat_tables([t.table for t in tables]).take(pa.array(order))
         told = None if whole.changes is None else whole.changes.take(lines - first)
+        merged = self._marked(entity, merged)
         table = DecodedTable(entity.table_key, merged, np.zeros_like(lines), lines, named[order], told)
         return DecodedChunk((table,), rejected, {entity.table_key: rows.num_rows})
 
@@ -302,7 +335,7 @@ class FrameDecoder:
         if changes is None:
             return record_text(entity, rows, None)
         texts = np.empty(rows.num_rows, dtype=object)
-        telling = [name for name in rows.schema.names if name in identity_columns(entity, self._edge_id)]
+        telling = [name for name in rows.schema.names if name in identity_columns(entity, self._options.edge_id)]
         for part, mask in ((rows, ~changes.deletes), (rows.select(telling), changes.deletes)):
             texts[mask] = record_text(entity, part.filter(pa.array(mask)), None)
         return list(texts)

@@ -58,6 +58,7 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     its property does not take.
     """
     columns = plain_schema(columns)
+    decode = replace(decode, coerce=how.coerce or decode.coerce)
     for name in columns.names:
         if columns.names.count(name) > 1:
             raise BadRequestError(f"column '{name}' is there twice")
@@ -83,7 +84,7 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
             schema = schema.append(pa.field(name, pa.string()))
         for name, value in pick.constants.items():
             schema = schema.append(pa.field(name, value.type))
-        frame = plan_frame(catalog, rule.table_key, schema, replace(decode, coerce=how.coerce or decode.coerce))
+        frame = plan_frame(catalog, rule.table_key, schema, decode)
         ends = tuple((name, node, sources) for name, (node, sources) in pick.ends.items())
         planned.append(PlannedRows(rule, frame, tuple(named.items()), tuple(pick.constants.items()), ends))
     return tuple(planned)

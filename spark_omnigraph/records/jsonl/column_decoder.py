@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType
-from spark_omnigraph.records.arrow_schema import physical_schema
-from spark_omnigraph.records.columns import Bools, one_array
+from spark_omnigraph.catalog.types import GIVEN, Catalog, EdgeType, EntityType, NodeType
+from spark_omnigraph.records.arrow_schema import decoded_schema
+from spark_omnigraph.records.columns import Bools, Reading, convert_present, one_array
 from spark_omnigraph.records.jsonl.endpoints import end_ids
 from spark_omnigraph.records.jsonl.parse import ParsedTexts, TextParser
 from spark_omnigraph.records.keys import key_ids
-from spark_omnigraph.records.mode import UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, Nulls, UnknownFields
 from spark_omnigraph.records.ulid import new_ulids
 
 Int64s = npt.NDArray[np.int64]
@@ -41,11 +41,13 @@ class DecodedColumns:
 class ColumnDecoder:
     """Reads texts (see `parse`) of one type."""
 
-    def __init__(self, catalog: Catalog, entity: EntityType, unknown_fields: UnknownFields) -> None:
+    def __init__(self, catalog: Catalog, entity: EntityType, options: DecodeOptions) -> None:
         self._catalog = catalog
         self._entity = entity
-        self._schema = physical_schema(entity)
-        self._parser = TextParser(catalog, entity, unknown_fields is UnknownFields.REFUSE)
+        self._patches = options.patches
+        self._nulls = options.nulls
+        self._schema = decoded_schema(entity, options.patches)
+        self._parser = TextParser(catalog, entity, options.unknown_fields is UnknownFields.REFUSE)
 
     def read(self, texts: pa.LargeBinaryArray) -> DecodedColumns:
         """The rows of all texts that are surely right."""
@@ -70,6 +72,8 @@ class ColumnDecoder:
             given = ids
         if given is not None:
             columns["id"] = given
+        if self._patches:
+            doubtful |= self._unsure_patches(given, texts, parsed.positions)
         positions = parsed.positions
         if doubtful.any():
             keep = pa.array(~doubtful)
@@ -78,6 +82,14 @@ class ColumnDecoder:
         columns["id"], named = completed_ids(columns.get("id"), len(positions))
         table = pa.Table.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
         return DecodedColumns(table, positions, named)
+
+    def _unsure_patches(self, given: pa.Array | None, texts: pa.LargeBinaryArray, positions: Int64s) -> Bools:
+        """Patches without an id that is surely right, and those with a null, which looks like no member."""
+        unsure = np.ones(len(positions), dtype=bool) if given is None else np.asarray(given.is_null())
+        if self._nulls is Nulls.SET:
+            asked = texts if len(positions) == len(texts) else texts.take(pa.array(positions))
+            unsure = unsure | np.asarray(pc.match_substring(asked, "null"))
+        return unsure
 
     def _columns(self, parsed: ParsedTexts) -> tuple[dict[str, pa.Array], Bools]:
         """Columns by name, `id` as records give it, and the doubtful rows."""
@@ -92,19 +104,29 @@ class ColumnDecoder:
         if isinstance(self._entity, EdgeType):
             ends = (("from", "src", self._entity.from_type), ("to", "dst", self._entity.to_type))
             for (member, name, node), form in zip(ends, parsed.layout.ends):
-                ids, unsure = end_ids(one_array(parsed.members.column(member)), self._catalog.nodes[node], form)
+                end = one_array(parsed.members.column(member))
+                ids, unsure = end_ids(end, self._catalog.nodes[node], form)
+                if self._patches:
+                    unsure = unsure & np.asarray(end.is_valid())
                 columns[name] = ids
                 doubtful |= unsure
         for name in self._parser.guarded:
             doubtful |= parsed.members.column(name).is_valid().to_numpy()
         for reading in parsed.layout.readings:
             value = values[reading.prop.name]
-            columns[reading.prop.name], unsure_rows = reading.convert(value)
+            columns[reading.prop.name], unsure_rows = self._convert(reading, value)
+            if self._patches:
+                columns[GIVEN + reading.prop.name] = value.is_valid()
             if unsure_rows is not None:
                 doubtful |= unsure_rows
             if not reading.prop.type.nullable and value.null_count:
                 doubtful |= value.is_null().to_numpy(zero_copy_only=False)
         return columns, doubtful
+
+    def _convert(self, reading: Reading, value: pa.Array) -> tuple[pa.Array, Bools | None]:
+        if not self._patches:
+            return reading.convert(value)
+        return convert_present(reading.convert, value, self._schema.field(reading.prop.name).type)
 
     def _key_ids(self, columns: dict[str, pa.Array]) -> pa.Array | None:
         if not isinstance(self._entity, NodeType) or self._entity.key is None:

@@ -18,7 +18,7 @@ from spark_omnigraph.bad_rows import MISTAKES, RAW_LIMIT, Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, EntityType
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.arrow_schema import decoded_catalog, decoded_schema
 from spark_omnigraph.records.changes.ranks import RecordChanges
 from spark_omnigraph.records.columns import python_column
 from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
@@ -137,8 +137,8 @@ class RecordDecoder:
         columns_from: int = COLUMNS_FROM,
         constants: bool = False,
     ) -> None:
-        self._catalog = catalog
-        self._unknown_fields = options.unknown_fields
+        self._catalog = catalog = decoded_catalog(catalog, options.patches)
+        self._options = options
         self._columns_from = columns_from
         self._sorter = LineSorter(catalog, options.unknown_fields is UnknownFields.IGNORE)
         self._envelopes = EnvelopeReader(catalog)
@@ -178,7 +178,7 @@ class RecordDecoder:
 
     def _reader(self, entity: EntityType) -> ColumnDecoder:
         if entity.table_key not in self._readers:
-            self._readers[entity.table_key] = ColumnDecoder(self._catalog, entity, self._unknown_fields)
+            self._readers[entity.table_key] = ColumnDecoder(self._catalog, entity, self._options)
         return self._readers[entity.table_key]
 
     def _unusual_groups(self, lines: Sequence[bytes], unusual: Int64s) -> list[LineGroup]:
@@ -213,7 +213,7 @@ class RecordDecoder:
             entity = self._catalog.table(key)
             if entity is None:
                 raise InternalError(f"a record of the unknown table '{key}' was decoded")
-            rows[key].append(_rows_of(entity, pairs))
+            rows[key].append(_rows_of(entity, pairs, self._options.patches))
         return refused
 
 
@@ -234,17 +234,17 @@ def _without_mark(chunk: LineChunk) -> Sequence[bytes]:
     return [chunk.lines[0].removeprefix(BYTE_ORDER_MARK), *chunk.lines[1:]]
 
 
-def _rows_of(entity: EntityType, pairs: Sequence[tuple[int, DecodedRow]]) -> _Rows:
-    schema = physical_schema(entity)
+def _rows_of(entity: EntityType, pairs: Sequence[tuple[int, DecodedRow]], patches: bool) -> _Rows:
+    schema = decoded_schema(entity, patches)
     types = {p.name: p.type for p in entity.properties}
     columns = []
     named = np.array([row.values.get("id") is not None for _, row in pairs], dtype=bool)
     for name in schema.names:
-        values = [row.values.get(name) for _, row in pairs]
+        kind, values = schema.field(name).type, [row.values.get(name) for _, row in pairs]
         if name == "id":
             fresh = iter(new_ulids(values.count(None)).to_pylist())
             values = [next(fresh) if value is None else value for value in values]
-        columns.append(python_column(types[name], values) if name in types else pa.array(values, pa.string()))
+        columns.append(python_column(types[name], values).cast(kind) if name in types else pa.array(values, kind))
     lines = np.array([at for at, _ in pairs], dtype=np.int64)
     return _Rows(pa.Table.from_arrays(columns, schema=schema), lines, named)
 

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 from spark_omnigraph.bad_rows import MISTAKES, Mistake, Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, PropType, Scalar
+from spark_omnigraph.catalog.types import GIVEN, Catalog, EdgeType, EntityType, NodeType, PropType, Scalar
 from spark_omnigraph.records.json_line import InvalidJsonError, Members, parse_line, show
 from spark_omnigraph.records.json_texts import value_of_text
 from spark_omnigraph.records.jsonl.envelope import ENDS, ENDS_ELSEWHERE, envelope_mistakes
 from spark_omnigraph.records.keys import composite_id, end_id, id_form, key_columns, key_text
-from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, Nulls, UnknownFields
 from spark_omnigraph.records.values import BadValueError, value_reader
 from spark_omnigraph.words import nearest
 
@@ -111,6 +111,8 @@ class _TypeReader:
         self._ignore_unknown = options.unknown_fields is UnknownFields.IGNORE
         self._coerce = options.coerce
         self._edge_id = options.edge_id if isinstance(entity, EdgeType) else None
+        self._patches = options.patches
+        self._keeps_nulls = options.patches and options.nulls is Nulls.KEEP
         self._properties = [(p.name, value_reader(p, options.blob_schemes, options.coerce)) for p in entity.properties]
         self._declared = tuple(p.name for p in entity.properties)
         self._known = {"id", *self._declared}
@@ -163,6 +165,8 @@ class _TypeReader:
 
     def _read_ends(self, members: Members, row: dict[str, object], mistakes: list[Mistake]) -> None:
         for member, column, node, key in self._ends:
+            if self._patches and members.get(member) is None:
+                continue
             try:
                 row[column] = _endpoint(self._end(members.get(member), key), member, node, key)
             except BadRecordError as bad:
@@ -187,11 +191,14 @@ class _TypeReader:
 
     def _read_properties(self, data: Members, row: dict[str, object], mistakes: list[Mistake], names: Set[str]) -> None:
         """Some of the properties, the key among them."""
-        missing = [name for name, _ in self._key if data.get(name) is None]
+        given = {name for name in self._declared if name in data and not (self._keeps_nulls and data[name] is None)}
+        missing = list(self._lost_keys(data, given))
         for name in missing:
-            mistakes.append(Mistake(name, Rule.KEY_MISSING, f"node {self._name} missing @key property '{name}'"))
+            mistakes.append(Mistake(name, Rule.KEY_MISSING, self._nameless(name)))
+        if self._patches:
+            row |= {GIVEN + name: name in given for name in self._declared}
         for name, read in self._properties:
-            if name in missing or name not in names:
+            if name in missing or name not in (given if self._patches else names):
                 continue
             try:
                 row[name] = read(data.get(name))
@@ -199,6 +206,19 @@ class _TypeReader:
                 mistakes.append(Mistake(name, wrong.rule, wrong.message))
         if self._key and all(name in row for name, _ in self._key):
             self._read_key(row, mistakes)
+
+    def _lost_keys(self, data: Members, given: Set[str]) -> Iterator[str]:
+        """What a record lacks to name its row: properties of the key, for which a patch may give the id instead."""
+        by_id = self._patches and data.get("id") is not None and given.isdisjoint(name for name, _ in self._key)
+        if self._patches and not self._key and data.get("id") is None:
+            yield "id"
+        if not by_id:
+            yield from (name for name, _ in self._key if data.get(name) is None)
+
+    def _nameless(self, name: str) -> str:
+        if name == "id":
+            return f"a patch of {self._name} needs the 'id' of its row"
+        return f"node {self._name} missing @key property '{name}'"
 
     def _strange(self, data: Members) -> Iterator[Mistake]:
         """Members that are repeated or not declared."""

@@ -35,7 +35,8 @@ class ConflictsTask:
 
 
 def conflicts_task(store: GraphStore, options: ReadOptions) -> tuple[StructType, ConflictsTask]:
-    """What one task is to find, and the schema of it."""
+    """What one task is to find, and the schema of it. It stages rows as the merge would."""
+    store.require_writable()
     request = merge_request(store, options.source, options.into, None, {"dry_run": True})
     for branch in (request.source, request.target):
         store.require_branch(branch)

@@ -17,7 +17,16 @@ from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.manifest.facts import CommitOrigin, user_metadata
 from spark_omnigraph.manifest.rows import Transaction
 from spark_omnigraph.records.frames.mapping import TableInput
-from spark_omnigraph.records.mode import REMOTE_SCHEMES, EmbedAtLoad, LoadMode, OnDuplicate, bad_row_limit, schemes_of
+from spark_omnigraph.records.mode import (
+    REMOTE_SCHEMES,
+    EmbedAtLoad,
+    LoadMode,
+    Nulls,
+    OnDuplicate,
+    OnMissing,
+    bad_row_limit,
+    schemes_of,
+)
 from spark_omnigraph.spark.read.options import (
     INSTEAD,
     READ_OPTIONS,
@@ -36,10 +45,12 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "node": "name of a node type",
     "edge": "name of an edge type; without either the frame holds records, or ids to delete, of any types (see below)",
     "branch": "default `main`; it must exist",
-    "loadMode": "`append`, `merge`, `overwrite`, `changes`, `delete`; default from Spark's mode",
+    "loadMode": "`append`, `merge`, `update`, `overwrite`, `changes`, `delete`; default from Spark's mode",
     "actor": "name for the commit log",
     "maxBadRows": "bad rows that may be left out: a count, `5%`, or a fraction below 1; default 0",
     "badRowsPath": "file for all bad rows: on the machine of the driver, or `s3://…`",
+    "missing": "of `update`: what becomes of an id that is not stored, `error` (a bad row, the default) or `insert`",
+    "nulls": "of `update`: what a null means, `set` (the property is null, the default) or `keep` (it stays as it is)",
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
     "maxDeletes": "with `changes`: how many stored rows may be deleted, a count, or a share of each type's such as "
     "`5%`; default any number",
@@ -77,8 +88,8 @@ _INSTEAD = {**{name.lower(): _OF_READS for name in READ_OPTIONS}, **INSTEAD}
 _OF_STREAMS = ("checkpointLocation", "queryName")
 """Spark hands its own options of a stream to the sink too."""
 _OF_ROWS = (
-    "maxBadRows", "badRowsPath", "onDuplicate", "maxDeletes", "edgeId", "adoptEdges", "mapping", "coerce",
-    "blobSchemes",
+    "maxBadRows", "badRowsPath", "missing", "nulls", "onDuplicate", "maxDeletes", "edgeId", "adoptEdges", "mapping",
+    "coerce", "blobSchemes",
 )  # laid out as a table  # fmt: skip
 _T = TypeVar("_T")
 
@@ -136,6 +147,8 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         adopt_edges=word_of("adoptEdges", text.get("adoptEdges", "false"), _Flag) is _Flag.TRUE,
         blob_schemes=_parsed("blobSchemes", text.get("blobSchemes", ",".join(REMOTE_SCHEMES)), schemes_of),
         coerce=word_of("coerce", text.get("coerce", "false"), _Flag) is _Flag.TRUE,
+        missing=word_of("missing", text.get("missing", "error"), OnMissing),
+        nulls=word_of("nulls", text.get("nulls", "set"), Nulls),
         build_indexes=word_of("index", text.get("index", "true"), _Flag) is _Flag.TRUE,
         embed=word_of("embed", text.get("embed", "off"), EmbedAtLoad),
         cache=text.get("embedCache"),

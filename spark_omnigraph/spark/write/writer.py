@@ -80,10 +80,11 @@ class GraphWriter(Portable, DataSourceArrowWriter):
 def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
     """Checks options and columns before any task runs."""
     options = parse_write_options(given, overwrite)
+    store = options.open()
+    store.require_writable()
     if options.deletes:
         check_delete(options, schema)
         return DeletingWriter(options)
-    store = options.open()
     columns = arrow_columns(schema)
     # Columns are checked first: forks of a branch are only made for a frame that fits.
     _check(store, options, columns)
@@ -97,8 +98,7 @@ def plan_write(given: Mapping[str, str], schema: StructType, overwrite: bool) ->
 
 def _check(store: GraphStore, options: WriteOptions, columns: pa.Schema) -> None:
     chosen = options.request.options
-    decode = decoding(chosen, options.request.mode)
-    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decode)
+    plan_rows(accepted(read_catalog(store), chosen), options.input, columns, decoding(chosen, options.request.mode))
 
 
 def _stage(context: StageContext, options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> StagedPart:
@@ -186,10 +186,11 @@ def plan_stream_write(given: Mapping[str, str], schema: StructType, overwrite: b
     Spark calls it again for the commit of each batch, on the driver too.
     """
     options = parse_write_options(given, overwrite, stream=True)
+    store = options.open()
+    store.require_writable()
     if options.deletes:
         check_delete(options, schema)
         return DeletingStreamWriter(options)
-    store = options.open()
     columns = arrow_columns(schema)
     _check(store, options, columns)
     enter_frame(store, options.request, options.table_key)

@@ -12,7 +12,7 @@ from lance import LanceDataset
 
 from spark_omnigraph.errors import DamagedError, StorageError
 from spark_omnigraph.manifest.branches import BranchName
-from spark_omnigraph.manifest.formats import Format, format_of
+from spark_omnigraph.manifest.formats.stamps import Format, format_of
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.tables.commits import at_version, drop_branch, set_primary_key, set_schema_metadata
@@ -33,15 +33,18 @@ def read_format(dataset: LanceDataset) -> Format:
 def migrate(dataset: LanceDataset) -> LanceDataset:
     """Brings an opened manifest to the current stamp; the handle to go on with, itself when nothing was to be done.
 
-    Refuses an unknown stamp with UnsupportedFormatError, and a key other than `object_id` with DamagedError.
+    Refuses an unknown stamp, and a later one, with UnsupportedFormatError, and a key other than `object_id` with
+    DamagedError.
     """
     failure: CommitFailed | None = None
     for _ in range(_ATTEMPTS):
-        stamp = read_format(dataset).stamp
-        if stamp == SCHEMA_VERSION:
+        form = read_format(dataset)
+        if not form.is_written:
+            raise form.refusal(str(dataset.uri))
+        if form.stamp == SCHEMA_VERSION:
             return dataset
         try:
-            dataset = _STEPS[stamp](dataset)
+            dataset = _STEPS[form.stamp](dataset)
         except CommitFailed as failed:
             failure = failed  # perhaps somebody else makes the same step: look again
             dataset = _newest(dataset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +13,21 @@ from lance.fragment import LanceFragment
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.manifest.branches import stored_branch
-from spark_omnigraph.manifest.rows import FACTS_PREFIX, SCHEMA_PREFIX, ManifestRow, RowKind, SchemaEpoch, checked
+from spark_omnigraph.manifest.formats.identity import IDENTITY_COLUMNS
+from spark_omnigraph.manifest.rows import (
+    FACTS_PREFIX,
+    SCHEMA_PREFIX,
+    ManifestRow,
+    RowKind,
+    SchemaEpoch,
+    TableId,
+    checked,
+)
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.tables.commits import PRIMARY_KEY, create_dataset, merge_manifest_rows, stamp_manifest
+from spark_omnigraph.storage.tables.handles import file_path
 from spark_omnigraph.storage.uri import Location
 
 SCHEMA = pa.schema(
@@ -50,13 +60,18 @@ def read_rows(dataset: LanceDataset) -> list[ManifestRow]:
 
 def _rows(dataset: LanceDataset, fragments: Sequence[LanceFragment] | None) -> list[ManifestRow]:
     with reading(f"read {dataset.uri}"):
-        table = dataset.scanner(columns=_COLUMNS, fragments=fragments).to_table()
+        ids = [name for name in IDENTITY_COLUMNS if name in dataset.schema.names]
+        table = dataset.scanner(columns=[*_COLUMNS, *ids], fragments=fragments).to_table()
     table = table.filter(pc.not_equal(table.column("object_type"), RowKind.FACTS))
     columns = [table.column(name).to_pylist() for name in _COLUMNS]
-    return [
+    rows = [
         checked(ManifestRow(object_id, kind, TableKey(key), place, metadata, version, stored_branch(branch), rows))
         for object_id, kind, place, metadata, key, version, branch, rows in zip(*columns, strict=True)
     ]
+    if not ids:
+        return rows
+    pairs = zip(*(table.column(name).to_pylist() for name in ids), strict=True)
+    return [r if None in pair else replace(r, identity=TableId(*pair)) for r, pair in zip(rows, pairs, strict=True)]
 
 
 def read_facts(dataset: LanceDataset, commits: Iterable[str] | None = None) -> dict[str, str]:
@@ -80,7 +95,7 @@ def read_schema_text(dataset: LanceDataset, epoch: SchemaEpoch) -> str | None:
 
 def content_mark(dataset: LanceDataset) -> str:
     """Says which files a manifest version consists of: another graph, made anew in the same place, has others."""
-    names = (file.path for fragment in dataset.get_fragments() for file in fragment.data_files())
+    names = (file_path(file) for fragment in dataset.get_fragments() for file in fragment.data_files())
     return hashlib.blake2b("\n".join(names).encode(), digest_size=16).hexdigest()
 
 
@@ -106,7 +121,8 @@ class ManifestReader:
         Notes what it looked at.
         """
         place = str(dataset.uri)
-        first = next((file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()), "")
+        files = (file for fragment in dataset.get_fragments()[:1] for file in fragment.data_files())
+        first = next(map(file_path, files), "")
         own = self._first.get(place)
         # A branch that is looked at for the first time begins as the one did that it comes from.
         known = [own] if own is not None else list(self._first.values())
@@ -117,7 +133,7 @@ class ManifestReader:
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:
         """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""
         fragments = dataset.get_fragments()
-        names = [fragment.data_files()[0].path for fragment in fragments]
+        names = [file_path(fragment.data_files()[0]) for fragment in fragments]
         seen = self._seen.get(str(dataset.uri))
         if seen is None or not seen.files <= set(names):
             seen = _Seen(frozenset(), {})

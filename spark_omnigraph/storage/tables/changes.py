@@ -20,12 +20,11 @@ from lance import LanceDataset
 from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.tables.blobs import StoredBlobs
-from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, open_pinned, replace_blobs
+from spark_omnigraph.storage.tables.scan import UPDATED, PinnedTable, column_names, open_pinned, replace_blobs
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
 
 TAKE_ROWS = 8192
 _ADDRESS, _ROW = "_rowaddr", "_rowid"
-_UPDATED = "_row_last_updated_at_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def row_changes(before: PinnedTable | None, after: PinnedTable | None, same_line
     if before is None or after is None or not len(matched):
         touched = pa.array([], pa.bool_())
     elif same_line:
-        touched = pc.greater(matched[_UPDATED], before.version)
+        touched = pc.greater(matched[UPDATED], before.version)
     else:
         touched = _differ((before, replaced[_ROW]), (after, matched[_ROW]))
     stays = pc.invert(pc.is_in(gone["id"], value_set=matched["id"].combine_chunks()))
@@ -147,7 +146,7 @@ def _taken(dataset: LanceDataset | None, places: pa.Table, others: pa.Table) -> 
     for start in range(0, len(rows), TAKE_ROWS):
         wanted = rows.slice(start, TAKE_ROWS)
         with reading(f"read ids of {dataset.uri}"):
-            taken = dataset._take_rows(wanted.to_pylist(), columns=["id", _UPDATED])
+            taken = dataset._take_rows(wanted.to_pylist(), columns=["id", UPDATED])
         parts.append(taken.append_column(_ROW, wanted).select(_SCANNED.names).cast(_SCANNED))
     return pa.concat_tables(parts)
 
@@ -161,7 +160,7 @@ def _offsets(places: pa.Table) -> npt.NDArray[np.int64]:
 _SCANNED = pa.schema(
     [
         pa.field("id", pa.string()),
-        pa.field(_UPDATED, pa.uint64()),
+        pa.field(UPDATED, pa.uint64()),
         pa.field(_ROW, pa.uint64()),
     ]
 )
@@ -171,7 +170,7 @@ def _scan(dataset: LanceDataset | None, fragments: list[lance.LanceFragment]) ->
     if dataset is None or not fragments:
         return _SCANNED.empty_table()
     with reading(f"read ids of {dataset.uri}"):
-        scanner = dataset.scanner(columns=["id", _UPDATED], fragments=fragments, with_row_id=True)
+        scanner = dataset.scanner(columns=["id", UPDATED], fragments=fragments, with_row_id=True)
         return scanner.to_table().select(_SCANNED.names).cast(_SCANNED)
 
 

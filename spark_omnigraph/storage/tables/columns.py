@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -113,17 +114,32 @@ class Layout:
         return bool(self.filled) and any(each.changes_null(stored) for each in blobs)
 
 
-def fragment_ids(target: TableTarget, options: Mapping[str, str]) -> list[int]:
+@dataclass(frozen=True)
+class TableSource:
+    """A pinned table whose fragments are read one by one; a process that reads several opens it once. Picklable."""
+
+    target: TableTarget
+    options: dict[str, str]
+
+    @cached_property
+    def dataset(self) -> LanceDataset:
+        return self.target.open(self.options)
+
+    def __reduce__(self) -> tuple[type[TableSource], tuple[TableTarget, dict[str, str]]]:
+        return TableSource, (self.target, self.options)
+
+
+def fragment_ids(source: TableSource) -> list[int]:
     """Fragments of a pinned table: what there is a piece of work for."""
-    with reading(f"list fragments of {target.uri}"):
-        return [fragment.fragment_id for fragment in target.open(options).get_fragments()]
+    with reading(f"list fragments of {source.target.uri}"):
+        return [fragment.fragment_id for fragment in source.dataset.get_fragments()]
 
 
-def stage_columns(target: TableTarget, fragment_id: int, layout: Layout, options: Mapping[str, str]) -> StagedFile:
+def stage_columns(source: TableSource, fragment_id: int, layout: Layout) -> StagedFile:
     """Writes the filled columns of one fragment into a file beside it, masked rows too; HEAD does not move. The file
     names the whole fragment as it is then.
     """
-    dataset = target.open(options)
+    dataset, target = source.dataset, source.target
     (fragment,) = _fragment(dataset, fragment_id)
     filled = layout.filled
     # By number, since the names of the table are in use. Without a schema Lance would fill a first row to learn it.
@@ -154,20 +170,18 @@ def _fragment(dataset: LanceDataset, fragment_id: int) -> list[LanceFragment]:
     return [found]
 
 
-def stage_copy(
-    source: TableTarget, fragment_id: int, layout: Layout, target: TableTarget, options: Mapping[str, str]
-) -> StagedFile | None:
+def stage_copy(source: TableSource, fragment_id: int, layout: Layout, target: TableTarget) -> StagedFile | None:
     """Writes the rows of one fragment anew, by a layout, into the folder of a table; None when it has none left. Rows
     keep their ids where it is the same table: another one would give some of them out again.
     """
-    dataset = source.open(options)
-    with reading(f"read rows of '{source.table_key}'"):
+    dataset, key = source.dataset, source.target.table_key
+    with reading(f"read rows of '{key}'"):
         parts = _fragment(dataset, fragment_id)
         ids = dataset.scanner(columns=[], fragments=parts, with_row_id=True).to_table().column(_ROW)
     if not len(ids):
         return None
     rows = pa.RecordBatchReader.from_batches(layout.schema, _laid_out(dataset, fragment_id, layout))
-    with reading(f"copy rows of '{source.table_key}'"):
+    with reading(f"copy rows of '{key}'"):
         fragments = write_fragments(
             rows,
             target.uri,
@@ -176,13 +190,13 @@ def stage_copy(
             max_rows_per_file=len(ids),
             data_storage_version=STORAGE_VERSION,
             enable_stable_row_ids=True,
-            storage_options=dict(options) or None,
+            storage_options=source.options or None,
             allow_external_blob_outside_bases=True,
         )
     if len(fragments) != 1:
-        raise InternalError(f"copying a fragment of '{source.table_key}' wrote {len(fragments)} instead of one")
+        raise InternalError(f"copying a fragment of '{key}' wrote {len(fragments)} instead of one")
     (fragment,) = fragments
-    if source.uri == target.uri:
+    if source.target.uri == target.uri:
         kept = RowIdSequence(ids.combine_chunks()).to_inline_metadata()
         fragment = dataclasses.replace(fragment, row_id_meta=kept)
     return StagedFile.of(target.uri, fragment)

@@ -26,7 +26,7 @@ from spark_omnigraph.storage.faults import CommitFailed, Outcome, committing, re
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.spelling import one_spelling
 from spark_omnigraph.storage.tables.columns import Layout, relay
-from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile
+from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, write_file
 
 FENCE_KEY = "omnigraph:fence"
 CONTENT_KEY = "omnigraph:content"
@@ -88,7 +88,9 @@ class TableChange:
         )
 
 
-def create_dataset(uri: str, schema: pa.Schema, rows: pa.Table | None, options: Mapping[str, str]) -> LanceDataset:
+def create_dataset(
+    uri: str, schema: pa.Schema, rows: pa.Table | pa.RecordBatchReader | None, options: Mapping[str, str]
+) -> LanceDataset:
     """New dataset at version 1 with stable row ids in the graph's file format; CommitFailed when one exists, also one
     that somebody makes at this moment, which Lance by itself would replace.
     """
@@ -277,6 +279,18 @@ def append_log_rows(dataset: LanceDataset, rows: pa.Table) -> int:
         return int(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).version)
 
 
+def append_batches(dataset: LanceDataset, batches: Sequence[pa.RecordBatch], options: Mapping[str, str]) -> int:
+    """`append_log_rows` of batches, written as they are into one file. Their schema may say how columns are encoded."""
+    with committing(f"append {dataset.uri}"):
+        fields = {field.name(): field.id() for field in dataset.lance_schema.fields()}
+        schema, rows = batches[0].schema, sum(batch.num_rows for batch in batches)
+        uri = f"{dataset.uri}/data/{uuid4().hex}.lance"
+        file = write_file(uri, schema, batches, [fields[name] for name in schema.names], options)
+        operation = LanceOperation.Append([FragmentMetadata(0, [file], rows)])
+        transaction = Transaction(dataset.version, operation)
+        return int(LanceDataset.commit(dataset, transaction, max_retries=_LOG_RETRIES).version)
+
+
 def append_strict(dataset: LanceDataset, rows: pa.Table) -> int:
     """Appends rows only to the version that was opened, or raises CommitFailed: what it lacks it still lacks then."""
     with committing(f"append {dataset.uri}"):
@@ -349,6 +363,7 @@ __all__ = [
     "CommitFailed",
     "Outcome",
     "TableChange",
+    "append_batches",
     "append_log_rows",
     "append_strict",
     "at_version",

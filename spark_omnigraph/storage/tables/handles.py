@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import lance
+from lance.fragment import DataFile
 
 Dataset: TypeAlias = lance.LanceDataset
 """A dataset of the graph at one version."""
 
 PreparedTransaction: TypeAlias = lance.Transaction
 """A change that is ready to land; its uuid is known."""
+
+
+def file_path(file: DataFile) -> str:
+    """The `path` of a data file, for which Lance makes a class each time: of many files that is most of a look."""
+    return str(file.__dict__.get("_path") or file.path)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from spark_omnigraph.memory import LruCache, Memory, process_memory
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.tables.handles import file_path
 from spark_omnigraph.storage.tables.index import IndexCoverage, coverage
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 
@@ -68,7 +69,7 @@ class TableReader:
         """Tells this content from any other, also from that of a graph or a branch made anew in the same place."""
         with reading(f"list fragments of {self.table.uri}"):
             files = [
-                (f.path, fragment.deletion_file())
+                (file_path(f), fragment.deletion_file())
                 for fragment in self.dataset.get_fragments()
                 for f in fragment.data_files()
             ]

@@ -12,6 +12,7 @@ from lance.dataset import ColumnOrdering
 from spark_omnigraph.records.arrow_schema import BLOB
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.tables.blobs import Blob, StoredBlobs
+from spark_omnigraph.storage.tables.scan import BATCH_BYTES, blob_runs
 
 _BATCH = 8192
 
@@ -26,20 +27,24 @@ def rows_in_id_order(
 
 
 def rows_to_write(
-    dataset: LanceDataset, blob_columns: Sequence[str], where: str | None = None
+    dataset: LanceDataset, blob_columns: Sequence[str], where: str | None = None, *, in_id_order: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """All rows, or those of a filter, as they could be written again: blobs as their bytes or their reference."""
+    """All rows, or those of a filter, as they could be written again: blobs as their bytes or their reference, of so
+    many rows at a time that they fit a bounded amount of memory. All rows come by id, unless stored order will do.
+    """
     with reading(f"scan {dataset.uri}"):
         scanner = dataset.scanner(
             filter=where,
-            order_by=[ColumnOrdering("id")] if where is None else None,
+            order_by=[ColumnOrdering("id")] if where is None and in_id_order else None,
             batch_size=_BATCH,
+            batch_size_bytes=BATCH_BYTES,
             with_row_id=bool(blob_columns),
             with_row_address=bool(blob_columns),
         )
         blobs = StoredBlobs(dataset)
         for batch in scanner.to_batches():
-            yield _with_blobs(batch, blob_columns, blobs) if blob_columns else batch
+            for run in blob_runs(batch, blob_columns):
+                yield _with_blobs(run, blob_columns, blobs) if blob_columns else run
 
 
 def _with_blobs(batch: pa.RecordBatch, columns: Sequence[str], blobs: StoredBlobs) -> pa.RecordBatch:

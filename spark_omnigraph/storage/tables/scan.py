@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset
 
 from spark_omnigraph.errors import BadRequestError, StorageError, VersionExpiredError
@@ -37,6 +38,8 @@ BLOB_RUN_BYTES = 32 << 20
 EXTERNAL_BLOB_BYTES = 4 << 20
 """What an external blob counts for: its descriptor does not know its size."""
 
+UPDATED = "_row_last_updated_at_version"
+"""Of a row, the version of the table that gave it its values; compaction leaves it alone."""
 _ADDRESS = "_rowaddr"
 
 
@@ -209,15 +212,24 @@ def _with_blobs(
     for name in blobs:
         _refuse_local(dataset, name, described[name])
     places = addresses.to_pylist()
-    sizes = [sum(_stored_bytes(described[name][row]) for name in blobs) for row in range(batch.num_rows)]
-    for start, stop in _runs(sizes, BLOB_RUN_BYTES):
-        run = batch.slice(start, stop - start)
+    start = 0
+    for run in blob_runs(batch, blobs):
+        stop = start + run.num_rows
         read = {}
         for name in blobs:
             pairs = zip(described[name][start:stop], places[start:stop], strict=True)
             wanted = [not nulls.is_null(name, descriptor, place) for descriptor, place in pairs]
             read[name] = _blob_bytes(dataset, name, addresses.slice(start, stop - start), wanted)
         yield pa.RecordBatch.from_arrays([read.get(n, run.column(n)) for n in columns], names=list(columns))
+        start = stop
+
+
+def blob_runs(batch: pa.RecordBatch, blobs: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows with descriptors of blobs, in runs whose blobs fit a bounded amount of memory together."""
+    described = [batch.column(name).to_pylist() for name in blobs]
+    sizes = [sum(map(_stored_bytes, row)) for row in zip(*described, strict=True)] if blobs else [0] * batch.num_rows
+    for start, stop in _runs(sizes, BLOB_RUN_BYTES):
+        yield batch.slice(start, stop - start)
 
 
 def _refuse_local(dataset: LanceDataset, name: str, descriptors: Sequence[Descriptor | None]) -> None:
@@ -259,11 +271,23 @@ def _runs(sizes: list[int], limit: int) -> Iterator[tuple[int, int]]:
         yield start, len(sizes)
 
 
-def placed_rows(table: PinnedTable, columns: Sequence[str], where: str | None) -> Iterator[pa.RecordBatch]:
-    """Columns of the rows that a Lance filter keeps, with `_rowid` and `_rowaddr` (uint64), in stored order."""
+def newest_row(table: PinnedTable) -> int:
+    """The version at which a row changed last, 0 for a table without rows; no data file is read."""
+    dataset = open_pinned(table)
+    with reading(f"read {table.uri}"):
+        batches = dataset.scanner(columns=[UPDATED]).to_batches()
+        return max((pc.max(batch.column(UPDATED)).as_py() for batch in batches if batch.num_rows), default=0)
+
+
+def placed_rows(
+    table: PinnedTable, columns: Sequence[str], where: str | None, batch_rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows that a Lance filter keeps, with `_rowid` and `_rowaddr` (uint64), in stored order. So many
+    rows are looked at at once: a filter reads what it is about, which may be wide.
+    """
     dataset = open_pinned(table)
     with reading(f"read {table.uri}"):
         scanner = dataset.scanner(
-            columns=list(columns), filter=where, with_row_id=True, with_row_address=True, batch_size_bytes=BATCH_BYTES
+            columns=list(columns), filter=where, with_row_id=True, with_row_address=True, batch_size=batch_rows
         )
         yield from scanner.to_batches()

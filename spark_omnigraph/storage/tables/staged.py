@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -12,7 +12,8 @@ import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+from lance.file import LanceFileWriter
+from lance.fragment import DataFile, FragmentMetadata, RowIdSequence, write_fragments
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import ConflictError, InternalError, StorageError
@@ -20,6 +21,7 @@ from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.objects.small import Objects
 
+_MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
 _OTHER_COLUMNS = "Append with different schema"
 
 
@@ -116,6 +118,17 @@ def stage_rows(
         fragment = dataclasses.replace(fragment, row_id_meta=kept)
     beside = packed(rows.select(list(target.beside))) if target.beside else None
     return StagedFile.of(target.uri, fragment, beside)
+
+
+def write_file(
+    uri: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], fields: Sequence[int], options: Mapping[str, str]
+) -> DataFile:
+    """Writes a data file of some columns, which have these field ids; nothing names it yet."""
+    with LanceFileWriter(uri, schema, version=STORAGE_VERSION, storage_options=dict(options) or None) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    name, size = uri.rpartition("/")[2], int(writer.size_bytes or 0)
+    return DataFile(name, list(fields), list(range(len(fields))), _MAJOR, _MINOR, size)
 
 
 def packed(rows: pa.Table) -> bytes:

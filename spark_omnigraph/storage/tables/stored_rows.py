@@ -40,10 +40,14 @@ class StoredRows:
         """Rows by row id (uint64), in that order, all in memory."""
         wanted = row_ids.to_pylist()
         with reading(f"read rows of {self.dataset.uri}"):
-            found = self.dataset._take_rows(wanted, columns=[*self.columns, _ADDRESS])
-        places = found.column(_ADDRESS).to_pylist()
+            found = self.dataset._take_rows(wanted, columns=[*self.columns, *([_ADDRESS] if self._has_blobs else [])])
+        places = found.column(_ADDRESS).to_pylist() if self._has_blobs else []
         arrays = [self._column(found, name, wanted, places) for name in self.columns]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
+
+    @property
+    def _has_blobs(self) -> bool:
+        return any(is_blob(self.dataset.schema.field(name)) for name in self.columns)
 
     def row_ids(self, places: Sequence[int]) -> pa.ChunkedArray:
         """Row ids (uint64) of rows by their places among all rows in storage order."""

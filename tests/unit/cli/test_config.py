@@ -11,7 +11,7 @@ from spark_omnigraph.cli.program import main
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.errors import UsageError
-from spark_omnigraph.records.mode import LoadMode
+from spark_omnigraph.records.mode import LoadMode, Nulls, OnMissing
 
 
 def request(verb: str = "ingest") -> Request:
@@ -67,7 +67,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert f"unknown key 'schemata' in {path}; did you mean 'schema'?" in text
     assert "keys of ingest: actor, adopt_edges, bad_rows, base, blob_schemes, branch," in text
     assert f"--max-bad-rows: 'lots' is neither a number of rows nor a share such as 5% or 0.05 (from {path})" in text
-    assert "--mode: 'apend' is not one of append, merge, overwrite, changes" in text
+    assert "--mode: 'apend' is not one of append, merge, update, overwrite, changes" in text
     assert "--load-concurrency: '0' is not a whole number of at least 1 (from the environment)" in text
     assert f"'input' in {path} must be a value or a list of values" in text
     assert "--graph is required" in text
@@ -152,13 +152,30 @@ def test_a_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
     assert resolve(request(), NEEDED, {"OMNIGRAPH_CONFIG": path}).actor == "etl"
 
 
-@pytest.mark.parametrize("mode", [LoadMode.MERGE, LoadMode.OVERWRITE, LoadMode.CHANGES])
-def test_verbs_of_modes_are_ingest_with_that_mode(mode: LoadMode) -> None:
+@pytest.mark.parametrize(
+    ("mode", "others"),
+    [
+        (LoadMode.MERGE, {"max_deletes", "missing_rows", "nulls"}),
+        (LoadMode.UPDATE, {"max_deletes", "edge_id", "adopt_edges"}),
+        (LoadMode.OVERWRITE, {"max_deletes", "missing_rows", "nulls"}),
+        (LoadMode.CHANGES, {"missing_rows", "nulls"}),
+    ],
+)
+def test_verbs_named_after_a_mode_are_ingest_with_that_mode(mode: LoadMode, others: set[str]) -> None:
     assert resolve(request(str(mode)), NEEDED, {}).mode is mode
-    elsewhere = set() if mode is LoadMode.CHANGES else {"max_deletes"}
     assert {option.key for option in VERBS[str(mode)].all_options} == {
         option.key for option in VERBS["ingest"].all_options
-    } - {"mode", *elsewhere}
+    } - {"mode", *others}
+
+
+def test_options_of_patches_go_with_update_alone() -> None:
+    given = {**NEEDED, "missing_rows": ["insert"], "nulls": ["keep"]}
+    config = resolve(request("update"), given, {})
+    assert (config.missing_rows, config.nulls) == (OnMissing.INSERT, Nulls.KEEP)
+    assert resolve(request("ingest"), {**given, "mode": ["update"]}, {}).nulls is Nulls.KEEP
+    with pytest.raises(UsageError, match="--missing is of patches: it goes with mode update alone") as caught:
+        resolve(request("ingest"), {**given, "mode": ["merge"]}, {})
+    assert "--nulls is of patches" in str(caught.value)
 
 
 def test_salvage_keeps_what_the_report_needs_of_wrong_arguments() -> None:

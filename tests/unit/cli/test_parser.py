@@ -114,8 +114,8 @@ def test_arguments_may_stand_around_options() -> None:
 
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
-        "unknown option --executor: describe does not take it, ingest, merge, overwrite, changes, embed, branch merge, "
-        "schema plan, schema apply, restore, index, optimize do"
+        "unknown option --executor: describe does not take it, ingest, merge, update, overwrite, changes, embed, "
+        "branch merge, schema plan, schema apply, restore, index, optimize do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
         "unknown option --dry-run: query does not take it, init, ingest,"
@@ -128,7 +128,7 @@ def test_common_options_stand_where_they_do_something() -> None:
         key: {name for name, verb in VERBS.items() if any(option.key == key for option in verb.all_options)}
         for key in ("actor", "executor", "dry_run", "branch")
     }
-    loads = {"ingest", "merge", "overwrite", "changes"}
+    loads = {"ingest", "merge", "update", "overwrite", "changes"}
     reads = {"query", "sql", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
         "actor": loads | {"mutate", "embed", "branch merge", "restore", "erase", "optimize", "schema apply"},
@@ -137,7 +137,7 @@ def test_common_options_stand_where_they_do_something() -> None:
         | {"embed"}
         | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}
         | {"init", "mutate", "schema apply", "index", "optimize", "recover", "repair", "cleanup"}
-        | {"tag create", "tag delete", "restore", "copy", "erase"},
+        | {"tag create", "tag delete", "restore", "copy", "convert", "erase"},
         "branch": loads | reads | {"mutate", "embed", "index", "optimize", "repair", "tag create", "restore"},
     }
 

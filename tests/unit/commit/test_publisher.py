@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from lance import LanceDataset
 
+from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit import publisher
 from spark_omnigraph.commit.lost import WholeBranch
-from spark_omnigraph.commit.publisher import Publication, publish
+from spark_omnigraph.commit.publisher import Publication, current_head, publish
 from spark_omnigraph.errors import BadRequestError, ExpectedVersionMismatch
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, sentinel_facts
 from spark_omnigraph.storage.faults import CommitFailed, Outcome
@@ -96,3 +97,14 @@ def test_a_publish_of_somebody_else_meanwhile_is_a_loss(store: GraphStore, monke
     monkeypatch.setattr(publisher, "publish_rows", refuse)
     with pytest.raises(ExpectedVersionMismatch):
         publish(WholeBranch(store, None), publication())
+
+
+def test_the_commit_of_a_state_is_none_that_was_made_since_it_was_read(tmp_path: Path) -> None:
+    """The log is read after the rows: a merge that took a later commit for its own would never bring its rows."""
+    graph = Graph.init(tmp_path / "g", "node Buoy { code: String @key }")
+    line = '{{"type": "Buoy", "data": {{"code": "{}"}}}}'
+    graph.load([line.format("a")], options=LoadOptions(build_indexes=False))
+    graph.store.tidy(None, above=1)  # so that the newest version is no publish of ours
+    (shown, *_), (snapshot, rows) = graph.commits(), graph.store.snapshot_with_rows(None)
+    graph.load([line.format("b")], options=LoadOptions(build_indexes=False))
+    assert current_head(graph.store, None, snapshot.version, rows) == shown.id

@@ -274,7 +274,7 @@ def test_a_branch_that_is_deleted_and_states_that_expire_meanwhile(source: Graph
 
 
 def test_a_branch_that_goes_while_it_is_looked_at(source: Graph, tmp_path: Path) -> None:
-    other, children_first = Graph.open(source.uri), captured._children_first
+    other, children_first = Graph.open(source.uri), captured.children_first
     rounds = iter([True])
 
     def delete_then(store: GraphStore) -> list[Any]:
@@ -283,7 +283,7 @@ def test_a_branch_that_goes_while_it_is_looked_at(source: Graph, tmp_path: Path)
             other.delete_branch("x2")
         return found
 
-    with patch.object(captured, "_children_first", delete_then):
+    with patch.object(captured, "children_first", delete_then):
         source.copy(tmp_path / "c")
     assert everything(Graph.open(tmp_path / "c")) == everything(source)
     assert "x2" not in source.branches()

@@ -214,6 +214,22 @@ def test_an_overwrite_that_lost_a_race_is_a_conflict(graph: Graph) -> None:
     assert (data_files(graph), mails(graph)) == (files - 1, {"b": "1"})
 
 
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_an_append_does_not_replace_what_was_stored_meanwhile(graph: Graph, allowed: int) -> None:
+    parts = [people(("b", "2"), ("a", "1"))]
+    request, plan, staged = stage(graph, "node:Person", parts, max_bad_rows=allowed)
+    write(graph, "node:Person", people(("a", "9")))
+    with pytest.raises(BadRowsError) if not allowed else nullcontext() as caught:
+        report = finish_frame_load(graph.store, request, plan, staged)
+    (bad,) = report.bad_rows.sample if caught is None else caught.value.summary.sample
+    assert (bad.id, str(bad.rule), bad.message.partition(";")[0]) == (
+        "a",
+        "key_conflict",
+        "'a' exists in Person already",
+    )
+    assert mails(graph) == ({"a": "9", "b": "2"} if allowed else {"a": "9"})
+
+
 @pytest.mark.parametrize("mode", ["append", "merge"])
 def test_blobs_that_lost_a_race_are_a_conflict(graph: Graph, mode: str) -> None:
     request, plan, staged = stage(graph, "node:File", [pa.table({"name": ["x"], "content": [b"1"]})], mode=mode)

@@ -522,7 +522,7 @@ def test_load_into_a_missing_branch_is_not_found(graph: Graph) -> None:
 
 
 def test_an_unknown_mode_is_refused(graph: Graph) -> None:
-    with pytest.raises(BadRequestError, match="append, merge, overwrite"):
+    with pytest.raises(BadRequestError, match="append, merge, update, overwrite, changes"):
         graph.load([person("a")], "upsert")
 
 

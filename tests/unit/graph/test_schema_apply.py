@@ -33,10 +33,11 @@ from spark_omnigraph.graph.load import load
 from spark_omnigraph.graph.read.export import export_records
 from spark_omnigraph.graph.read.query import bound_plan, prepare, run_query
 from spark_omnigraph.manifest.branches import BranchName
-from spark_omnigraph.manifest.rows import schema_epochs
+from spark_omnigraph.manifest.rows import RowKind, epoch_of
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_APPLY_LOCK
+from spark_omnigraph.storage.tables.index import coverage
 from tests.format.second_reader import check_format
 from tests.support import schema_steps
 
@@ -167,7 +168,9 @@ def test_one_commit_tells_of_a_change(kites: Graph) -> None:
     assert newest.facts is not None
     assert (newest.facts.operation, dict(newest.facts.origin.metadata)) == ("schema_apply", {"ticket": "7"})
     rows = kites.store.manifest_rows(kites.store.manifest(None))
-    (epoch,) = schema_epochs(rows)
+    assert [row.kind for row in rows].count(RowKind.SCHEMA) == 1
+    epoch = epoch_of(rows, 0)
+    assert epoch is not None
     assert epoch.next_hash == read_contract(kites.store).schema_hash
 
 
@@ -216,15 +219,33 @@ def test_dropped_for_good_is_in_no_version_and_old_states_say_so(kites: Graph) -
     assert kites.entity("node:Kite", "a") == {"id": "a", "hue": None, "span": 1.5, "tag": "a"}
 
 
-def test_a_tag_keeps_what_would_be_dropped_for_good(kites: Graph) -> None:
-    tied = kites.store.open_table(kites.snapshot().entry("edge:Tied"))
-    tied.tags.create("kept", tied.version)
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        KITES.split("\n")[0],  # a type goes
+        KITES.replace("{ since: I32? }", ""),
+        KITES.replace("{ since: I32? }", '@rename_from("Tied")').replace("Tied:", "Bound:"),
+    ],
+    ids=["type", "property", "property of a renamed type"],
+)
+def test_a_tag_keeps_what_would_be_dropped_for_good(kites: Graph, text: str, ours: bool) -> None:
+    """A plan says so, too."""
+    if ours:
+        kites.tag("kept")
+    else:
+        tied = kites.store.open_table(kites.snapshot().entry("edge:Tied"))
+        tied.tags.create("kept", tied.version)
     before = exported(kites)
+    found = kites.plan_schema(text, allow_data_loss=True)
+    assert (found.tags, found.applicable, found.to_dict()["tags"]) == (("kept",), False, ["kept"])
     with pytest.raises(ConflictError, match="tag 'kept' keeps it"):
-        kites.apply_schema(KITES.split("\n")[0], allow_data_loss=True)
+        kites.apply_schema(text, allow_data_loss=True)
     assert exported(kites) == before
     assert not kites.store.has_schema_lock()
-    assert kites.apply_schema(KITES.split("\n")[0]).dropped == ("edge:Tied",)
+    soft = kites.plan_schema(text)
+    assert (soft.tags, soft.applicable) == ((), True)
+    assert kites.apply_schema(text).applied
 
 
 def test_other_branches_are_named_with_the_way_out(kites: Graph) -> None:
@@ -394,3 +415,34 @@ def test_loads_and_changes_at_once_lose_nothing(kites: Graph) -> None:
     operations = [commit.facts.operation for commit in graph.commits() if commit.facts is not None]
     assert operations.count("schema_apply") == sum(name.startswith("n") for name in done)
     check_format(Path(kites.uri))
+
+
+def test_an_index_that_the_schema_asks_for_no_more_goes(tmp_path: Path) -> None:
+    """Also of a property that gets another name with it; that of a key stays."""
+    text = "node Film { title: String @key @index  plot: String? @index  year: I32? @index  score: I32? @index }"
+    plain = 'node Film { title: String @key  story: String? @rename_from("plot")  year: I32?  score: I32? @index }'
+    graph = Graph.init(tmp_path / "g", text)
+    films = [
+        {"title": f"f{i}", "plot": "a heist" if i % 2 else "two friends", "year": 1990 + i, "score": i}
+        for i in range(6)
+    ]
+    graph.load([json.dumps({"type": "Film", "data": film}) for film in films])
+    version = graph.snapshot().version
+
+    def indexed() -> set[str]:
+        dataset = graph.store.open_table(graph.snapshot().entry("node:Film"))
+        return {name for each in coverage(dataset) for name in each.columns}
+
+    assert indexed() == {"id", "title", "plot", "year", "score"}
+    assert graph.apply_schema(plain).warnings == ()
+    assert indexed() == {"id", "title", "score"} == {each.column for each in graph.indexes()}
+    graph.load(['{"type": "Film", "data": {"title": "f1", "story": "at sea", "year": 1992}}'], "merge")
+    heists = 'query q() { match { $f: Film  search($f.story, "heist") } return { $f.title } order { $f.title } }'
+    in_1992 = "query q() { match { $f: Film  $f.year = 1992 } return { $f.title } order { $f.title } }"
+    assert [row["f.title"] for row in graph.query(heists).to_pylist()] == ["f3", "f5"]
+    assert [row["f.title"] for row in graph.query(in_1992).to_pylist()] == ["f1", "f2"]
+    old = heists.replace("story", "plot")
+    assert [row["f.title"] for row in graph.query(old, version=version).to_pylist()] == ["f1", "f3", "f5"]
+    graph.apply_schema(plain.replace("story: String?", "story: String? @index"))
+    assert indexed() == {"id", "title", "story", "score"}
+    assert [row["f.title"] for row in graph.query(heists).to_pylist()] == ["f3", "f5"]

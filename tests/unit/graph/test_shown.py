@@ -115,7 +115,7 @@ def test_a_pinned_handle_shows_its_own_state(shown: Mapping[str, object]) -> Non
 def test_a_graph_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     graph = Graph.init(tmp_path / "g", SCHEMA)
     (tmp_path / "g").rename(tmp_path / "h")
-    assert any("is not there" in text or "no graph" in text for text in Seen(html(graph)).texts)
+    assert any("lacks __manifest: it was removed" in text for text in Seen(html(graph)).texts)
     assert repr(graph).startswith("<Graph: ")
 
 

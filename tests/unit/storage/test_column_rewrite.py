@@ -10,10 +10,10 @@ import pytest
 from lance import LanceDataset
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.storage.column_rewrite import NewValues, _roaring, rewrite_columns
 from spark_omnigraph.storage.faults import CommitFailed
 from spark_omnigraph.storage.tables.commits import TableChange, commit_strict, create_dataset, prepare_change
 from spark_omnigraph.storage.tables.staged import TableTarget, stage_rows
+from spark_omnigraph.storage.values.rewrite import NewValues, _roaring, rewrite_columns
 from spark_omnigraph.storage.vectors import vector_type
 
 ROWS = 66_000

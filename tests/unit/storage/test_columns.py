@@ -12,7 +12,14 @@ from lance import LanceDataset
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.records.arrow_schema import BLOB, BLOB_METADATA
-from spark_omnigraph.storage.tables.columns import LaidColumn, Layout, fragment_ids, stage_columns, stage_copy
+from spark_omnigraph.storage.tables.columns import (
+    LaidColumn,
+    Layout,
+    TableSource,
+    fragment_ids,
+    stage_columns,
+    stage_copy,
+)
 from spark_omnigraph.storage.tables.commits import (
     CommitFailed,
     TableChange,
@@ -64,8 +71,9 @@ def target(table: LanceDataset) -> TableTarget:
 
 def relaid(table: LanceDataset, *columns: LaidColumn) -> LanceDataset:
     layout = Layout(columns)
-    ids = fragment_ids(target(table), {}) if layout.filled else []
-    files = tuple(stage_columns(target(table), each, layout, {}) for each in ids)
+    source = TableSource(target(table), {})
+    ids = fragment_ids(source) if layout.filled else []
+    files = tuple(stage_columns(source, each, layout) for each in ids)
     moved = commit_strict(table, prepare_change(table, TableChange(files, layout=layout), {}))
     assert moved.version == table.version + 1
     assert moved.schema.names == [column.field.name for column in columns]
@@ -138,8 +146,8 @@ def test_copied_rows_keep_their_ids_in_their_own_table_alone(table: LanceDataset
     layout = Layout((kept("id"), kept("years", "age"), kept("body"), LaidColumn(pa.field("n", pa.int32()))))
     other = create_dataset(str(tmp_path / "other"), layout.schema, None, {})
     for place in (table, other):
-        ids = fragment_ids(target(table), {})
-        files = tuple(f for each in ids if (f := stage_copy(target(table), each, layout, target(place), {})))
+        source = TableSource(target(table), {})
+        files = tuple(f for each in fragment_ids(source) if (f := stage_copy(source, each, layout, target(place))))
         change = TableChange(files, replace_all=True, layout=layout)
         moved = commit_strict(place, prepare_change(place, change, {}))
         assert change.added == 4

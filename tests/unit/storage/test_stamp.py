@@ -124,17 +124,23 @@ def test_a_branch_is_migrated_by_the_first_write_on_it(tmp_path: Path) -> None:
     assert (graph.count("node:Film", branch="draft"), graph.count("node:Film")) == (2, 1)
 
 
-def test_a_newer_branch_is_refused_before_a_write_moves_anything(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newer", ["4", "7"])
+def test_a_newer_branch_is_refused_before_a_write_moves_anything(tmp_path: Path, newer: str) -> None:
     root = old_graph(tmp_path / "g", "3", "object_id", runs=("draft",))
     internal(root, "_graph_commits.lance").create_branch("draft", None)
-    internal(root, "__manifest", "draft").update_schema_metadata({STAMP: "4"})
+    internal(root, "__manifest", "draft").update_schema_metadata({STAMP: newer})
     graph = Graph.open(root)
-    with pytest.raises(UnsupportedFormatError, match="version 4"):
+    with pytest.raises(UnsupportedFormatError, match=f"version {newer}"):
         graph.load([record("Heat")], branch="draft")
     assert graph.interrupted() == []
-    with pytest.raises(UnsupportedFormatError, match="version 4"):
-        graph.count("node:Film", branch="draft")
     assert graph.count("node:Film") == 1
+
+
+def test_a_branch_of_a_format_that_is_not_known_is_not_read(tmp_path: Path) -> None:
+    root = old_graph(tmp_path / "g", "3", "object_id", runs=("draft",))
+    internal(root, "__manifest", "draft").update_schema_metadata({STAMP: "7"})
+    with pytest.raises(UnsupportedFormatError, match="version 7"):
+        Graph.open(root, mode="r").count("node:Film", branch="draft")
 
 
 @pytest.mark.parametrize("step", ["set_primary_key", "set_schema_metadata", "drop_branch"])

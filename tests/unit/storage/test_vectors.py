@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import StorageError
-from spark_omnigraph.storage.vectors import VectorStore
+from spark_omnigraph.storage.vectors import VectorStore, answered
 
 WRITERS = 6
 
@@ -23,7 +23,7 @@ def test_the_first_answers_of_several_writers_all_stay(tmp_path: Path, _round: i
 
     def add(number: int) -> None:
         turn.wait()
-        store.add(2, [texts[number]], np.array([[number, 1]], dtype=np.float32))
+        store.add(2, [answered(pa.array([texts[number]]), np.array([[number, 1]], dtype=np.float32))])
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(add, range(WRITERS)))
@@ -36,7 +36,7 @@ def test_the_first_answers_of_several_writers_all_stay(tmp_path: Path, _round: i
 def test_a_damaged_store_says_that_it_may_go(tmp_path: Path, part: str) -> None:
     store = VectorStore(str(tmp_path / "cache"))
     store.record("here", pa.array(["a"]), pa.array(["k"]), "m")
-    store.add(2, ["k"], np.ones((1, 2), dtype=np.float32))
+    store.add(2, [answered(pa.array(["k"]), np.ones((1, 2), dtype=np.float32))])
     for name in ("rows", "answers_2"):
         for file in (tmp_path / "cache" / name / part).iterdir():
             file.write_bytes(b"x")

@@ -18,6 +18,9 @@ def walk(scope: BlockScope, clause: Traversal) -> TypedWalk:
         words = [name[0].lower() + name[1:] for name in scope.catalog.edges]
         close = nearest(clause.edge.text, words)
         raise scope.error(clause.edge.region, f"T4: unknown edge type `{clause.edge.text}`{close}")
+    if not {edge.from_type, edge.to_type} <= scope.catalog.nodes.keys():
+        message = f"T4: nothing tells any more which types edge {edge.name} of this state leads between; export it"
+        raise scope.error(clause.edge.region, message)
     low, high = _bounds(scope, clause)
     direction, left_type, right_type = _ends(scope, clause, edge)
     left = _bind(scope, clause.left, left_type, edge)

@@ -10,6 +10,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import lance
@@ -17,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
-from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata
 
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.storage.faults import reading
-from spark_omnigraph.storage.layout import STORAGE_VERSION
-from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget
+from spark_omnigraph.storage.tables.staged import ColumnRewrite, StagedFile, TableTarget, write_file
+
+if TYPE_CHECKING:
+    from lance.lance.schema import LanceField
 
 Offsets = npt.NDArray[np.int64]
 """int64[n]: places of rows in a fragment, deleted ones counted; ascending, distinct."""
@@ -34,7 +36,6 @@ _GONE = -2
 """What a file has in the place of the id of a field that another file has now."""
 _ADDRESS, _OFFSET = "_rowaddr", np.uint64(0xFFFFFFFF)
 _NO_RUNS, _ARRAY_MOST = 12346, 4096
-_MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +55,21 @@ def rewrite_columns(
         fragment = dataset.get_fragment(fragment_id)
         if fragment is None:
             raise StorageError(f"storage: fragment {fragment_id} of {dataset.uri} is gone")
-        ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-        name = f"{uuid4().hex}.lance"
-        uri = f"{target.uri}/data/{name}"
+        ids = {field.name(): _leaf(field) for field in dataset.lance_schema.fields()}
+        uri = f"{target.uri}/data/{uuid4().hex}.lance"
         schema = pa.schema([dataset.schema.field(column) for column in values])
-        size = _write(uri, schema, _new_batches(dataset, fragment, schema, values), options)
-    fields = tuple(ids[column] for column in values)
+        fields = tuple(ids[column] for column in values)
+        file = write_file(uri, schema, _new_batches(dataset, fragment, schema, values), fields, options)
     changed = np.unique(np.concatenate([value.at for value in values.values()]))
-    metadata = _with_file(
-        fragment.metadata, DataFile(name, list(fields), list(range(len(fields))), _MAJOR, _MINOR, size)
-    )
-    file = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
-    return ColumnRewrite(file, fragment_id, fields, _roaring(changed))
+    metadata = _with_file(fragment.metadata, file)
+    staged = StagedFile(json.dumps(metadata.to_json()), uri, fragment.physical_rows)
+    return ColumnRewrite(staged, fragment_id, fields, _roaring(changed))
 
 
-def _write(uri: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: Mapping[str, str]) -> int:
-    with LanceFileWriter(uri, schema, version=STORAGE_VERSION, storage_options=dict(options) or None) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return int(writer.size_bytes or 0)
+def _leaf(field: LanceField) -> int:
+    """The field whose id names the values of a column in a data file: of a list that of its items."""
+    inner = field.children()
+    return _leaf(inner[0]) if inner else int(field.id())
 
 
 def _with_file(metadata: FragmentMetadata, new: DataFile) -> FragmentMetadata:
@@ -95,60 +92,61 @@ def _new_batches(
 ) -> Iterator[pa.RecordBatch]:
     """All physical rows of the columns, the new values in their places."""
     width = sum(4 * kind.list_size if pa.types.is_fixed_size_list(kind) else 64 for kind in schema.types)
-    rows = max(1, min(_BATCH_ROWS, BATCH_BYTES // width))
-    scanner = dataset.scanner(
-        columns=schema.names, fragments=[fragment], with_row_address=True, batch_size=rows, scan_in_order=True
-    )
-    first = 0
-    for batch in _physical(scanner.to_batches(), schema, fragment.physical_rows, rows):
-        columns = [_put(batch.column(name), values[name], first) for name in schema.names]
+    rows, physical = max(1, min(_BATCH_ROWS, BATCH_BYTES // width)), fragment.physical_rows
+    is_whole = all(len(value.at) == physical for value in values.values())
+    kept = _KeptRows(fragment, np.empty(0, np.int64) if is_whole else _alive(dataset, fragment))
+    for first in range(0, physical, rows):
+        last = min(first + rows, physical)
+        columns = [_column(schema.field(name), values[name], kept, first, last) for name in schema.names]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        first += batch.num_rows
 
 
-def _physical(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema, physical: int, rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Rows that are alive with something in the place of each deleted one, which nobody will read."""
-    at = 0
-    for batch in batches:
-        offsets = (np.asarray(batch.column(_ADDRESS)).astype(np.uint64) & _OFFSET).astype(np.int64)
-        if not batch.num_rows:
-            continue
-        yield from _filler(schema, int(offsets[0]) - at, rows)
-        at = int(offsets[0])
-        # A deleted row gets the value of the one before it.
-        places = np.searchsorted(offsets, np.arange(at, int(offsets[-1]) + 1), side="right") - 1
-        for start in range(0, len(places), rows):
-            yield batch.select(schema.names).take(pa.array(places[start : start + rows]))
-        at = int(offsets[-1]) + 1
-    yield from _filler(schema, physical - at, rows)
+def _alive(dataset: LanceDataset, fragment: lance.LanceFragment) -> Offsets:
+    """Places of the rows that are not deleted."""
+    scanner = dataset.scanner(columns=[], fragments=[fragment], with_row_address=True, scan_in_order=True)
+    addresses = np.asarray(scanner.to_table().column(_ADDRESS)).astype(np.uint64)
+    return (addresses & _OFFSET).astype(np.int64)
 
 
-def _filler(schema: pa.Schema, count: int, rows: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, count, rows):
-        some = min(rows, count - start)
-        yield pa.RecordBatch.from_arrays([_blank(kind, some) for kind in schema.types], schema=schema)
+@dataclass(frozen=True, slots=True)
+class _KeptRows:
+    """Stored values of a fragment, by place; `alive` are the places that have one."""
+
+    fragment: lance.LanceFragment
+    alive: Offsets
+
+    def among(self, first: int, last: int, new: Offsets) -> Offsets:
+        """Places from `first` to `last` that keep what they have."""
+        start, stop = np.searchsorted(self.alive, (first, last))
+        return np.setdiff1d(self.alive[start:stop], new, assume_unique=True)
+
+    def read(self, name: str, at: Offsets) -> pa.Array:
+        """Values of a column. Lance counts the rows that are alive."""
+        found = self.fragment.take(np.searchsorted(self.alive, at).tolist(), columns=[name])
+        return found.column(name).combine_chunks()
 
 
-def _blank(kind: pa.DataType, count: int) -> pa.Array:
-    """Values that also a column without nulls may have."""
+def _column(field: pa.Field, new: NewValues, kept: _KeptRows, first: int, last: int) -> pa.Array:
+    """A run of a column: new values, those that rows keep, and for deleted rows something that nobody will read."""
+    start, stop = (int(place) for place in np.searchsorted(new.at, (first, last)))
+    given = new.read(start, stop).cast(field.type)
+    if stop - start == last - first:
+        return given
+    at = kept.among(first, last, new.at[start:stop])
+    parts = [given, *([kept.read(field.name, at)] if len(at) else []), _blank(field.type)]
+    places = np.full(last - first, len(given) + len(at))
+    places[new.at[start:stop] - first] = np.arange(len(given))
+    places[at - first] = len(given) + np.arange(len(at))
+    return pa.concat_arrays(parts).take(pa.array(places))
+
+
+def _blank(kind: pa.DataType) -> pa.Array:
+    """A value that also a column without nulls may have."""
     if pa.types.is_fixed_size_list(kind):
-        zeros = pa.array(np.zeros(count * kind.list_size, np.float32), kind.value_type)
+        zeros = pa.array(np.zeros(kind.list_size, np.float32), kind.value_type)
         return pa.FixedSizeListArray.from_arrays(zeros, type=kind)
-    return pa.nulls(count, kind)
-
-
-def _put(column: pa.Array, new: NewValues, first: int) -> pa.Array:
-    """A run of a column that begins at an offset, with the new values that fall into it."""
-    start, stop = (int(place) for place in np.searchsorted(new.at, (first, first + len(column))))
-    if start == stop:
-        return column
-    if stop - start == len(column):
-        return new.read(start, stop).cast(column.type)
-    places = np.arange(len(column))
-    places[new.at[start:stop] - first] = len(column) + np.arange(stop - start)
-    return pa.concat_arrays([column, new.read(start, stop).cast(column.type)]).take(pa.array(places))
+    blank: object = [] if pa.types.is_list(kind) else False if pa.types.is_boolean(kind) else 0
+    return pa.array(["" if pa.types.is_string(kind) else blank], kind)
 
 
 def _roaring(offsets: Offsets) -> bytes:

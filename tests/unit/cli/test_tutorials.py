@@ -1,4 +1,4 @@
-"""docs/tutorial-csv.md, as its reader does it: its files, its commands, its answers."""
+"""Tutorials, as their reader does them: the files of a page, its commands, its answers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ import pytest
 from spark_omnigraph import Graph
 from spark_omnigraph.cli import main
 
-PAGE = Path(__file__).parents[3] / "docs" / "tutorial-csv.md"
+DOCS = Path(__file__).parents[3] / "docs"
 _FILE = re.compile(r"`([\w/]+\.\w+)`[^`]*?:\n\n```\w+\n(.*?)```", re.DOTALL)
 _BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
 
 
-def test_the_page_does_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = PAGE.read_text(encoding="utf-8")
+def follow(page: str, capsys: pytest.CaptureFixture[str]) -> int:
+    """Does what a page says, in this folder; how many answers it has, all of which were right."""
+    shown, answers = "", 0
     for name, text in _FILE.findall(page):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
-    shown, answers = "", 0
     for kind, text in _BLOCK.findall(page):
         if kind == "text":
             assert shown == text
@@ -35,7 +32,21 @@ def test_the_page_does_what_it_says(
             assert program == "spark-omnigraph"
             assert main(arguments) == 0, line
             shown = capsys.readouterr().out
+    return answers
+
+
+def test_a_folder_of_csv_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert follow((DOCS / "tutorial-csv.md").read_text(encoding="utf-8"), capsys) == 1
     graph = Graph.open("shop-graph", mode="r")
-    assert answers == 1
     assert [graph.count(key) for key in ("node:Customer", "node:Product", "edge:Bought")] == [2, 2, 3]
     assert [commit.facts.totals().updated for commit in graph.commits()[:1] if commit.facts is not None] == [7]
+
+
+def test_nightly_patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert follow((DOCS / "patches.md").read_text(encoding="utf-8"), capsys) == 1
+    counts = [commit.facts.totals() for commit in Graph.open("films-graph", mode="r").commits() if commit.facts]
+    assert [(each.inserted, each.updated) for each in counts[:3]] == [(0, 2), (0, 2), (4, 0)]

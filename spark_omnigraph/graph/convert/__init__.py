@@ -1,0 +1,1 @@
+"""Graphs of any readable format as new graphs of the one that is written."""

@@ -1,0 +1,1 @@
+"""Values of columns apart from the rows that they belong to."""
