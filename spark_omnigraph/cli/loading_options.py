@@ -1,11 +1,21 @@
-"""Options of loads: their mode, what goes with one mode alone, and how edges are known."""
+"""Options of the verbs that load files."""
 
 from __future__ import annotations
 
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.options import Option, Shape
-from spark_omnigraph.records.mode import LoadMode, Nulls, OnDuplicate, OnMissing, bad_row_limit
+from spark_omnigraph.records.mode import (
+    REMOTE_SCHEMES,
+    EmbedAtLoad,
+    LoadMode,
+    Nulls,
+    OnDuplicate,
+    OnMissing,
+    UnknownFields,
+    bad_row_limit,
+    schemes_of,
+)
 
 MODE = Option(
     "mode",
@@ -37,6 +47,26 @@ MAX_DELETES = Option(
     bad_row_limit,
     "N|P%",
 )
+MAPPING = Option(
+    "mapping",
+    "YAML file that says which columns of which tables become which properties; it may name the input, too",
+    values.existing_file,
+    "FILE",
+)
+NODE = Option("node", "node type of the rows of tables", metavar="T")
+EDGE = Option("edge", "edge type of the rows of tables", metavar="T")
+COERCE = Option(
+    "coerce", "read a text as the value that it spells where a property takes none; fields of CSV always are",
+    values.switch, default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
+CSV_SINGLE_LINE = Option(
+    "csv_single_line", "no value of CSV spans lines, so that one file is read by several tasks", values.switch,
+    default="false", shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
+VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
+BASE = Option(
+    "base", "where the branch starts when it does not exist yet", metavar="BASE", default="main", flag="--from"
+)
 ON_DUPLICATE = Option(
     "on_duplicate",
     "what merge and changes do with an id that the input repeats, and update with a second patch of a row: the last "
@@ -58,10 +88,49 @@ ADOPT_EDGES = Option(
     shape=Shape.SWITCH,
 )
 KNOWING_EDGES = (EDGE_ID, ADOPT_EDGES)
+UNKNOWN_FIELDS = Option(
+    "unknown_fields",
+    "what to do with members of data that the type does not declare",
+    values.one_of(*UnknownFields),
+    "refuse|ignore",
+    default="refuse",
+)
+SCHEMES_OF_BLOBS = Option(
+    "blob_schemes",
+    "schemes of the URIs that a blob may refer to; a reference is stored, not fetched",
+    schemes_of,
+    "SCHEME,…",
+    default=",".join(REMOTE_SCHEMES),
+)
+
+
+def _embed(value: str) -> str:
+    """YAML takes `off` for false."""
+    return str(values.one_of(*EmbedAtLoad)("off" if value == "false" else value))
+
+
+EMBED = Option(
+    "embed",
+    "ask for vectors of @embed properties that rows lack, of the provider that OMNIGRAPH_EMBED_… name; off asks nobody",
+    _embed,
+    "off|missing",
+    default="off",
+)
+INDEX = Option("index", "build missing indexes after the load", values.switch, default="true", shape=Shape.SWITCH)
+LOAD_CONCURRENCY = Option(
+    "load_concurrency",
+    "at most this many tasks write fragments at a time; unset: one for each core",
+    values.positive,
+    "N",
+    env=True,
+)
+SPARK_THRESHOLD = Option(
+    "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
+)
 LOADING = (
-    *(o.INPUT_FORMAT, o.NODE, o.EDGE, o.MAPPING, o.COERCE, o.CSV_SINGLE_LINE, o.VERSION_AS_OF, o.BASE),
-    *(o.MAX_BAD_ROWS, o.BAD_ROWS, ON_DUPLICATE, *KNOWING_EDGES, o.UNKNOWN_FIELDS, o.SCHEMES_OF_BLOBS),
-    *(o.EMBED, o.CACHE, o.SHOW_ROWS, o.INDEX, o.LOAD_CONCURRENCY, o.SPARK_THRESHOLD),
+    *(o.INPUT_FORMAT, NODE, EDGE, MAPPING, COERCE, CSV_SINGLE_LINE, VERSION_AS_OF, BASE),
+    *(o.MAX_BAD_ROWS, o.BAD_ROWS, ON_DUPLICATE, *KNOWING_EDGES, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS),
+    *(EMBED, o.CACHE, o.SHOW_ROWS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD),
 )
 LOADING_PATCHES = tuple(option for option in LOADING if option not in KNOWING_EDGES)
 """Patches name edges by their ids."""

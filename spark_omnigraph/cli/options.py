@@ -12,14 +12,7 @@ from enum import Enum
 from spark_omnigraph.branch.conflicts import OnConflict
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.values import Parser
-from spark_omnigraph.records.mode import (
-    REMOTE_SCHEMES,
-    EmbedAtLoad,
-    InputFormat,
-    UnknownFields,
-    bad_row_limit,
-    schemes_of,
-)
+from spark_omnigraph.records.mode import InputFormat, bad_row_limit
 
 ENV_PREFIX = "OMNIGRAPH_"
 
@@ -187,26 +180,6 @@ INPUT_FORMAT = Option(
     default="auto",
     flag="--format",
 )
-MAPPING = Option(
-    "mapping",
-    "YAML file that says which columns of which tables become which properties; it may name the input, too",
-    values.existing_file,
-    "FILE",
-)
-NODE = Option("node", "node type of the rows of tables", metavar="T")
-EDGE = Option("edge", "edge type of the rows of tables", metavar="T")
-COERCE = Option(
-    "coerce", "read a text as the value that it spells where a property takes none; fields of CSV always are",
-    values.switch, default="false", shape=Shape.SWITCH,
-)  # laid out as a table  # fmt: skip
-CSV_SINGLE_LINE = Option(
-    "csv_single_line", "no value of CSV spans lines, so that one file is read by several tasks", values.switch,
-    default="false", shape=Shape.SWITCH,
-)  # laid out as a table  # fmt: skip
-VERSION_AS_OF = Option("version_as_of", "version of a Delta table; by default its newest", values.natural, "N")
-BASE = Option(
-    "base", "where the branch starts when it does not exist yet", metavar="BASE", default="main", flag="--from"
-)
 START = Option("base", "the branch to start from", metavar="B", default="main", flag="--from")
 MAX_BAD_ROWS = Option(
     "max_bad_rows",
@@ -230,45 +203,8 @@ SHOW_ROWS = Option(
     "N",
     env=True,
 )
-UNKNOWN_FIELDS = Option(
-    "unknown_fields",
-    "what to do with members of data that the type does not declare",
-    values.one_of(*UnknownFields),
-    "refuse|ignore",
-    default="refuse",
-)
-SCHEMES_OF_BLOBS = Option(
-    "blob_schemes",
-    "schemes of the URIs that a blob may refer to; a reference is stored, not fetched",
-    schemes_of,
-    "SCHEME,…",
-    default=",".join(REMOTE_SCHEMES),
-)
-INDEX = Option("index", "build missing indexes after the load", values.switch, default="true", shape=Shape.SWITCH)
-LOAD_CONCURRENCY = Option(
-    "load_concurrency",
-    "at most this many tasks write fragments at a time; unset: one for each core",
-    values.positive,
-    "N",
-    env=True,
-)
-SPARK_THRESHOLD = Option(
-    "spark_threshold", "input size from which auto takes Spark", values.size, "SIZE", default="1GiB", env=True
-)
 
 
-def _embed(value: str) -> str:
-    """YAML takes `off` for false."""
-    return str(values.one_of(*EmbedAtLoad)("off" if value == "false" else value))
-
-
-EMBED = Option(
-    "embed",
-    "ask for vectors of @embed properties that rows lack, of the provider that OMNIGRAPH_EMBED_… name; off asks nobody",
-    _embed,
-    "off|missing",
-    default="off",
-)
 CACHE = Option(
     "cache",
     "where answers are kept, so that none is asked for twice: a folder or s3://…; unset: beside the graph",
@@ -463,3 +399,25 @@ CACHE_MEMORY = Option(
     default="2GiB",
     env=True,
 )
+ANALYZE = Option(
+    "analyze",
+    "run the query, and show its plan with the rows and the time of each operator in place of its rows",
+    values.switch,
+    default="false",
+    shape=Shape.SWITCH,
+)
+TIME_LIMIT = Option("time_limit", "give up after this time, such as 90s or 5m; unset: none", values.duration, "TIME")
+MAX_ROWS = Option("max_rows", "refuse an answer of more rows; unset: any number", values.count, "N")
+BOUNDS = (TIME_LIMIT, MAX_ROWS)
+SQL_FILE = Option("file", "text with the statement", values.existing_file, "FILE", argument_too=True)
+SQL_TEXT = Option("text", "the statement itself instead of a file", flag="-e")
+SQL_PARAMS = Option("params", "values of $name in the statement, as a JSON object", values.json_object, "JSON")
+MEMORY = Option(
+    "memory",
+    "what joins, groups and sorts may take in memory; sorts and groups spill the rest to the disk",
+    values.size,
+    "SIZE",
+    default="2GiB",
+    env=True,
+)
+SPILL = Option("spill", "what may be spilled to the folder for temporary files", values.size, "SIZE", "16GiB", env=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from spark_omnigraph.cli import asking_options as a
 from spark_omnigraph.cli import embed_options as e
 from spark_omnigraph.cli import keeping_options as k
 from spark_omnigraph.cli import loading_options as lo
@@ -100,8 +99,8 @@ _ALL = (
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",
         _in("query", "query"),
         (
-            *(o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, a.ANALYZE),
-            *(*a.BOUNDS, *o.PAST, o.CACHE_MEMORY),
+            *(o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, o.ANALYZE),
+            *(*o.BOUNDS, *o.PAST, o.CACHE_MEMORY),
         ),
         o.TO_READ,
         has_rows=True,
@@ -112,8 +111,8 @@ _ALL = (
         "spark-omnigraph sql --graph graphs/films -e 'SELECT year, count(*) FROM Film GROUP BY year ORDER BY year'",
         _in("sql", "sql"),
         (
-            *(a.SQL_FILE, a.SQL_TEXT, a.SQL_PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, a.ANALYZE),
-            *(*a.BOUNDS, *o.PAST, a.MEMORY, a.SPILL),
+            *(o.SQL_FILE, o.SQL_TEXT, o.SQL_PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, o.ANALYZE),
+            *(*o.BOUNDS, *o.PAST, o.MEMORY, o.SPILL),
         ),
         o.TO_READ,
         has_rows=True,
