@@ -29,7 +29,7 @@ class LoadMode(TextEnum):
 
     @property
     def replaces(self) -> bool:
-        """Whether an id that is stored is no mistake, and its row goes by a record of the same id alone."""
+        """Whether an id that is stored is no mistake, and its row changes or goes by records of the same id alone."""
         return self in (LoadMode.MERGE, LoadMode.UPDATE, LoadMode.CHANGES)
 
 

@@ -5,8 +5,8 @@
     check_load         probes over staged plus pinned key columns                            driver
     check_and_finish   prepare and hand to the commit protocol                               driver
 
-A load that lost a race is planned anew, a bounded number of times, where the mode's meaning allows it: append and
-merge always, overwrite only while nothing that it replaces has moved.
+A load that lost a race is planned anew, a bounded number of times, where the mode's meaning allows it: overwrite only
+while nothing that it replaces has moved, the other modes always.
 """
 
 from __future__ import annotations

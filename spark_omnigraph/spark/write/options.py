@@ -54,7 +54,8 @@ WRITE_OPTIONS: Mapping[str, str] = {
     "onDuplicate": "`error`; `last` is refused: rows of a frame have no order, so drop duplicates first",
     "maxDeletes": "with `changes`: how many stored rows may be deleted, a count, or a share of each type's such as "
     "`5%`; default any number",
-    "edgeId": "`ends` makes ids of edges of their ends, names of properties with commas make them of these, too",
+    "edgeId": "`ends` makes ids of edges of their ends, names of properties with commas make them of these, too; "
+    "not with `update`",
     "adoptEdges": "`true` gives such an edge the id of a stored one with the same ends, where that has another; "
     "default `false`",
     "mapping": "which columns become which properties of which types: YAML or JSON as text of several lines, or a path "

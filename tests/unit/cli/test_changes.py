@@ -61,6 +61,7 @@ def test_edges_get_ids_of_their_ends(graph: Graph, tmp_path: Path, capsys: pytes
     [
         (["--max-deletes", "1"], "--max-deletes goes with mode changes"),
         (["--adopt-edges"], "--adopt-edges goes with --edge-id"),
+        (["--mode", "update", "--edge-id", "ends"], "--edge-id does not go with mode update"),
     ],
 )
 def test_options_without_effect_are_mistakes_of_usage(

@@ -195,6 +195,12 @@ def test_tables_that_contradict_the_option_are_refused_before_a_row_is_read(grap
         graph.load(rows, "merge", mapping=mapping, options=LoadOptions(edge_id="ends"))
 
 
+def test_a_patch_names_its_edge_by_id(graph: Graph) -> None:
+    with pytest.raises(BadRequestError, match="edge_id does not go with mode 'update': a patch names its edge by 'id'"):
+        graph.ingest(["{}"], "new", mode="update", options=LoadOptions(edge_id="ends"))
+    assert graph.branches() == ["main"]
+
+
 def test_a_merge_says_how_many_edges_a_repeat_adds_again(graph: Graph) -> None:
     report = load(graph, knows("a", "b"), knows("b", "a"), knows("a", "a", "k1"))
     again = "had no id: the same input would add them again; --edge-id"
