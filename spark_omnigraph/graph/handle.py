@@ -317,7 +317,7 @@ class Graph(StateVerbs):
 
     def export_tables(
         self,
-        output: str,
+        output: str | os.PathLike[str],
         format: str = "delta",
         types: Sequence[str] | None = None,
         *,

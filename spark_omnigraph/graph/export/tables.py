@@ -6,8 +6,10 @@ Each type is one table: `id`, of edges `src` and `dst`, and its properties. Noth
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +17,8 @@ import pyarrow.parquet as pq
 
 from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar
 from spark_omnigraph.errors import BadRequestError, StorageError, VersionExpiredError
-from spark_omnigraph.graph.arguments import SWITCH, require
-from spark_omnigraph.graph.changes.diff import Image, changed_tables
+from spark_omnigraph.graph.arguments import PATH, SWITCH, require
+from spark_omnigraph.graph.changes.diff import Image, TableDiff, changed_tables
 from spark_omnigraph.graph.read.export import chosen_types
 from spark_omnigraph.graph.read.history import commit_history
 from spark_omnigraph.graph.read.scan import pinned_rows
@@ -117,7 +119,7 @@ def export_types(  # noqa: PLR0913 - as many as the call has
     store: GraphStore,
     catalog: Catalog,
     snapshot: Snapshot,
-    output: str,
+    output: str | os.PathLike[str],
     format: str,
     types: Sequence[str],
     incremental: bool,
@@ -126,7 +128,8 @@ def export_types(  # noqa: PLR0913 - as many as the call has
     """`write_tables` of arguments, which it checks."""
     require("incremental", incremental, SWITCH)
     require("with_blobs", with_blobs, SWITCH)
-    request = TablesRequest(output, choice("format", format, TableFormat), types, incremental, with_blobs)
+    require("output", output, PATH)
+    request = TablesRequest(os.fspath(output), choice("format", format, TableFormat), types, incremental, with_blobs)
     return write_tables(store, catalog, snapshot, request)
 
 
@@ -160,16 +163,18 @@ class _ExportedType:
         since, columns = target.shown()
         if since is not None and since >= version:
             return WrittenTable(place, ExportOutcome.SAME, 0, since=since)
-        counted = _Counted()
-        if not incremental or since is None or columns is None or columns.names != self._schema.names:
+        counted, tables = _Counted(), None
+        if incremental and since is not None and columns is not None and columns.names == self._schema.names:
+            tables = self._differing(catalog, since)
+        if tables is None or len(tables) > 1:  # a table that came in place of another one shares no row with it
             target.replace(self._schema, counted.of(self._rows()), version)
             return WrittenTable(place, ExportOutcome.WHOLE, counted.rows, since=since)
-        changes = self._changes(catalog, since)
+        changes = self._changes(tables)
         first = next(changes, None)
         if first is None:
             target.note(version)
             return WrittenTable(place, ExportOutcome.SAME, 0, since=since)
-        target.merge(first.schema, counted.of(_before(first, changes)), version)
+        target.merge(first.schema, counted.of(chain((first,), changes)), version)
         return WrittenTable(place, ExportOutcome.CHANGES, counted.rows - counted.gone, counted.gone, since)
 
     def _facts(self) -> dict[str, str]:
@@ -190,20 +195,20 @@ class _ExportedType:
             for batch in read_batches(TableScan(table, stored)):
                 yield self._as_shown(batch)
 
-    def _changes(self, catalog: Catalog, since: int) -> Iterator[pa.RecordBatch]:
-        key = self._entity.table_key
+    def _differing(self, catalog: Catalog, since: int) -> list[TableDiff]:
         try:
             before = self._store.snapshot(self._snapshot.branch, since)
         except VersionExpiredError as error:
             raise VersionExpiredError(f"{error.message}; write the tables whole, without 'incremental'") from error
-        for table in changed_tables(self._store, catalog, before, self._snapshot):
-            if table.entity.table_key != key:
-                continue
+        found = changed_tables(self._store, catalog, before, self._snapshot)
+        return [table for table in found if table.entity.table_key == self._entity.table_key]
+
+    def _changes(self, tables: Sequence[TableDiff]) -> Iterator[pa.RecordBatch]:
+        for table in tables:
             for image, batch in table.images(tuple(n for n in self._schema.names if n in table.columns)):
                 if image is not Image.UPDATE_BEFORE:
-                    shown = self._as_shown(batch)
                     word = pa.repeat("d" if image is Image.DELETE else "u", batch.num_rows)
-                    yield shown.append_column(OPERATION, word)
+                    yield self._as_shown(batch).append_column(OPERATION, word)
 
     def _as_shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         names = batch.schema.names
@@ -225,11 +230,6 @@ class _Counted:
             if OPERATION in batch.schema.names:
                 self.gone += pc.sum(pc.equal(batch.column(OPERATION), "d")).as_py() or 0
             yield batch
-
-
-def _before(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
 
 
 def _cast(column: pa.Array, wanted: pa.Field) -> pa.Array:

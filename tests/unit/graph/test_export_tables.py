@@ -143,6 +143,17 @@ def test_other_columns_another_branch_or_another_graph_are_written_whole(graph: 
     assert rows(f"{out}/nodes/Person") == []
 
 
+def test_a_type_that_was_made_again_is_written_whole(graph: Graph, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    graph.export_tables(out, types=["Person"])
+    before, _, after = SCHEMA.partition("node Person { name: String @key }\n")
+    graph.apply_schema(before + after.replace("edge ActedIn: Person -> Film { role: String? }\n", ""))
+    graph.apply_schema(SCHEMA)
+    graph.load([node("Person", name="Al"), node("Person", name="Bo")], options=PLAIN)
+    graph.export_tables(out, types=["Person"], incremental=True)
+    assert [row["id"] for row in rows(out / "nodes/Person")] == ["Al", "Bo"]
+
+
 def test_a_state_that_expired_is_named(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "SKEW", 0.0)
     out = str(tmp_path / "out")

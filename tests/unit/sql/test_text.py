@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
@@ -54,7 +56,7 @@ def test_values_are_scalars_of_what_the_text_names() -> None:
         ({"name": [1, "a"]}, r"\$name has a value that SQL has no type for"),
         ([1], "params is a dictionary"),
     ],
-    ids=str,
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),
 )
 def test_values_that_are_none(params: object, says: str) -> None:
     with pytest.raises(ParameterError, match=says):
