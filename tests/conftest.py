@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from spark_omnigraph.embed.config import KEYS, VARIABLES
 from spark_omnigraph.spark.session import local_session
+from tests.support.embedding_server import EmbeddingServer
 from tests.support.short_jvm import SHORT_LIVED, WARM
 
 DEFAULT_RUN = "not long and not benchmark and not delta"
@@ -70,7 +71,16 @@ settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def provider() -> Iterator[EmbeddingServer]:
+    """Of vectors: the one that the environment of the processes names in which Spark plans. Their JVM begins with the
+    first test of a process that needs Spark, whichever folder that stands in.
+    """
+    with EmbeddingServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark(provider: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two task slots and four attempts a task, in a session that lasts for the whole run."""
     scratch = tmp_path_factory.mktemp("spark")
     conf = {
@@ -80,7 +90,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.extraJavaOptions": SHORT_LIVED,
         **WARM,
     }
-    session = local_session("spark_omnigraph tests", "2,4", conf)
+    with provider.named():
+        session = local_session("spark_omnigraph tests", "2,4", conf)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

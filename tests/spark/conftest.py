@@ -50,19 +50,10 @@ def remote(pytestconfig: pytest.Config) -> bool:
 
 
 @pytest.fixture(scope="session")
-def provider() -> Iterator[EmbeddingServer]:
-    """Of vectors: the one that the environment of the processes names in which Spark plans."""
-    with EmbeddingServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
 def spark(remote: bool, provider: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     with ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in provider.environ().items():
-                patch.setenv(name, value)
+        with provider.named():
             session = stack.enter_context((connect_session if remote else classic_session)(folder))
         yield session
 

@@ -7,10 +7,11 @@ asked for.
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import SHUT_RDWR, socket
@@ -18,6 +19,7 @@ from ssl import SSLContext
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any
+from unittest.mock import patch
 
 from spark_omnigraph.embed.embedder import Role, Vectors
 from spark_omnigraph.embed.mock import MockEmbedder
@@ -148,6 +150,12 @@ class EmbeddingServer:
             "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": "1",
             "GEMINI_API_KEY" if provider == "gemini" else "OPENAI_API_KEY": key,
         }
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """The environment of this process, and of those that begin meanwhile, names it."""
+        with patch.dict(os.environ, self.environ()):
+            yield
 
     def next_act(self, asked: Asked) -> Act | Reply:
         """What to do with a request, which is written down."""
