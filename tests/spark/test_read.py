@@ -14,10 +14,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_omnigraph import Graph
+from spark_omnigraph.embed.embedder import Role
+from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
 from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
 from spark_omnigraph.spark.errors import translate, typed_errors
 from tests.spark.graphs import SCHEMA, branched_graph, new_graph, publish
+from tests.support.embedding_server import EmbeddingServer, refusal
 from tests.unit.spark.graph_types import BLOB, MOMENTS, millis, stored_things, things, utc
 
 
@@ -370,11 +373,19 @@ def test_sql_views_carry_options(spark: SparkSession, graph: str) -> None:
     assert spark.sql("SELECT id FROM v WHERE i32 < 2").count() == 2
 
 
-def test_a_question_by_meaning_needs_a_provider_where_spark_plans(spark: SparkSession, tmp_path: Path) -> None:
-    graph = Graph.init(tmp_path / "g", "node P { k: String @key  v: Vector(3)? }")
+def test_a_question_by_meaning_asks_the_provider_of_where_spark_plans(
+    spark: SparkSession, provider: EmbeddingServer, tmp_path: Path
+) -> None:
+    graph = Graph.init(tmp_path / "g", "node P { k: String @key  v: Vector(4)? }")
+    vectors = MockEmbedder().embed(["wax", "tin"], dimension=4, role=Role.QUERY).vectors.tolist()
+    rows = [{"k": k, "v": v} for k, v in zip(["wax", "tin"], vectors, strict=True)]
+    graph.load([json.dumps({"type": "P", "data": row}) for row in rows])
     text = 'query q() { match { $p: P } return { $p.k } order { nearest($p.v, "wax") } limit 1 }'
-    with pytest.raises(PySparkException, match=r"OPENAI_API_KEY is required.*`Graph.query` asks from your own"):
+    assert [row["p.k"] for row in load(spark, graph.uri, query=text).collect()] == ["wax"]
+    provider.script.extend([refusal(401)] * 8)
+    with pytest.raises(PySparkException, match="OPENAI_API_KEY"):
         load(spark, graph.uri, query=text).collect()
+    provider.script.clear()
 
 
 def test_a_query_is_a_frame(spark: SparkSession, graph: str) -> None:
