@@ -220,7 +220,7 @@ def test_a_refusal_ends_what_is_under_way(provider: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [f"Incorrect API key: {KEY}.", "Incorrect API key provided: sk-t********6789.", KEY * 90]
+    "said", [f"Incorrect API key: {KEY}.", "Incorrect API key provided: sk-t********shown.", KEY * 90]
 )
 def test_the_key_is_in_no_text(server: EmbeddingServer, provider: str, said: str) -> None:
     server.script.extend([refusal(401, said), refusal(400, said), Reply(200, f'"{KEY}')])
@@ -230,7 +230,7 @@ def test_the_key_is_in_no_text(server: EmbeddingServer, provider: str, said: str
     failures = [ask(embedder, ["a"]).failures[0], ask(embedder, ["a"]).failures[0]]
     for shown in (str(caught.value), str(caught.value.to_dict()), repr(embedder), *failures):
         assert "sk-t" not in shown
-        assert "6789" not in shown
+        assert "shown" not in shown
         assert len(shown) < 900
 
 
