@@ -40,13 +40,14 @@ class LegibleBatch:
 
 def legible_batch(batch: pa.RecordBatch) -> LegibleBatch:
     """The batch itself where all is well, at the cost of reading its text once."""
-    columns, illegible = [], {}
+    columns, illegible, is_same = [], {}, True
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         clean, bad = legible(column)
         columns.append(clean)
+        is_same = is_same and clean is column
         if bad is not None:
             illegible[name] = bad
-    if not illegible:
+    if is_same:
         return LegibleBatch(batch, {})
     return LegibleBatch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), illegible)
 
@@ -54,9 +55,12 @@ def legible_batch(batch: pa.RecordBatch) -> LegibleBatch:
 def legible(column: pa.Array) -> tuple[pa.Array, Bools | None]:
     """A column and None when all its texts are UTF-8; else the column with its bad bytes in hexadecimal, and the rows.
 
-    Texts of any layout, also in lists and dictionaries; columns of other types are left as they are.
+    Texts of any layout, also in lists and dictionaries; columns of other types are left as they are. An array of no
+    values is made anew: Arrow for Java, which Spark 4.1 has, gives it no offset, and Lance reads one.
     """
     kind = column.type
+    if not len(column):
+        return pa.array([], kind), None
     if _is_text(kind):
         return _legible_texts(column)
     if pa.types.is_dictionary(kind):
@@ -126,9 +130,11 @@ def _legible_lists(column: pa.ListArray | pa.LargeListArray) -> tuple[pa.Array, 
     offsets = np.asarray(column.offsets)
     # A part of a longer array has the items of all; only its own are looked at.
     items, bad = legible(column.values.slice(offsets[0], offsets[-1] - offsets[0]))
-    if bad is None:
+    if bad is None and len(items):
         return column, None
     mask = column.is_null() if column.null_count else None
-    clean = type(column).from_arrays(pa.array(offsets - offsets[0]), items, mask=mask)
+    clean = type(column).from_arrays(pa.array(offsets - offsets[0]), items, type=column.type, mask=mask)
+    if bad is None:
+        return clean, None
     rows = rows_of_items(clean, bad)
     return clean, np.zeros(len(column), dtype=bool) if rows is None else rows

@@ -16,7 +16,7 @@ from spark_omnigraph.errors import BadRequestError, NotFoundError, VersionExpire
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.spark.api import is_remote, register
 from spark_omnigraph.spark.errors import translate, typed_errors
-from spark_omnigraph.spark.read.feed_stream import FeedStream
+from tests.support.feed_streams import HAS_STREAMS, needs_streams
 
 SCHEMA = """
 node Lamp { tag: String @key  watt: I32?  made: Date? }
@@ -150,7 +150,7 @@ def test_versions_that_are_gone_are_said_by_frames_and_streams(spark: SparkSessi
     assert [row["_change_type"] for row in rows] == ["update_preimage", "update_postimage"]
 
 
-@pytest.mark.skipif(FeedStream is None, reason="streams of changes need Spark 4.2")
+@needs_streams
 def test_a_stream_that_cannot_be_says_so_and_nothing_else(spark: SparkSession, graph: Graph, tmp_path: Path) -> None:
     register(spark)
     rows = spark.readStream.format("omnigraph").option("node", "Lamp").load(graph.uri).writeStream.format("noop")
@@ -187,7 +187,7 @@ def stream(spark: SparkSession, uri: str, folder: Path, name: str, **options: ob
 
     They come through files, since over Connect the function of a batch runs on the server.
     """
-    if FeedStream is None:
+    if not HAS_STREAMS:
         pytest.skip("streams of changes need Spark 4.2")
     register(spark)
     reader = spark.readStream.format("omnigraph").option("table", "changes").option("node", "Lamp")

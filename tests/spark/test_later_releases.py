@@ -14,6 +14,7 @@ from spark_omnigraph.errors import UnsupportedFormatError
 from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.writes import write_nodes
+from tests.support.feed_streams import needs_streams
 from tests.support.later import RELEASES, fingerprint, recorded_commits, sample
 
 
@@ -39,6 +40,7 @@ def test_frames_of_types_branches_and_old_states(spark: SparkSession, folder: Pa
     assert [row["title"] for row in at] == ["East", "North"]
 
 
+@needs_streams
 def test_history_and_the_change_feed(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     root = str(folder / "graph")
     register(spark)

@@ -14,9 +14,9 @@ from spark_omnigraph.errors import UnsupportedFormatError
 from spark_omnigraph.manifest.formats.stamps import FORMATS, WRITTEN, format_of
 from spark_omnigraph.spark.errors import CodedError
 from spark_omnigraph.spark.read.feed import plan_feed
-from spark_omnigraph.spark.read.feed_stream import FeedStream
 from spark_omnigraph.spark.read.plan import plan_read
 from spark_omnigraph.storage.layout import SCHEMA_VERSION
+from tests.support.feed_streams import feed_stream
 from tests.support.graph_files import internal
 from tests.unit.storage.test_stamp import old_graph, record
 
@@ -82,8 +82,8 @@ CALLS: dict[str, Callable[[Graph], object]] = {
     "data source, branches": lambda g: plan_read({"path": g.uri, "table": "branches"}),
     "data source, recoveries": lambda g: plan_read({"path": g.uri, "table": "recoveries"}),
     "data source, changes": lambda g: plan_feed({"path": g.uri, "table": "changes", "node": "Film"}).partitions(3, 9),
-    "data source, stream of changes": lambda g: FeedStream(
-        plan_feed({"path": g.uri, "table": "changes", "node": "Film"})
+    "data source, stream of changes": lambda g: feed_stream(
+        {"path": g.uri, "table": "changes", "node": "Film"}
     ).initialOffset(),
 }
 

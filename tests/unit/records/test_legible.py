@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -134,3 +136,15 @@ def test_records(name: str) -> None:
     assert [(r.line, r.rule) for r in chunk.rejected] == [(102, Rule.INVALID_TEXT), (103, Rule.WRONG_TYPE)]
     assert chunk.rejected[0].field == name
     assert json.loads(chunk.rejected[0].raw)[name] == "{\\xed\\xa0\\x80"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_an_array_of_no_texts_has_its_offset(kind: pa.DataType, tmp_path: Path) -> None:
+    """Arrow for Java leaves it out up to Spark 4.1, and Lance reads what stands in memory there."""
+    none = pa.Array.from_buffers(kind, 0, [None, pa.py_buffer(b"\xf7" * 16).slice(0, 0), pa.py_buffer(b"")])
+    listed = pa.list_(pa.field("item", kind, nullable=False))
+    lists = pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), none, type=listed, mask=pa.array([False, True]))
+    made = legible_batch(pa.record_batch({"n": [1, 2], "l": lists})).batch
+    assert made.to_pydict() == {"n": [1, 2], "l": [[], None]}
+    assert made.schema == pa.schema({"n": pa.int64(), "l": listed})
+    assert lance.write_dataset(pa.Table.from_batches([made]), tmp_path / "t").count_rows() == 2

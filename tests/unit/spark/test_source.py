@@ -12,8 +12,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_omnigraph.spark.errors import CodedError
-from spark_omnigraph.spark.read.feed_stream import FeedStream
 from spark_omnigraph.spark.source import OmnigraphDataSource
+from tests.support.feed_streams import needs_streams
 
 PROGRAM = """
 try:
@@ -22,6 +22,7 @@ try:
 except ImportError:
     pass
 from spark_omnigraph.spark.source import OmnigraphDataSource
+from tests.support.feed_streams import needs_streams
 source = OmnigraphDataSource({"path": "/nowhere", "table": "changes"})
 try:
     source.streamReader(None).initialOffset()
@@ -38,7 +39,7 @@ except Exception as error:
         ({"table": "changes", "nodes": "Lamp"}, "unknown option 'nodes'; did you mean 'node'?"),
     ],
 )
-@pytest.mark.skipif(FeedStream is None, reason="streams of changes need Spark 4.2")
+@needs_streams
 def test_a_stream_that_cannot_be_says_so_at_every_first_question(options: dict[str, str], text: str) -> None:
     reader = OmnigraphDataSource({"path": "/nowhere", **options}).streamReader(
         StructType([StructField("table", StringType(), False)])
