@@ -62,6 +62,11 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     for name in columns.names:
         if columns.names.count(name) > 1:
             raise BadRequestError(f"column '{name}' is there twice")
+        if not name and name not in how.ignore:
+            raise BadRequestError(
+                "a column has no name, as an index has that pandas wrote: name it, or leave it out (a mapping with "
+                "ignore: [''])"
+            )
     if decode.edge_id is not None and any(
         rule.id and rule.table_key and rule.table_key.kind == "edge" for rule in how.rules
     ):

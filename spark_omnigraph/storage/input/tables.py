@@ -117,7 +117,9 @@ def _opened(
             is_file = stream.read(len(_IPC_MAGIC)) == _IPC_MAGIC
             stream.seek(0)
             yield ipc.open_file(stream) if is_file else ipc.open_stream(stream)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowSerializationError) as error:
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the store; what Arrow finds damaged has no number
             raise BadRequestError(f"input '{file.name}' is no {kind} file that can be read: {_line(error)}") from error
 
 
