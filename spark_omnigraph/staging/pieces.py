@@ -63,7 +63,10 @@ def _decoded(decoder: RecordDecoder, context: StageContext, chunk: LineChunk) ->
     if not context.decode.changes:
         return decoder.decode(chunk)
     plain, changes, refused = changes_in_lines(chunk)
-    return _with_refused(context, decoder.decode(plain, changes), refused)
+    found = decoder.decode(plain, changes)
+    # As they were written, so that who mends them can load them.
+    rejected = tuple(replace(row, raw=raw_line(chunk, row.line)) for row in found.rejected)
+    return _with_refused(context, replace(found, rejected=rejected), refused)
 
 
 def _with_refused(context: StageContext, decoded: DecodedChunk, refused: Sequence[Rejected]) -> DecodedChunk:
