@@ -1,6 +1,7 @@
 """One property of 1 M of 4 M rows: patches of it against a merge of the whole rows, from JSON lines and from Parquet.
 
-Run it as `python tests/benchmarks/bench_update.py [--quick]`. The figures are seconds of processor time in one process,
+Run it as `python tests/benchmarks/bench_update.py [--rows N] [--changed N] [--rounds N]`. The figures are seconds of
+processor time in one process,
 so that other work on the machine does not count.
 """
 
@@ -85,18 +86,23 @@ def _json(value: object) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    stored, given = (400_000, 100_000) if parser.parse_args().quick else (4_000_000, 1_000_000)
+    parser.add_argument("--rows", type=int, default=4_000_000, help="stored rows")
+    parser.add_argument("--changed", type=int, help="rows that change; a quarter of the stored ones unless it is said")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    changed = given.changed if given.changed is not None else given.rows // 4
     with tempfile.TemporaryDirectory(prefix="bench-update-") as name:
-        bench = Bench(Path(name), stored, given)
-        print(f"\n{given:,} of {stored:,} rows\n")
+        bench = Bench(Path(name), given.rows, changed)
+        print(f"\n{changed:,} of {given.rows:,} rows\n")
         for form in ("jsonl", "parquet"):
             contenders = [
                 Contender(f"{mode} of {what}, {form}", partial(bench.run, mode, form))
                 for mode, what in (("merge", "whole rows"), ("update", "one property"))
             ]
-            race(contenders, 3)
-            print(table(contenders, given, contenders[0].name))
+            race(contenders, given.rounds)
+            print(table(contenders, changed, contenders[0].name))
+            whole, patched = (contender.median for contender in contenders)
+            print(f"update takes {patched / whole:.2f} of the time of merge; the bar is 1.00")
             print(f"phases of the last update: {phases(bench.last)}\n")
 
 

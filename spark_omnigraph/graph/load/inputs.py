@@ -91,6 +91,15 @@ class InputChoices:
         return replace(how, rules=(replace(how.rules[0], table_key=self.table_key),))
 
     @property
+    def of_rows(self) -> TableInput:
+        """How rows in memory are read. BadRequestError when the mapping is of files alone, which nobody would read."""
+        if self.mapping is not None and self.mapping.of_given is None:
+            raise BadRequestError(
+                "the mapping names its inputs by 'path', and rows are given beside it: leave out 'path'"
+            )
+        return self.of_tables
+
+    @property
     def digest(self) -> str | None:
         """That of the mapping."""
         return None if self.mapping is None else self.mapping.digest

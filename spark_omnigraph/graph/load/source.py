@@ -105,7 +105,7 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     found = replace(choices, table_key=None) if lines else choices  # they name the type now
     inputs = Inputs(()) if rows is not None else find_inputs(source, found, store.storage_options)
     check_report_path(options.bad_rows, inputs.files, store.root)
-    how = choices.of_tables if rows is not None else None
+    how = choices.of_rows if rows is not None else None
     scanned = _scanned(inputs, store.storage_options)
     if scanned is not None:
         how = scanned.table

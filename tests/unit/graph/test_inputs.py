@@ -267,6 +267,10 @@ class TestBadRows:
         ("", "has no header"),
         ("name,name\na,b\n", "'name' is there twice"),
         ("name,brn\na,1\n", "'Person' has no column 'brn'; did you mean 'born'?"),
+        ("name;born\na;1\n", "has ';' and no ',': give a mapping with 'delimiter'"),
+        ("name\tborn\na\t1\n", "has '.t' and no ',': give a mapping with 'delimiter'"),
+        (",name\n0,a\n", "a column has no name, as an index has that pandas wrote"),
+        ('name,born\n"' + "x" * (17 << 20) + '",1\n', "has a row of more than 8 MiB"),
         ("born\n1\n", "column 'name' is missing"),
     ],
 )
@@ -288,6 +292,37 @@ def test_a_file_that_is_not_what_it_says(graph: Graph, tmp_path: Path, ending: s
     (tmp_path / f"p.{ending}").write_bytes(b"name,born\na,1\n" * 9)
     with pytest.raises(BadRequestError, match=f"no {ending.capitalize()} file that can be read"):
         graph.load(tmp_path / f"p.{ending}", node="Person")
+
+
+def damaged_footer(path: Path) -> None:
+    path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+
+
+def damaged_page(path: Path) -> None:
+    pq.write_table(pa.table({"name": [f"n{i}" for i in range(1000)]}), path, compression="zstd")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + b"\xff" * 60 + whole[64:])
+
+
+def cut_stream(path: Path) -> None:
+    write_stream(path.parent, "Person").replace(path)
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"), [("p.parquet", damaged_footer), ("p.parquet", damaged_page), ("p.arrows", cut_stream)]
+)
+def test_a_file_that_is_damaged(graph: Graph, tmp_path: Path, name: str, spoil: Callable[[Path], None]) -> None:
+    spoil(tmp_path / name)
+    with pytest.raises(BadRequestError, match=f"{name}' is no (Parquet|Arrow) file that can be read"):
+        graph.load(tmp_path / name, node="Person")
+    assert graph.count("node:Person") == 0
+
+
+def test_a_column_without_a_name_may_be_left_out(graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(",name\n0,a\n")
+    graph.load(tmp_path / "p.csv", mapping={"node": "Person", "ignore": [""]})
+    assert graph.count("node:Person") == 1
 
 
 def test_texts_are_read_as_values_where_that_is_asked_for(graph: Graph, tmp_path: Path) -> None:
