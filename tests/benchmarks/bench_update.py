@@ -1,8 +1,7 @@
 """One property of 1 M of 4 M rows: patches of it against a merge of the whole rows, from JSON lines and from Parquet.
 
 Run it as `python tests/benchmarks/bench_update.py [--rows N] [--changed N] [--rounds N]`. The figures are seconds of
-processor time in one process,
-so that other work on the machine does not count.
+processor time in one process, so that other work on the machine does not count.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class MappingRule:
 @dataclass(frozen=True, slots=True)
 class TableInput:
     """How the rows of a table are read. `nulls`, `delimiter` and `single_line` are of CSV, `version` is of Delta: the
-    newest without one.
+    newest without one. `partitions` are columns that folders of a file have in their names (`year=1995`).
     """
 
     rules: tuple[MappingRule, ...] = (MappingRule(None),)
@@ -64,6 +64,7 @@ class TableInput:
     delimiter: str | None = None
     single_line: bool = False
     version: int | None = None
+    partitions: tuple[str, ...] = ()
 
     @classmethod
     def of_type(cls, table_key: TableKey | None) -> TableInput:

@@ -59,14 +59,7 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     """
     columns = plain_schema(columns)
     decode = replace(decode, coerce=how.coerce or decode.coerce)
-    for name in columns.names:
-        if columns.names.count(name) > 1:
-            raise BadRequestError(f"column '{name}' is there twice")
-        if not name and name not in how.ignore:
-            raise BadRequestError(
-                "a column has no name, as an index has that pandas wrote: name it, or leave it out (a mapping with "
-                "ignore: [''])"
-            )
+    _check_names(how, columns, decode)
     if decode.edge_id is not None and any(
         rule.id and rule.table_key and rule.table_key.kind == "edge" for rule in how.rules
     ):
@@ -93,6 +86,25 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
         ends = tuple((name, node, sources) for name, (node, sources) in pick.ends.items())
         planned.append(PlannedRows(rule, frame, tuple(named.items()), tuple(pick.constants.items()), ends))
     return tuple(planned)
+
+
+def _check_names(how: TableInput, columns: pa.Schema, decode: DecodeOptions) -> None:
+    """BadRequestError for columns that nobody can tell apart or name, and for one that would be lost."""
+    for name in columns.names:
+        if columns.names.count(name) > 1:
+            raise BadRequestError(f"column '{name}' is there twice")
+        if not name and name not in how.ignore:
+            raise BadRequestError(
+                "a column has no name, as an index has that pandas wrote: name it, or leave it out (a mapping with "
+                "ignore: [''])"
+            )
+    known = {*columns.names, *how.ignore, *(name for rule in how.rules for name, _ in rule.constants)}
+    lost = next((name for name in how.partitions if name not in known), None)
+    if lost is not None and not _ignores(decode):
+        raise BadRequestError(
+            f"column '{lost}' is in the names of folders alone, which are not read: give each folder by itself, with "
+            "its value among the 'constants' of a mapping, or 'ignore' the column"
+        )
 
 
 def _of_types(catalog: Catalog, how: TableInput, columns: pa.Schema) -> pa.Schema:

@@ -319,6 +319,22 @@ def test_a_file_that_is_damaged(graph: Graph, tmp_path: Path, name: str, spoil: 
     assert graph.count("node:Person") == 0
 
 
+def test_a_column_in_names_of_folders_is_not_lost(graph: Graph, tmp_path: Path) -> None:
+    for born in (1940, 1941):
+        folder = tmp_path / "day=1" / f"born={born}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"name": [f"n{born}"]}), folder / "p.parquet")
+    above = tmp_path / "day=1"
+    for source in (above, f"{above}/*", f"{above}/born=*/*.parquet"):
+        with pytest.raises(BadRequestError, match="'born' is in the names of folders alone"):
+            graph.load(source, node="Person")
+    each = [{"path": f"{above}/born={born}", "node": "Person", "constants": {"born": born}} for born in (1940, 1941)]
+    graph.load(mapping={"inputs": each})
+    assert [json.loads(line)["data"]["born"] for line in graph.export()] == [1940, 1941]
+    graph.load(above, "merge", mapping={"node": "Person", "ignore": ["born"]})
+    assert graph.count("node:Person") == 2
+
+
 def test_a_column_without_a_name_may_be_left_out(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(",name\n0,a\n")
     graph.load(tmp_path / "p.csv", mapping={"node": "Person", "ignore": [""]})
