@@ -9,13 +9,14 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.types import END_MEMBERS
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.changes.ranks import CHANGE_NAMES, telling_names
 from spark_omnigraph.records.values import BASE64_PREFIX
 
 _DIGITS = 400
 """Numbers that are longer are larger than any property's."""
-_ENDS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
+_ENDS = {"from": "from", "to": "to"} | END_MEMBERS
 
 
 def record_lines(rows: Iterable[object], table_key: TableKey | None, changes: bool = False) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.storage.faults import reason
 
 _EXACT = 2**53
 """From here on not every integer is a float."""
@@ -45,7 +46,7 @@ def read_batches(reader: pa.RecordBatchReader, name: str) -> Iterator[pa.RecordB
     try:
         yield from reader
     except pa.ArrowException as error:
-        raise BadRequestError(f"input '{name}' broke off while it was read: {_first_line(error)}") from error
+        raise BadRequestError(f"input '{name}' broke off while it was read: {reason(error)[:300]}") from error
 
 
 def reader_of_rows(rows: Sequence[object]) -> pa.RecordBatchReader:
@@ -100,7 +101,3 @@ def _are_whole(column: pa.ChunkedArray) -> bool:
     values = np.asarray(column.drop_null())
     is_negative_zero = (values == 0) & np.signbit(values)
     return bool(((np.abs(values) < _EXACT) & (values == np.trunc(values)) & ~is_negative_zero).all())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
+from spark_omnigraph.catalog.types import END_MEMBERS, Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.frames.changed_columns import without_changes
@@ -22,7 +22,6 @@ from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.words import nearest
 
 Int64s = npt.NDArray[np.int64]
-_ENDS = {"src": "from", "dst": "to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def _pick(catalog: Catalog, rule: MappingRule, columns: pa.Schema) -> _Pick:
     if twice is not None:
         raise BadRequestError(f"'{entity.name}.{twice}' is given by a column and by a constant; ignore the column")
     sources = {source for source, _ in rule.columns}
-    given = {*named, *constants, *ends, *(_ENDS[name] for name in ends), *(("id",) if rule.id else ())}
+    given = {*named, *constants, *ends, *(END_MEMBERS[name] for name in ends), *(("id",) if rule.id else ())}
     own = [n for n in columns.names if n in _names(entity) and n not in given and n not in sources]
     named |= {name: name for name in own}
     others = {*rule.id, *(source for _, (_, several) in ends.items() for source in several)}
@@ -188,7 +187,7 @@ def _end(
     catalog: Catalog, entity: EntityType, name: str, sources: Sequence[str], columns: pa.Schema
 ) -> tuple[NodeType, tuple[str, ...]]:
     if not isinstance(entity, EdgeType):
-        raise BadRequestError(f"'{entity.name}' is no edge, and has no '{_ENDS[name]}'")
+        raise BadRequestError(f"'{entity.name}' is no edge, and has no '{END_MEMBERS[name]}'")
     node = catalog.nodes[entity.from_type if name == "src" else entity.to_type]
     for source in sources:
         _require(columns, source)
@@ -196,7 +195,8 @@ def _end(
     if not fits_end(node, kinds):
         key = ", ".join(node.key or ("id",))
         shown = ", ".join(f"{source} ({kind})" for source, kind in zip(sources, kinds, strict=True))
-        raise BadRequestError(f"'{_ENDS[name]}' of '{entity.name}' is the key of {node.name}, {key}; {shown} is not")
+        end = f"'{END_MEMBERS[name]}' of '{entity.name}'"
+        raise BadRequestError(f"{end} is the key of {node.name}, {key}; {shown} is not")
     return node, tuple(sources)
 
 

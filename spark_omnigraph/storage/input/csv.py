@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.frames.mapping import TableInput
-from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.faults import reading, said
 from spark_omnigraph.storage.input.foreign import HEAD, looks_like
 from spark_omnigraph.storage.input.ranges import BLOCK, InputFile, InputRange, open_unpacked, read_lines
 from spark_omnigraph.storage.input.table_rows import BrokenRow, TableRows
@@ -99,7 +99,7 @@ class _Reader:
                     yield rows
                 held = batch if batch.num_rows else held
         except pa.ArrowInvalid as error:
-            why = _TOO_LONG if _STRADDLES in str(error) else f"is no CSV that can be read: {_line(error)}"
+            why = _TOO_LONG if _STRADDLES in str(error) else f"is no CSV that can be read: {said(error)}"
             raise BadRequestError(f"input '{self._file.name}' {why}") from error
         if held is None or held.column(0)[-1].as_py() != _END:
             raise BadRequestError(
@@ -185,7 +185,3 @@ def _delimiter(file: InputFile, how: TableInput) -> str:
 
 def _fields(count: int) -> str:
     return "1 field" if count == 1 else f"{count} fields"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
