@@ -457,6 +457,28 @@ def test_a_reader_is_read_once_though_the_load_is_tried_again(graph: Graph, monk
     assert [json.loads(line)["data"]["name"] for line in graph.export()] == ["a", "b", "first"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "told", "left"),
+    [("append", {}, ["a", "z"]), ("changes", {"op": "d"}, []), ("update", {}, ["a"]), ("merge", {}, ["a"])],
+)
+def test_a_schema_change_that_drops_data_meanwhile_is_a_lost_race(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, mode: str, told: dict[str, str], left: list[str]
+) -> None:
+    graph.load([record("Person", {"name": "a", "born": 1})])
+    real, passed = load.check_and_finish, []
+
+    def once_late(*args: Any) -> Any:
+        if not passed:
+            passed.append(True)
+            Graph.open(graph.uri).apply_schema(SCHEMA.replace("born: I64?", ""), allow_data_loss=True)
+        return real(*args)
+
+    monkeypatch.setattr(load, "check_and_finish", once_late)
+    line = json.dumps(told | json.loads(record("Person", {"name": "z" if mode == "append" else "a"})))
+    graph.load([line], mode)
+    assert [json.loads(each)["data"] for each in graph.export()] == [{"id": name, "name": name} for name in left]
+
+
 def test_whole_floats_of_pandas_are_integers(graph: Graph) -> None:
     graph.load_table("node:Person", pd.DataFrame({"name": ["a", "b"], "born": [1940, None]}))
     assert [json.loads(line)["data"]["born"] for line in graph.export()] == [1940, None]
