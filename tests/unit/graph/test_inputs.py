@@ -465,7 +465,8 @@ def test_a_schema_change_that_drops_data_meanwhile_is_a_lost_race(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, mode: str, told: dict[str, str], left: list[str]
 ) -> None:
     graph.load([record("Person", {"name": "a", "born": 1})])
-    real, passed = load.check_and_finish, []
+    real = load.check_and_finish
+    passed: list[bool] = []
 
     def once_late(*args: Any) -> Any:
         if not passed:
