@@ -94,7 +94,7 @@ _One = Annotated[str, msgspec.Meta(min_length=1, max_length=1)]
 class _Rule(msgspec.Struct, forbid_unknown_fields=True):
     node: str | None = None
     edge: str | None = None
-    columns: dict[str, str] = {}
+    columns: dict[str, _Names] = {}
     constants: dict[str, Any] = {}
     start: _Names = msgspec.field(default_factory=list, name="from")
     to: _Names = []
@@ -197,7 +197,8 @@ def _row_rule(what: str, given: _Rule) -> MappingRule:
         raise BadRequestError(f"{what}: 'from' and 'to' are of an 'edge'")
     if key is None and (given.columns or given.constants or given.id):
         raise BadRequestError(f"{what}: name the type of the rows with 'node' or 'edge'")
-    columns, constants = tuple(given.columns.items()), tuple(given.constants.items())
+    columns = tuple((source, name) for source, names in given.columns.items() for name in _names(names))
+    constants = tuple(given.constants.items())
     return MappingRule(key, columns, constants, ends, _names(given.id), given.when, given.distinct)
 
 

@@ -429,6 +429,12 @@ class TestMapping:
             graph.load(pa.RecordBatchReader.from_batches(schema, rows()), mapping=mapping)
         assert caught.type.__module__ == "spark_omnigraph.errors"
 
+    def test_a_column_may_feed_several_properties(self, graph: Graph) -> None:
+        mapping = {"node": "Film", "columns": {"year": ["year", "score"]}}
+        graph.load(pa.table({"title": ["Heat"], "year": [1995]}), mapping=mapping)
+        data = json.loads(next(graph.export()))["data"]
+        assert (data["year"], data["score"]) == (1995, 1995.0)
+
     def test_nulls_and_separators_of_csv(self, graph: Graph, tmp_path: Path) -> None:
         (tmp_path / "people.txt").write_text("who;born\na;N/A\nb;\n")
         (tmp_path / "m.yaml").write_text(
