@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Property, Scalar
+from spark_omnigraph.catalog.types import END_MEMBERS, Catalog, EdgeType, EntityType, Property, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.columns import one_array
 from spark_omnigraph.records.jsonl.decode import DecodedTable
-from spark_omnigraph.records.keys import column_text, quoted_texts
+from spark_omnigraph.records.keys import column_text, composite_ids
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.receipt import KnownEdges, StageContext
 from spark_omnigraph.storage.tables.keys import rows_among
@@ -55,11 +55,10 @@ def identify(
 
 def edge_ids(edge: EdgeType, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """Compact JSON arrays of the ends of edges and the texts of these properties, row by row; null without an end."""
-    members = [quoted_texts(_one(rows.column(name))) for name in ("src", "dst")]
-    scalars = {name: _scalar(edge, name) for name in columns}
+    ends = [_one(rows.column(name)) for name in END_MEMBERS]
+    scalars = {name: _scalar(edge, name) for name in columns}  # says that a column is missing, and how
     texts = [column_text(_one(rows.column(name)), scalar) for name, scalar in scalars.items()]
-    members += [pc.fill_null(quoted_texts(text), "null") for text in texts]
-    return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*members, ","), "]", "")
+    return composite_ids([*ends, *texts], required=len(ends))
 
 
 def with_stored_ids(context: StageContext, key: str, rows: pa.Table) -> tuple[pa.Table, KnownEdges]:

@@ -88,7 +88,8 @@ class InputMapping:
 
 
 _Names = str | list[str]
-_One = Annotated[str, msgspec.Meta(min_length=1, max_length=1)]
+_One = Annotated[str, msgspec.Meta(min_length=1, max_length=1, pattern=r"[\t !#-~]")]
+"""One character that separates fields: no quote, no line break, none that takes several bytes."""
 
 
 class _Rule(msgspec.Struct, forbid_unknown_fields=True):
@@ -127,7 +128,9 @@ def read_mapping(source: MappingSource) -> InputMapping:
         found = msgspec.convert(whole, _File)
         digest = sha256(msgspec.json.encode(found, order="sorted")).hexdigest()
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise BadRequestError(f"{what}: {error}") from None
+        # YAML reads a bare no, on or 1 as what is no text.
+        quotes = "; a text that looks like another value stands in quotes" if "`str" in str(error) else ""
+        raise BadRequestError(f"{what}: {error}{quotes}") from None
     inputs = tuple((each.path, _table_input(what, each)) for each in found.inputs)
     if not inputs or (len(inputs) > 1 and any(path is None for path, _ in inputs)):
         raise BadRequestError(f"{what}: each of several inputs needs a 'path'")

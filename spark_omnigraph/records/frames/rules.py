@@ -46,7 +46,7 @@ class PlannedRows:
             columns[name] = end_texts(node, [batch.column(source) for source in sources])
         if self.rule.id:
             texts = [batch.column(source).cast(pa.string()) for source in self.rule.id]
-            columns["id"] = texts[0] if len(texts) == 1 else composite_ids(texts)
+            columns["id"] = texts[0] if len(texts) == 1 else composite_ids(texts, required=0)
         for name, value in self.constants:
             columns[name] = pa.repeat(value, batch.num_rows)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), kept
@@ -159,6 +159,8 @@ def _pick(catalog: Catalog, rule: MappingRule, columns: pa.Schema) -> _Pick:
         others.add(rule.when)
     for name in others:
         _require(columns, name)
+    for name in rule.id:
+        _require_text(columns, name)
     if rule.distinct:
         _check_distinct(entity, {*named, *(("id",) if rule.id else ())})
     return _Pick(named, constants, ends, frozenset({*named.values(), *others}))
@@ -183,6 +185,13 @@ def _require(columns: pa.Schema, name: str) -> None:
         raise BadRequestError(f"the table has no column '{name}'{nearest(name, columns.names)}")
 
 
+def _require_text(columns: pa.Schema, name: str) -> None:
+    """Ids are texts, and not every value is spelt as one."""
+    kind = columns.field(name).type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        raise BadRequestError(f"column '{name}' is {kind}, of which no id can be made")
+
+
 def _end(
     catalog: Catalog, entity: EntityType, name: str, sources: Sequence[str], columns: pa.Schema
 ) -> tuple[NodeType, tuple[str, ...]]:
@@ -202,7 +211,8 @@ def _end(
 
 def _constant(entity: EntityType, name: str, value: object) -> pa.Scalar:
     if entity.property(name) is None:
-        raise BadRequestError(f"'{entity.name}' has no property '{name}'{nearest(name, _names(entity))}")
+        near = nearest(name, [prop.name for prop in entity.properties])
+        raise BadRequestError(f"a constant is of a property, and '{entity.name}' has none called '{name}'{near}")
     try:
         return pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:

@@ -415,6 +415,11 @@ class TestMapping:
             ({"node": "Person", "ignore": ["extra"], "constants": {"born": "x"}}, "column 'born' is string"),
             ({"node": "Person", "from": "name"}, "'from' and 'to' are of an 'edge'"),
             ({"node": "Persn"}, "did you mean 'Person'"),
+            ({"node": "Person", "constants": {"id": "x"}}, "a constant is of a property, and 'Person' has none"),
+            ({"node": "Person", "id": ["name", "list"]}, "column 'list' is list<item: string>, of which no id can"),
+            ({"node": "Person", "id": "bytes"}, "column 'bytes' is binary, of which no id can be made"),
+            *(({"node": "Person", "delimiter": text}, "delimiter") for text in ('"', "\n", "§", ";;", "")),
+            ("node: Person\ncolumns: {no: born}", "a text that looks like another value stands in quotes"),
             ({"node": "Person", "colums": {}}, "colums"),
             ("{node: [}", "is not YAML"),
             ({"inputs": [{"node": "Person"}, {"node": "Film"}]}, "each of several inputs needs a 'path'"),
@@ -424,10 +429,21 @@ class TestMapping:
         def rows() -> Iterator[pa.RecordBatch]:
             yield pytest.fail("a row was read")
 
-        schema = pa.schema([("name", pa.string()), ("extra", pa.string())])
+        more = [("list", pa.list_(pa.string())), ("bytes", pa.binary())] if "id" in mapping else []
+        schema = pa.schema([("name", pa.string()), ("extra", pa.string()), *more])
         with pytest.raises(Exception, match=message) as caught:
             graph.load(pa.RecordBatchReader.from_batches(schema, rows()), mapping=mapping)
         assert caught.type.__module__ == "spark_omnigraph.errors"
+
+    def test_a_part_of_an_id_that_is_null_is_a_null_of_it(self, graph: Graph) -> None:
+        graph.load([record("Person", {"name": name}) for name in ("Al", "Bob")])
+        rows = pa.table({"a": ["Al", "Bob"], "f": ["Heat", "Heat"], "part": ["v", None]})
+        graph.load([record("Film", {"title": "Heat"})])
+        edges = {"edge": "ActedIn", "from": "a", "to": "f", "id": ["a", "part"], "columns": {"part": "role"}}
+        for _ in range(2):
+            graph.load(rows, "merge", mapping=edges)
+        found = [json.loads(line)["data"]["id"] for line in graph.export(types=["ActedIn"])]
+        assert found == ['["Al","v"]', '["Bob",null]']
 
     def test_a_column_may_feed_several_properties(self, graph: Graph) -> None:
         mapping = {"node": "Film", "columns": {"year": ["year", "score"]}}
