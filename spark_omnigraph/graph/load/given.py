@@ -29,7 +29,7 @@ def table_reader(source: Any) -> pa.RecordBatchReader | None:
             return pa.Table.from_batches([pa.record_batch(source)]).to_reader()
         if hasattr(source, "__dataframe__"):
             return pa.interchange.from_dataframe(source).to_reader()
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
         raise BadRequestError(f"a {type(source).__name__} is no table of Arrow: {error}") from error
     return None
 
