@@ -7,9 +7,7 @@ processor time in one process, so that other work on the machine does not count.
 
 from __future__ import annotations
 
-import argparse
 import json
-import shutil
 import sys
 import tempfile
 import time
@@ -25,11 +23,10 @@ import pyarrow.parquet as pq
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.write.executor import LocalExecutor
-from tests.benchmarks.bench_update import SCHEMA, rows
+from tests.benchmarks.bench_update import SCHEMA, asked, fresh, rows
 from tests.support.measure import Contender, phases, race, table
 
 LOCAL = LoadOptions(executor=LocalExecutor(1), build_indexes=False)
-FORMS = ("jsonl", "parquet")
 
 
 class Bench:
@@ -57,10 +54,7 @@ class Bench:
         self.last: dict[str, float] = {}
 
     def run(self, mode: str, form: str) -> float:
-        root = self._folder / "graph"
-        shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(self._stored, root)
-        graph, start = Graph.open(root), time.process_time()
+        graph, start = fresh(self._stored), time.process_time()
         node = None if form == "jsonl" else "Person"
         report = graph.load(str(self._folder / f"{mode}.{form}"), mode, options=LOCAL, node=node)
         gone = report.tables["node:Person"].deleted
@@ -74,21 +68,14 @@ class Bench:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=4_000_000, help="stored rows")
-    parser.add_argument("--changed", type=int, help="rows that change; a quarter of the stored ones unless it is said")
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    changed = given.changed if given.changed is not None else given.rows // 4
+    stored, changed, rounds = asked(__doc__)
     with tempfile.TemporaryDirectory(prefix="bench-changes-") as name:
-        bench = Bench(Path(name), given.rows, changed)
-        print(f"\n{changed:,} changes of {given.rows:,} rows, {bench.deleted:,} of them deletes\n")
-        for form in FORMS:
-            contenders = [
-                Contender(f"{what}, {form}", partial(bench.run, mode, form))
-                for mode, what in (("merge", "merge and delete"), ("changes", "changes"))
-            ]
-            race(contenders, given.rounds)
+        bench = Bench(Path(name), stored, changed)
+        print(f"\n{changed:,} changes of {stored:,} rows, {bench.deleted:,} of them deletes\n")
+        for form in ("jsonl", "parquet"):
+            ways = {"merge and delete": "merge", "changes": "changes"}
+            contenders = [Contender(f"{way}, {form}", partial(bench.run, mode, form)) for way, mode in ways.items()]
+            race(contenders, rounds)
             print(table(contenders, changed, contenders[0].name))
             print(f"phases of the last changes: {phases(bench.last)}\n")
 

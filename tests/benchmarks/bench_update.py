@@ -61,10 +61,7 @@ class Bench:
         self.last: dict[str, float] = {}
 
     def run(self, mode: str, form: str) -> float:
-        root = self._folder / "graph"
-        shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(self._stored, root)
-        graph, start = Graph.open(root), time.process_time()
+        graph, start = fresh(self._stored), time.process_time()
         node = None if form == "jsonl" else "Person"
         report = graph.load(str(self._folder / f"{mode}.{form}"), mode, options=LOCAL, node=node)
         seconds = time.process_time() - start
@@ -83,22 +80,35 @@ def _json(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def fresh(stored: Path) -> Graph:
+    """A copy of a stored graph, in the place of the last one."""
+    root = stored.parent / "graph"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(stored, root)
+    return Graph.open(root)
+
+
+def asked(about: str | None) -> tuple[int, int, int]:
+    """How many rows are stored, how many change, and the rounds."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--rows", type=int, default=4_000_000, help="stored rows")
     parser.add_argument("--changed", type=int, help="rows that change; a quarter of the stored ones unless it is said")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    changed = given.changed if given.changed is not None else given.rows // 4
+    return given.rows, given.rows // 4 if given.changed is None else given.changed, given.rounds
+
+
+def main() -> None:
+    stored, changed, rounds = asked(__doc__)
     with tempfile.TemporaryDirectory(prefix="bench-update-") as name:
-        bench = Bench(Path(name), given.rows, changed)
-        print(f"\n{changed:,} of {given.rows:,} rows\n")
+        bench = Bench(Path(name), stored, changed)
+        print(f"\n{changed:,} of {stored:,} rows\n")
         for form in ("jsonl", "parquet"):
             contenders = [
                 Contender(f"{mode} of {what}, {form}", partial(bench.run, mode, form))
                 for mode, what in (("merge", "whole rows"), ("update", "one property"))
             ]
-            race(contenders, given.rounds)
+            race(contenders, rounds)
             print(table(contenders, changed, contenders[0].name))
             whole, patched = (contender.median for contender in contenders)
             print(f"update takes {patched / whole:.2f} of the time of merge; the bar is 1.00")

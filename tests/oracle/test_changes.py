@@ -21,6 +21,7 @@ BEFORE = State(
     {name: place for place, name in enumerate(PEOPLE)},
     {"ab": (("a", "b"), 1), "ba": (("b", "a"), 2), "cc": (("c", "c"), 3), "da": (("d", "a"), 4)},
 )
+VERSIONS: list[list[int | None]] = [[None], [1, 2, 3], [1, 2, 3], [None, 1]]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def line(change: Change) -> str:
 
 @st.composite
 def changes(draw: st.DrawFn) -> list[Change]:
-    versions = draw(st.sampled_from([[None], [1, 2, 3], [1, 2, 3], [None, 1]]))
+    versions = draw(st.sampled_from(VERSIONS))
     found = []
     for _ in range(draw(st.integers(1, 8))):
         word, version = draw(st.sampled_from(sorted(RANKS))), draw(st.sampled_from(versions))
