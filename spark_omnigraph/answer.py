@@ -68,7 +68,8 @@ class Rows(ABC):
         """
         polars = _require("polars")
         self.require_distinct_names()
-        return polars.from_arrow(self.to_arrow())
+        frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
+        return frame
 
     def require_distinct_names(self) -> None:
         """BadRequestError when two columns have one name."""

@@ -12,6 +12,8 @@ from spark_omnigraph.words import TextEnum, nearest
 
 GIVEN = "given:"
 """How the name of a column of patches begins that says which of them have a property; no property is called so."""
+END_MEMBERS = {"src": "from", "dst": "to"}
+"""What records call the columns of the ends of edges."""
 
 
 class Scalar(TextEnum):

@@ -36,9 +36,13 @@ def key_columns(entity: NodeType) -> list[tuple[str, Scalar]]:
     return [(name, types[name]) for name in entity.key or ()]
 
 
-def composite_ids(texts: Sequence[pa.Array]) -> pa.Array:
-    """Compact JSON arrays of the texts of several columns, row by row; null where one is null."""
+def composite_ids(texts: Sequence[pa.Array], required: int | None = None) -> pa.Array:
+    """Compact JSON arrays of the texts of several columns, row by row; null where one of the `required` first is null,
+    of which there are as many as columns unless it is said. A null of another one is a null of the array.
+    """
+    count = len(texts) if required is None else required
     quoted = [quoted_texts(text) for text in texts]
+    quoted[count:] = [pc.fill_null(text, "null") for text in quoted[count:]]
     return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*quoted, ","), "]", "")
 
 

@@ -9,11 +9,14 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.types import END_MEMBERS
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.changes.ranks import CHANGE_NAMES, telling_names
 from spark_omnigraph.records.values import BASE64_PREFIX
 
-_ENDS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
+_DIGITS = 400
+"""Numbers that are longer are larger than any property's."""
+_ENDS = {"from": "from", "to": "to"} | END_MEMBERS
 
 
 def record_lines(rows: Iterable[object], table_key: TableKey | None, changes: bool = False) -> list[str]:
@@ -39,7 +42,7 @@ def _line(place: int, row: object, table_key: TableKey | None, beside: Sequence[
         record = {"type": table_key.type_name, "data": record}
     try:
         return json.dumps(told | record, default=_value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadRequestError(f"item {place} of the input is no record: {error}") from None
 
 
@@ -48,7 +51,7 @@ def _value(value: object) -> object:
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return _number(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return BASE64_PREFIX + base64.b64encode(value).decode()
     if hasattr(value, "tolist"):  # of numpy
@@ -56,3 +59,15 @@ def _value(value: object) -> object:
     if isinstance(value, (tuple, set, frozenset)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} is no value of a property")
+
+
+def _number(value: Decimal) -> int | float:
+    """What JSON has for a decimal. ValueError for one that a float would make another whole number of."""
+    if not value.is_finite() or value.adjusted() > _DIGITS:
+        return float(value)
+    if value == value.to_integral_value():
+        return int(value)
+    nearest = float(value)
+    if nearest.is_integer():
+        raise ValueError(f"the decimal {value} has more digits than a number of a property")
+    return nearest

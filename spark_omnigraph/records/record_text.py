@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.catalog.dates import INSTANT_MAX, INSTANT_MIN
-from spark_omnigraph.catalog.types import EdgeType, EntityType
+from spark_omnigraph.catalog.types import END_MEMBERS, EdgeType, EntityType
 from spark_omnigraph.records.json_text import json_text
 
-_ENDS = {"src": "from", "dst": "to"}
 _PER_MILLISECOND = {"ms": 1, "us": 1000, "ns": 1_000_000}
 _MOST_SECONDS = (2**63 - 1) // 1000
 
@@ -31,7 +30,7 @@ def record_text(entity: EntityType, rows: pa.Table | pa.RecordBatch, limit: int 
         row = {name: values[i] for name, values in columns.items() if values[i] is not None}
         record: dict[str, object] = {"edge" if is_edge else "type": entity.name}
         if is_edge:
-            record |= {member: row.pop(name) for name, member in _ENDS.items() if name in row}
+            record |= {member: row.pop(name) for name, member in END_MEMBERS.items() if name in row}
         texts.append(json_text({**record, "data": row})[:limit])
     return texts
 

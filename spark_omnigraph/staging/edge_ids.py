@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, Property, Scalar
+from spark_omnigraph.catalog.types import END_MEMBERS, Catalog, EdgeType, EntityType, Property, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.columns import one_array
 from spark_omnigraph.records.jsonl.decode import DecodedTable
-from spark_omnigraph.records.keys import column_text, quoted_texts
+from spark_omnigraph.records.keys import column_text, composite_ids
 from spark_omnigraph.records.mode import LoadMode
 from spark_omnigraph.staging.receipt import KnownEdges, StageContext
 from spark_omnigraph.storage.tables.keys import rows_among
+from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.words import nearest
 
 _NO_EDGES = pa.record_batch({"id": pa.array([], pa.string()), "by_ends": pa.array([], pa.string())})
@@ -54,11 +55,10 @@ def identify(
 
 def edge_ids(edge: EdgeType, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """Compact JSON arrays of the ends of edges and the texts of these properties, row by row; null without an end."""
-    members = [quoted_texts(_one(rows.column(name))) for name in ("src", "dst")]
-    scalars = {name: _scalar(edge, name) for name in columns}
+    ends = [_one(rows.column(name)) for name in END_MEMBERS]
+    scalars = {name: _scalar(edge, name) for name in columns}  # says that a column is missing, and how
     texts = [column_text(_one(rows.column(name)), scalar) for name, scalar in scalars.items()]
-    members += [pc.fill_null(quoted_texts(text), "null") for text in texts]
-    return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*members, ","), "]", "")
+    return composite_ids([*ends, *texts], required=len(ends))
 
 
 def with_stored_ids(context: StageContext, key: str, rows: pa.Table) -> tuple[pa.Table, KnownEdges]:
@@ -69,22 +69,37 @@ def with_stored_ids(context: StageContext, key: str, rows: pa.Table) -> tuple[pa
     if columns is None or not isinstance(edge, EdgeType) or context.mode is LoadMode.OVERWRITE or not target.row_count:
         return rows, KnownEdges()
     ids, sources = one_array(rows.column("id")), one_array(rows.column("src")).drop_null().unique()
-    wanted, found = ids.unique(), [_NO_EDGES]
-    for batch in rows_among(target.open(context.storage_options), ["id", "src", "dst", *columns], ["src"], sources):
+    wanted, found, options = ids.unique(), [_NO_EDGES], context.storage_options
+    for batch in rows_among(target.open(options), ["id", "src", "dst", *columns], ["src"], sources):
         pairs = pa.record_batch({"id": batch.column("id"), "by_ends": edge_ids(edge, batch, columns)})
         found.append(pairs.filter(pc.is_in(pairs.column("by_ends"), value_set=wanted)))
     stored = pa.Table.from_batches(found).combine_chunks()
     foreign = stored.filter(pc.not_equal(stored.column("id"), stored.column("by_ends")))
+    strange = pc.invert(pc.is_in(ids, value_set=one_array(stored.column("by_ends"))))
+    taken = _taken(target, rows.filter(strange), options)
     if not foreign.num_rows:
-        return rows, KnownEdges()
+        return rows, KnownEdges(taken=taken)
     counts = stored.column("by_ends").value_counts()
     # An edge with the id that follows from its ends is one of several, too, where another has the same ends.
-    known = KnownEdges(foreign.num_rows, int(pc.sum(pc.greater(counts.field("counts"), 1)).as_py()))
+    known = KnownEdges(foreign.num_rows, int(pc.sum(pc.greater(counts.field("counts"), 1)).as_py()), taken)
     if not context.adopt_edges:
         return rows, known
     place = pc.index_in(ids, value_set=one_array(foreign.column("by_ends")))
     adopted = pc.coalesce(one_array(foreign.column("id")).take(place), ids)
     return rows.set_column(0, rows.schema.field(0), adopted), known
+
+
+def _taken(target: TableTarget, rows: pa.Table, options: Mapping[str, str]) -> int:
+    """How many stored edges have the id of one of the rows, and other ends. A row that deletes may have no ends."""
+    rows = rows.filter(rows.column("src").is_valid())
+    if not rows.num_rows:
+        return 0
+    ids, count = one_array(rows.column("id")), 0
+    for batch in rows_among(target.open(options), ["id", "src", "dst"], ["id"], ids.unique()):
+        place = pc.index_in(batch.column("id"), value_set=ids)
+        moves = [pc.not_equal(batch.column(end), one_array(rows.column(end)).take(place)) for end in ("src", "dst")]
+        count += int(pc.sum(pc.or_(*moves)).as_py() or 0)
+    return count
 
 
 def _single(prop: Property | None) -> bool:

@@ -53,7 +53,7 @@ def _require_same_ids(context: StageContext, key: str, rows: pa.Table) -> None:
         return
     by_ends = rows.set_column(0, rows.schema.field(0), edge_ids(edge, rows, columns))
     again, known = with_stored_ids(context, key, by_ends)
-    refused = known.ambiguous if context.adopt_edges else known.foreign
+    refused = known.taken + (known.ambiguous if context.adopt_edges else known.foreign)
     if refused or not again.column("id").equals(rows.column("id")):
         raise ConflictError(f"edges of '{key}' with the same ends were written by others meanwhile; run it again")
 

@@ -20,7 +20,7 @@ from spark_omnigraph.records.frames.decode import FrameDecoder
 from spark_omnigraph.records.frames.layouts import plain_batch
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.frames.rules import PlannedRows, plan_rows
-from spark_omnigraph.records.json_line import BYTE_ORDER_MARK
+from spark_omnigraph.records.json_line import BYTE_ORDER_MARK, InvalidJsonError, parse_line
 from spark_omnigraph.records.jsonl.changed_lines import changes_in_lines
 from spark_omnigraph.records.jsonl.decode import (
     DecodedChunk,
@@ -63,7 +63,20 @@ def _decoded(decoder: RecordDecoder, context: StageContext, chunk: LineChunk) ->
     if not context.decode.changes:
         return decoder.decode(chunk)
     plain, changes, refused = changes_in_lines(chunk)
-    return _with_refused(context, decoder.decode(plain, changes), refused)
+    found = decoder.decode(plain, changes)
+    rejected = tuple(_as_written(chunk, row) for row in found.rejected)
+    return _with_refused(context, replace(found, rejected=rejected), refused)
+
+
+def _as_written(chunk: LineChunk, row: Rejected) -> Rejected:
+    """A bad line of which members were taken out: with all of its text, and the place in it where it is no JSON."""
+    row = replace(row, raw=raw_line(chunk, row.line))
+    if row.rule is Rule.INVALID_JSON:
+        try:
+            parse_line(chunk.lines[row.line - chunk.first_line])
+        except InvalidJsonError as error:
+            return replace(row, message=f"invalid JSON: {error}")
+    return row
 
 
 def _with_refused(context: StageContext, decoded: DecodedChunk, refused: Sequence[Rejected]) -> DecodedChunk:

@@ -68,14 +68,15 @@ class StageContext:
 @dataclass(frozen=True, slots=True)
 class KnownEdges:
     """Of stored edges that have the ends of new ones, how many have another id than follows from these, and for how
-    many new ones there are several.
+    many new ones there are several; and how many with the id of a new one have other ends.
     """
 
     foreign: int = 0
     ambiguous: int = 0
+    taken: int = 0
 
     def __add__(self, other: KnownEdges) -> KnownEdges:
-        return KnownEdges(self.foreign + other.foreign, self.ambiguous + other.ambiguous)
+        return KnownEdges(self.foreign + other.foreign, self.ambiguous + other.ambiguous, self.taken + other.taken)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,11 @@ def _way_out(error: BaseException) -> str:
     return ""
 
 
+def said(error: BaseException) -> str:
+    """All that is said, bounded: for errors that say on further lines what the first one is about."""
+    return " ".join(str(error).split())[:300]
+
+
 def reason(error: BaseException) -> str:
     """What is said first, without the places in Lance's own source and the names of its layers."""
     text = _LANCE_SOURCE.sub("", str(error).strip())

@@ -14,6 +14,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
 
 from spark_omnigraph import Graph, LoadOptions, LoadReport, MergeReport, StorageError
 from spark_omnigraph.commit import protocol
@@ -133,6 +135,7 @@ WRITERS = {
             (person("a", 9), person("c", 3), knows("b", "a", "k")),
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k"}),
         ),
+        Writer("tables", "tables", (), frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:k2"})),
         Writer("embed", "embed", (), BEFORE | {"vector:a", "vector:b", "vector:rome"}),
         Writer(
             "branch merge",
@@ -206,7 +209,23 @@ def run(
         return graph.delete("node:Person", writer.lines, branch=writer.branch)
     if writer.mode == "frame":
         return _write_frame(graph, writer)
+    if writer.mode == "tables":
+        return graph.load(mode="merge", mapping={"inputs": _tables()}, branch=writer.branch, options=PLAIN)
     return graph.load(list(writer.lines), writer.mode, branch=writer.branch, options=PLAIN)
+
+
+@cache
+def _tables() -> list[dict[str, str]]:
+    """People in a CSV and a Parquet file, and edges in one of Arrow."""
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-tables-"))
+    atexit.register(shutil.rmtree, folder)
+    (folder / "a.csv").write_text("name,age\na,9\n")
+    pq.write_table(pa.table({"name": ["c"], "age": [3]}), folder / "c.parquet")
+    edges = pa.table({"id": ["k", "k2"], "from": ["b", "c"], "to": ["a", "a"]})
+    with ipc.new_file(folder / "k.arrow", edges.schema) as out:
+        out.write_table(edges)
+    people = [{"path": str(folder / name), "node": "Person"} for name in ("a.csv", "c.parquet")]
+    return [*people, {"path": str(folder / "k.arrow"), "edge": "Knows"}]
 
 
 def _write_frame(graph: Graph, writer: Writer) -> LoadReport:

@@ -78,6 +78,26 @@ def test_batches_of_patches(spark: SparkSession, tmp_path: Path) -> None:
     assert [(each.mode, each.totals().updated) for each in facts if each is not None] == [("update", 2), ("update", 2)]
 
 
+def test_batches_go_by_a_mapping(spark: SparkSession, tmp_path: Path) -> None:
+    graph, source = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in"
+    rows: list[dict[str, object]] = [{"type": "a", "from": "b", "data": "1"}, {"type": "b", "from": None, "data": "2"}]
+    put(source, 1, *rows)
+    put(source, 2, {"type": "a", "from": "a", "data": "3"}, {"type": "b", "from": "a", "data": "2"})
+    mapping = {
+        "ignore": ["edge", "to"],
+        "rows": [
+            {"node": "Sensor", "columns": {"type": "name", "data": "reading"}},
+            {"edge": "Near", "from": "type", "to": "from", "id": ["type", "from"], "when": "from"},
+        ],
+    }
+    pour(spark, source, graph, tmp_path / "one", loadMode="merge", mapping=json.dumps(mapping), coerce="true")
+    assert readings(graph) == {"a": 3, "b": 2}
+    edges = [json.loads(line) for line in graph.export(types=["Near"])]
+    assert [(edge["from"], edge["to"]) for edge in edges] == [("a", "a"), ("a", "b"), ("b", "a")]
+    facts = [commit.facts for commit in graph.commits()[:2]]
+    assert len({each.mapping_digest for each in facts if each is not None and each.mapping_digest}) == 1
+
+
 def test_each_batch_is_one_commit_and_a_lost_checkpoint_repeats_none(spark: SparkSession, tmp_path: Path) -> None:
     graph, source = Graph.init(tmp_path / "g", SCHEMA), tmp_path / "in"
     put(source, 1, node("a", 1), node("b", 2), {"edge": "Near", "from": "a", "to": "b"})

@@ -93,8 +93,10 @@ class LoadDeletes:
 
 def _refusal(named: Mapping[str, int], stored: Mapping[str, int], limit: int | float) -> str:
     counts = ", ".join(f"{key} {count:,} of {stored[key]:,}" for key, count in sorted(named.items()) if count)
+    total = sum(named.values())
+    rows = "1 stored row" if total == 1 else f"{total:,} stored rows"
     most = f"{shown_share(limit)} of the rows of a type" if isinstance(limit, float) else f"{limit:,}"
     return (
-        f"changes refused, nothing changed: {sum(named.values()):,} stored rows would be deleted ({counts}), edges "
+        f"changes refused, nothing changed: {rows} would be deleted ({counts}), edges "
         f"that go with their nodes not counted, where {most} may be"
     )

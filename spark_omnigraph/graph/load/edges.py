@@ -13,10 +13,16 @@ from spark_omnigraph.staging.receipt import KnownEdges, RangeReceipt
 
 
 def refuse_known_edges(options: LoadOptions, receipts: Sequence[RangeReceipt]) -> None:
-    """ConstraintError when stored edges with the ends of new ones have other ids, which are not adopted, or when nobody
-    can say which of several to adopt.
+    """ConstraintError when stored edges with the ends of new ones have other ids, which are not adopted, when nobody
+    can say which of several to adopt, or when new ones would move stored ones to other ends.
     """
     known = sum((receipt.known_edges for receipt in receipts), KnownEdges())
+    if known.taken:
+        raise ConstraintError(
+            f"load refused, nothing changed: {_edges(known.taken)} of the graph would be lost, with an id that follows "
+            "from the ends of an edge of the input, and other ends; delete such an edge, or load it under another id, "
+            "first"
+        )
     if known.foreign and not options.adopt_edges:
         have = "1 stored edge has" if known.foreign == 1 else f"{known.foreign:,} stored edges have"
         raise ConstraintError(

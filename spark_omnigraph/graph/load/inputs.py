@@ -91,6 +91,15 @@ class InputChoices:
         return replace(how, rules=(replace(how.rules[0], table_key=self.table_key),))
 
     @property
+    def of_rows(self) -> TableInput:
+        """How rows in memory are read. BadRequestError when the mapping is of files alone, which nobody would read."""
+        if self.mapping is not None and self.mapping.of_given is None:
+            raise BadRequestError(
+                "the mapping names its inputs by 'path', and rows are given beside it: leave out 'path'"
+            )
+        return self.of_tables
+
+    @property
     def digest(self) -> str | None:
         """That of the mapping."""
         return None if self.mapping is None else self.mapping.digest
@@ -132,11 +141,12 @@ def find_inputs(
     if source is not None or not mapped:
         inputs = _listed(() if source is None else source, choices.format, choices.version, options)
         warnings += inputs.warnings
-        found += [_formed(file, choices) for file in inputs.files]
+        found += [_in_partitions(_formed(file, choices), source) for file in inputs.files]
     for path, how in mapped:
         inputs = _listed(path or "", how.format, how.version, options)
         warnings += inputs.warnings
-        found += [_table(file, how, _format(file, how.format), choices) for file in inputs.files]
+        tables = (_table(file, how, _format(file, how.format), choices) for file in inputs.files)
+        found += [_in_partitions(file, path) for file in tables]
     names = [file.name for file in found]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
@@ -213,6 +223,17 @@ def _formed(file: InputFile, choices: InputChoices) -> InputFile:
             "tables; for a table say its format"
         )
     return file
+
+
+def _in_partitions(file: InputFile, given: object) -> InputFile:
+    """The file with the columns that are in the names of its folders, below those that were given."""
+    if file.table is None or file.table.format is InputFormat.DELTA:
+        return file
+    paths = [given] if isinstance(given, (str, os.PathLike)) else given if isinstance(given, Sequence) else ()
+    known = {part for path in paths for part in os.fspath(path).split("/")}
+    parts = [part for part in file.name.split("/")[:-1] if part not in known]
+    names = tuple(part.partition("=")[0] for part in parts if "=" in part)
+    return replace(file, table=replace(file.table, partitions=names)) if names else file
 
 
 def _format(file: InputFile, given: InputFormat) -> InputFormat:

@@ -155,7 +155,8 @@ def load(store: GraphStore, request: LoadRequest) -> LoadReport:
             return check_and_finish(store, request, staged, clock, files)
 
     def again(moved: str) -> set[str] | None:
-        return None if request.mode is LoadMode.OVERWRITE and moved in mentioned else mentioned
+        lost = request.mode is LoadMode.OVERWRITE and (moved in mentioned or not moved)
+        return None if lost else mentioned
 
     return in_attempts(store, request.branch, attempt, again)
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import GIVEN, EdgeType, EntityType
+from spark_omnigraph.catalog.types import END_MEMBERS, GIVEN, EdgeType, EntityType
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.mode import OnDuplicate, OnMissing
 from spark_omnigraph.storage.tables.commits import TableChange
@@ -45,7 +45,6 @@ from spark_omnigraph.write.values import (
 )
 
 Bools = npt.NDArray[np.bool_]
-_MEMBERS = {"src": "from", "dst": "to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +258,7 @@ class _Refusals:
         """Rule by rule; each looks at the patches that are left."""
         yield from self._missing(rules.missing)
         if isinstance(self._entity, EdgeType):
-            for column in _MEMBERS:
+            for column in END_MEMBERS:
                 yield from self._moved(column)
         if rules.distinct or rules.on_duplicate is OnDuplicate.ERROR:
             yield from self._repeated(rules.distinct)
@@ -284,15 +283,15 @@ class _Refusals:
         if not lost.any():
             return
         required = [p.name for p in self._entity.properties if not p.type.nullable]
-        required += _MEMBERS if isinstance(self._entity, EdgeType) else []
+        required += END_MEMBERS if isinstance(self._entity, EdgeType) else []
         self._staged.load(required)
         lacks = {column: np.asarray(self._staged.column(column).is_null()) & lost for column in required}
         partial_ = np.logical_or.reduce([np.zeros(len(lost), dtype=bool), *lacks.values()])
         first = self._named.first(np.flatnonzero(lost & ~partial_))[self._named.codes]
         early = partial_ & ((first < 0) | (self._named.rank < self._named.rank[first]))
         for column, lacking in lacks.items():
-            field = _MEMBERS.get(column, column)
-            rule = Rule.MISSING_ENDPOINT if column in _MEMBERS else Rule.REQUIRED
+            field = END_MEMBERS.get(column, column)
+            rule = Rule.MISSING_ENDPOINT if column in END_MEMBERS else Rule.REQUIRED
             told = f"is not stored, and a record of a new row needs '{field}'"
             yield from self._found(field, rule, early & lacking, told)
 
@@ -311,7 +310,7 @@ class _Refusals:
         expected = pa.concat_arrays(have).take(pa.array(place[named.codes[giving]]))
         other = np.zeros(len(self.refused), dtype=bool)
         other[giving] = np.asarray(pc.not_equal(ends.take(pa.array(giving)), expected))
-        field = _MEMBERS[column]
+        field = END_MEMBERS[column]
         told = f"has another '{field}', which a patch does not change: delete the edge, and load it anew"
         yield from self._found(field, Rule.ID_MISMATCH, other, told)
 

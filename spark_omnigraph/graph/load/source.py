@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from spark_omnigraph.commit.stage import staging
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.frame import StagedPart, finish_frame_load, plan_frame_load, staged_part
+from spark_omnigraph.graph.load.given import joined_batches, read_batches, reader_of_rows, table_reader
 from spark_omnigraph.graph.load.inputs import InputChoices, accepted, distinct_tables, find_inputs, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest, load
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, decoding
@@ -34,6 +34,10 @@ from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.write.after import after
 
 TABLE_NAME = "<table>"
+NO_ROWS = (
+    "the input has no rows, and an overwrite would empty the type; an iterator or a reader gives its rows once, so it "
+    "may have been read before: to empty the type give a table of Arrow without rows"
+)
 
 
 class OnceRows(Protocol):
@@ -59,18 +63,22 @@ class OnceRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """A table of Arrow in this process."""
+    """A table of Arrow in this process. One that is `passing` may have been read before."""
 
     reader: pa.RecordBatchReader
     name: str = TABLE_NAME
     has_order: bool = True
+    passing: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         return self.reader.schema
 
     def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
-        return [staged_part(context, stage_frame(context, how, self.reader, 0))]
+        receipt = stage_frame(context, how, read_batches(self.reader, self.name), 0)
+        if self.passing and not receipt.lines and context.mode is LoadMode.OVERWRITE:
+            raise BadRequestError(NO_ROWS)
+        return [staged_part(context, receipt)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +101,11 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
     choices, options = input_choices(call.inputs), call.options
     mode = choice("mode", call.mode, LoadMode)
     decode = decoding(options, mode)  # before a branch is made for options that do not go together
-    rows, lines, source = _as_rows(source, choices, decode.changes)
+    rows, lines, source = _as_rows(source, choices, mode)
     found = replace(choices, table_key=None) if lines else choices  # they name the type now
     inputs = Inputs(()) if rows is not None else find_inputs(source, found, store.storage_options)
     check_report_path(options.bad_rows, inputs.files, store.root)
-    how = choices.of_tables if rows is not None else None
+    how = choices.of_rows if rows is not None else None
     scanned = _scanned(inputs, store.storage_options)
     if scanned is not None:
         how = scanned.table
@@ -148,62 +156,28 @@ def _scanned(inputs: Inputs, options: Mapping[str, str]) -> InputFile | None:
     return found
 
 
-def _as_rows(source: Any, choices: InputChoices, changes: bool) -> tuple[OnceRows | None, bool, Any]:
+def _as_rows(source: Any, choices: InputChoices, mode: LoadMode) -> tuple[OnceRows | None, bool, Any]:
     """A source as rows that are read once where it is such, else as what is listed: paths or lines; and whether those
     are rows that were dictionaries.
     """
     if hasattr(source, OnceRows.stage.__name__):
         return source, False, None
-    found = _arrow(source)
-    if found is not None or source is None or isinstance(source, (str, bytes, os.PathLike, Mapping)):
-        return None if found is None else LocalRows(found), False, source
-    if not isinstance(source, Iterable):
+    found = table_reader(source)
+    if found is not None:
+        return LocalRows(found, passing=isinstance(source, pa.RecordBatchReader)), False, None
+    if source is None or isinstance(source, (str, bytes, os.PathLike, Mapping)) or not isinstance(source, Iterable):
         return None, False, source
     items = iter(source)
     first = next(items, None)
-    if isinstance(first, pa.RecordBatch):
-        return LocalRows(pa.RecordBatchReader.from_batches(first.schema, chain((first,), items))), False, None
+    if isinstance(first, (pa.RecordBatch, pa.Table)):
+        return LocalRows(joined_batches(first, items)), False, None
     rest = source if isinstance(source, Sequence) else [] if first is None else [first, *items]
+    if first is None and choices.table_key is not None:
+        if mode is LoadMode.OVERWRITE:
+            raise BadRequestError(NO_ROWS)
+        return None, True, []
     if not isinstance(first, Mapping):
         return None, False, rest
     if choices.mapping is not None:
-        return LocalRows(_of_rows(rest)), False, None
-    return None, True, record_lines(rest, choices.table_key, changes)
-
-
-def _arrow(source: object) -> pa.RecordBatchReader | None:
-    if type(source).__module__.partition(".")[0] == "pandas":
-        source = _of_pandas(source)
-    try:
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(source)
-        if hasattr(source, "__arrow_c_array__"):
-            return pa.Table.from_batches([pa.record_batch(source)]).to_reader()
-        if hasattr(source, "__dataframe__"):
-            return pa.interchange.from_dataframe(source).to_reader()
-    except (pa.ArrowException, TypeError) as error:
-        raise BadRequestError(f"a {type(source).__name__} is no table of Arrow: {error}") from error
-    return None
-
-
-def _of_pandas(frame: object) -> pa.Table:
-    """Columns without the index. Pandas has no integers beside missing values: floats that are whole are integers."""
-    try:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, AttributeError, TypeError) as error:
-        raise BadRequestError(f"a {type(frame).__name__} of pandas is no table of Arrow: {error}") from error
-    for place, column in enumerate(table.columns):
-        if pa.types.is_floating(column.type) and column.null_count:
-            try:
-                whole = column.cast(pa.int64())
-            except pa.ArrowInvalid:
-                continue
-            table = table.set_column(place, table.column_names[place], whole)
-    return table
-
-
-def _of_rows(rows: Sequence[object]) -> pa.RecordBatchReader:
-    try:
-        return pa.Table.from_pylist(list(rows)).to_reader()
-    except (pa.ArrowException, AttributeError, TypeError) as error:
-        raise BadRequestError(f"the rows have no columns of one type each: {error}") from error
+        return LocalRows(reader_of_rows(rest)), False, None
+    return None, True, record_lines(rest, choices.table_key, mode is LoadMode.CHANGES)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import RAW_LIMIT, Rule
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import GIVEN, Catalog, EdgeType, EntityType, NodeType, Property
+from spark_omnigraph.catalog.types import END_MEMBERS, GIVEN, Catalog, EdgeType, EntityType, NodeType, Property
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import decoded_catalog, decoded_schema, patch_schema, physical_schema
 from spark_omnigraph.records.changes.ranks import RecordChanges
@@ -39,7 +39,6 @@ from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.words import nearest
 
 _DATA = ENVELOPE.index("data")
-_END_NAMES = {"src": "from", "dst": "to"}
 _AS_ROWS = DecodeOptions()
 _NAMED = 10
 """Columns that a message lists."""
@@ -102,7 +101,7 @@ def _check_envelope(columns: pa.Schema) -> None:
 
 def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, decode: DecodeOptions) -> list[tuple[str, str]]:
     left = dict(zip(columns.names, columns.types, strict=True))
-    telling = {*identity_columns(entity, decode.edge_id), *_END_NAMES.values()}
+    telling = {*identity_columns(entity, decode.edge_id), *END_MEMBERS.values()}
     only_ids = decode.changes and telling.issuperset(columns.names)
     sources = []
     for name in physical_schema(entity).names:
@@ -128,7 +127,7 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, decode: D
 
 
 def _source_of(entity: EntityType, name: str, columns: dict[str, pa.DataType]) -> str | None:
-    other = _END_NAMES.get(name) if isinstance(entity, EdgeType) else None
+    other = END_MEMBERS.get(name) if isinstance(entity, EdgeType) else None
     if other is not None and entity.property(other) is None and other in columns:
         if name in columns:
             raise BadRequestError(f"columns '{name}' and '{other}' of '{entity.name}' mean the same; give one of them")
@@ -212,7 +211,7 @@ class FrameDecoder:
             stored = {source: name for name, source in self._plan.sources}
             raw = record_text(self._entity, one.take([0]).rename_columns([name for name, _ in self._plan.sources]))[0]
             kind, is_edge = self._entity.name, isinstance(self._entity, EdgeType)
-            field = _END_NAMES.get(stored[names[0]], stored[names[0]])
+            field = END_MEMBERS.get(stored[names[0]], stored[names[0]])
         else:
             raw = json.dumps({name: _texts(one, name)[0] for name in one.schema.names}, ensure_ascii=False)[:RAW_LIMIT]
             node, edge = _texts(one, "type")[0], _texts(one, "edge")[0]
@@ -279,7 +278,7 @@ class FrameDecoder:
                 columns[name], unsure = self._convert(entity, prop, column)
                 if not prop.type.nullable and column.null_count:
                     doubtful |= np.asarray(column.is_null())
-            elif name in _END_NAMES and isinstance(entity, EdgeType):
+            elif name in END_MEMBERS and isinstance(entity, EdgeType):
                 node = self._catalog.nodes[entity.from_type if name == "src" else entity.to_type]
                 spelt = end_texts(node, [column]) if self._options.coerce and len(key_columns(node)) == 1 else column
                 columns[name], unsure = end_ids(spelt, node, EndForm.TEXT)

@@ -46,7 +46,8 @@ def _plain(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, wanted)
     if pa.types.is_dictionary(kind):
-        return _plain(column.dictionary.take(column.indices), wanted)
+        # Arrow takes from fewer layouts than it has dictionaries of.
+        return _plain(column.dictionary, wanted).take(column.indices)
     if pa.types.is_run_end_encoded(kind):
         return _plain(pc.run_end_decode(column), wanted)
     if pa.types.is_date64(kind):

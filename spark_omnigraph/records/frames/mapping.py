@@ -53,7 +53,7 @@ class MappingRule:
 @dataclass(frozen=True, slots=True)
 class TableInput:
     """How the rows of a table are read. `nulls`, `delimiter` and `single_line` are of CSV, `version` is of Delta: the
-    newest without one.
+    newest without one. `partitions` are columns that folders of a file have in their names (`year=1995`).
     """
 
     rules: tuple[MappingRule, ...] = (MappingRule(None),)
@@ -64,6 +64,7 @@ class TableInput:
     delimiter: str | None = None
     single_line: bool = False
     version: int | None = None
+    partitions: tuple[str, ...] = ()
 
     @classmethod
     def of_type(cls, table_key: TableKey | None) -> TableInput:
@@ -87,13 +88,14 @@ class InputMapping:
 
 
 _Names = str | list[str]
-_One = Annotated[str, msgspec.Meta(min_length=1, max_length=1)]
+_One = Annotated[str, msgspec.Meta(min_length=1, max_length=1, pattern=r"[\t !#-~]")]
+"""One character that separates fields: no quote, no line break, none that takes several bytes."""
 
 
 class _Rule(msgspec.Struct, forbid_unknown_fields=True):
     node: str | None = None
     edge: str | None = None
-    columns: dict[str, str] = {}
+    columns: dict[str, _Names] = {}
     constants: dict[str, Any] = {}
     start: _Names = msgspec.field(default_factory=list, name="from")
     to: _Names = []
@@ -126,7 +128,9 @@ def read_mapping(source: MappingSource) -> InputMapping:
         found = msgspec.convert(whole, _File)
         digest = sha256(msgspec.json.encode(found, order="sorted")).hexdigest()
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise BadRequestError(f"{what}: {error}") from None
+        # YAML reads a bare no, on or 1 as what is no text.
+        quotes = "; a text that looks like another value stands in quotes" if "`str" in str(error) else ""
+        raise BadRequestError(f"{what}: {error}{quotes}") from None
     inputs = tuple((each.path, _table_input(what, each)) for each in found.inputs)
     if not inputs or (len(inputs) > 1 and any(path is None for path, _ in inputs)):
         raise BadRequestError(f"{what}: each of several inputs needs a 'path'")
@@ -196,7 +200,8 @@ def _row_rule(what: str, given: _Rule) -> MappingRule:
         raise BadRequestError(f"{what}: 'from' and 'to' are of an 'edge'")
     if key is None and (given.columns or given.constants or given.id):
         raise BadRequestError(f"{what}: name the type of the rows with 'node' or 'edge'")
-    columns, constants = tuple(given.columns.items()), tuple(given.constants.items())
+    columns = tuple((source, name) for source, names in given.columns.items() for name in _names(names))
+    constants = tuple(given.constants.items())
     return MappingRule(key, columns, constants, ends, _names(given.id), given.when, given.distinct)
 
 

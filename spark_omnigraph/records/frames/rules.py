@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_omnigraph.catalog.types import Catalog, EdgeType, EntityType, NodeType, Scalar
+from spark_omnigraph.catalog.types import END_MEMBERS, Catalog, EdgeType, EntityType, NodeType, Scalar
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.frames.changed_columns import without_changes
@@ -22,7 +22,6 @@ from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
 from spark_omnigraph.words import nearest
 
 Int64s = npt.NDArray[np.int64]
-_ENDS = {"src": "from", "dst": "to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class PlannedRows:
             columns[name] = end_texts(node, [batch.column(source) for source in sources])
         if self.rule.id:
             texts = [batch.column(source).cast(pa.string()) for source in self.rule.id]
-            columns["id"] = texts[0] if len(texts) == 1 else composite_ids(texts)
+            columns["id"] = texts[0] if len(texts) == 1 else composite_ids(texts, required=0)
         for name, value in self.constants:
             columns[name] = pa.repeat(value, batch.num_rows)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), kept
@@ -59,9 +58,7 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
     """
     columns = plain_schema(columns)
     decode = replace(decode, coerce=how.coerce or decode.coerce)
-    for name in columns.names:
-        if columns.names.count(name) > 1:
-            raise BadRequestError(f"column '{name}' is there twice")
+    _check_names(how, columns, decode)
     if decode.edge_id is not None and any(
         rule.id and rule.table_key and rule.table_key.kind == "edge" for rule in how.rules
     ):
@@ -88,6 +85,25 @@ def plan_rows(catalog: Catalog, how: TableInput, columns: pa.Schema, decode: Dec
         ends = tuple((name, node, sources) for name, (node, sources) in pick.ends.items())
         planned.append(PlannedRows(rule, frame, tuple(named.items()), tuple(pick.constants.items()), ends))
     return tuple(planned)
+
+
+def _check_names(how: TableInput, columns: pa.Schema, decode: DecodeOptions) -> None:
+    """BadRequestError for columns that nobody can tell apart or name, and for one that would be lost."""
+    for name in columns.names:
+        if columns.names.count(name) > 1:
+            raise BadRequestError(f"column '{name}' is there twice")
+        if not name and name not in how.ignore:
+            raise BadRequestError(
+                "a column has no name, as an index has that pandas wrote: name it, or leave it out (a mapping with "
+                "ignore: [''])"
+            )
+    known = {*columns.names, *how.ignore, *(name for rule in how.rules for name, _ in rule.constants)}
+    lost = next((name for name in how.partitions if name not in known), None)
+    if lost is not None and not _ignores(decode):
+        raise BadRequestError(
+            f"column '{lost}' is in the names of folders alone, which are not read: give each folder by itself, with "
+            "its value among the 'constants' of a mapping, or 'ignore' the column"
+        )
 
 
 def _of_types(catalog: Catalog, how: TableInput, columns: pa.Schema) -> pa.Schema:
@@ -135,7 +151,7 @@ def _pick(catalog: Catalog, rule: MappingRule, columns: pa.Schema) -> _Pick:
     if twice is not None:
         raise BadRequestError(f"'{entity.name}.{twice}' is given by a column and by a constant; ignore the column")
     sources = {source for source, _ in rule.columns}
-    given = {*named, *constants, *ends, *(_ENDS[name] for name in ends), *(("id",) if rule.id else ())}
+    given = {*named, *constants, *ends, *(END_MEMBERS[name] for name in ends), *(("id",) if rule.id else ())}
     own = [n for n in columns.names if n in _names(entity) and n not in given and n not in sources]
     named |= {name: name for name in own}
     others = {*rule.id, *(source for _, (_, several) in ends.items() for source in several)}
@@ -143,6 +159,8 @@ def _pick(catalog: Catalog, rule: MappingRule, columns: pa.Schema) -> _Pick:
         others.add(rule.when)
     for name in others:
         _require(columns, name)
+    for name in rule.id:
+        _require_text(columns, name)
     if rule.distinct:
         _check_distinct(entity, {*named, *(("id",) if rule.id else ())})
     return _Pick(named, constants, ends, frozenset({*named.values(), *others}))
@@ -167,11 +185,18 @@ def _require(columns: pa.Schema, name: str) -> None:
         raise BadRequestError(f"the table has no column '{name}'{nearest(name, columns.names)}")
 
 
+def _require_text(columns: pa.Schema, name: str) -> None:
+    """Ids are texts, and not every value is spelt as one."""
+    kind = columns.field(name).type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        raise BadRequestError(f"column '{name}' is {kind}, of which no id can be made")
+
+
 def _end(
     catalog: Catalog, entity: EntityType, name: str, sources: Sequence[str], columns: pa.Schema
 ) -> tuple[NodeType, tuple[str, ...]]:
     if not isinstance(entity, EdgeType):
-        raise BadRequestError(f"'{entity.name}' is no edge, and has no '{_ENDS[name]}'")
+        raise BadRequestError(f"'{entity.name}' is no edge, and has no '{END_MEMBERS[name]}'")
     node = catalog.nodes[entity.from_type if name == "src" else entity.to_type]
     for source in sources:
         _require(columns, source)
@@ -179,13 +204,15 @@ def _end(
     if not fits_end(node, kinds):
         key = ", ".join(node.key or ("id",))
         shown = ", ".join(f"{source} ({kind})" for source, kind in zip(sources, kinds, strict=True))
-        raise BadRequestError(f"'{_ENDS[name]}' of '{entity.name}' is the key of {node.name}, {key}; {shown} is not")
+        end = f"'{END_MEMBERS[name]}' of '{entity.name}'"
+        raise BadRequestError(f"{end} is the key of {node.name}, {key}; {shown} is not")
     return node, tuple(sources)
 
 
 def _constant(entity: EntityType, name: str, value: object) -> pa.Scalar:
     if entity.property(name) is None:
-        raise BadRequestError(f"'{entity.name}' has no property '{name}'{nearest(name, _names(entity))}")
+        near = nearest(name, [prop.name for prop in entity.properties])
+        raise BadRequestError(f"a constant is of a property, and '{entity.name}' has none called '{name}'{near}")
     try:
         return pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:

@@ -28,7 +28,7 @@ from spark_omnigraph.records.jsonl.line_groups import LineGroup, LineSorter
 from spark_omnigraph.records.jsonl.lines import TextLines
 from spark_omnigraph.records.jsonl.parse import joined_texts
 from spark_omnigraph.records.jsonl.row_decoder import DecodedRow, Refusal, RowDecoder
-from spark_omnigraph.records.mode import DecodeOptions, UnknownFields
+from spark_omnigraph.records.mode import DecodeOptions, Nulls, UnknownFields
 from spark_omnigraph.records.ulid import new_ulids
 
 Int64s = npt.NDArray[np.int64]
@@ -144,6 +144,7 @@ class RecordDecoder:
         self._envelopes = EnvelopeReader(catalog)
         self._row_decoder = RowDecoder(catalog, options, constants)
         self._readers: dict[str, ColumnDecoder] = {}
+        self._deleters: dict[str, ColumnDecoder] = {}
 
     def decode(self, chunk: LineChunk, changes: RecordChanges | None = None) -> DecodedChunk:
         """Rows and bad lines of a chunk. Blank lines and lines that begin with `//` are neither. Of lines whose
@@ -156,25 +157,45 @@ class RecordDecoder:
             raise InternalError("a line of the input holds a line break")
         order = self._sorter.sort(lines)
         deletes = np.zeros(len(lines), dtype=bool) if changes is None else changes.deletes
-        groups = [*order.groups, *self._unusual_groups(lines, order.unusual[~deletes[order.unusual]])]
-        if deletes.any():
-            groups = [group.without(deletes) for group in groups]
+        groups = [*order.groups, *self._unusual_groups(lines, order.unusual)]
         rows: dict[TableKey, list[_Rows]] = defaultdict(list)
         left = np.zeros(len(lines), dtype=bool)
         for places in (order.doubtful, order.unusual, *(group.lines for group in order.groups)):
             left[places] = True
         for group in groups:
-            if len(group.lines) >= self._columns_from:
-                found = self._reader(group.entity).read(group.texts)
-                done = group.lines[found.positions]
-                left[done] = False
-                if len(done):
-                    rows[group.entity.table_key].append(_Rows(found.table, done, found.named))
+            parts = [(group, False)]
+            if deletes.any():
+                parts = [(group.among(~deletes), False), (group.among(deletes), True)]
+            for part, deleting in parts:
+                if len(part.lines) >= self._columns_from:
+                    found = self._read_columns(part, deleting)
+                    left[found.lines] = False
+                    if len(found.lines):
+                        rows[group.entity.table_key].append(found)
         refused = self._read_by_row(lines, np.flatnonzero(left), deletes, rows)
         tables = tuple(_table(chunk, key, rows[key], changes) for key in sorted(rows))
         read: Counter[str] = Counter({table.table_key: len(table.lines) for table in tables})
         read.update(refusal.table_key for _, refusal in refused)
         return DecodedChunk(tables, tuple(_rejected(chunk, lines, at, why) for at, why in refused), dict(read))
+
+    def _read_columns(self, group: LineGroup, deletes: bool) -> _Rows:
+        """The rows of a group that are surely right. Of such as delete the id: they need no more than a patch has, of
+        which a null is no value.
+        """
+        entity = group.entity
+        if not deletes:
+            found = self._reader(entity).read(group.texts)
+            return _Rows(found.table, group.lines[found.positions], found.named)
+        if entity.table_key not in self._deleters:
+            catalog = decoded_catalog(self._catalog, patches=True)
+            options = replace(self._options, patches=True, nulls=Nulls.KEEP)
+            self._deleters[entity.table_key] = ColumnDecoder(catalog, catalog.require(entity.table_key), options)
+        found = self._deleters[entity.table_key].read(group.texts)
+        schema = decoded_schema(entity, self._options.patches)
+        columns = {field.name: pa.nulls(len(found.positions), field.type) for field in schema}
+        columns["id"] = found.table.column("id")
+        rows = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        return _Rows(rows, group.lines[found.positions], found.named)
 
     def _reader(self, entity: EntityType) -> ColumnDecoder:
         if entity.table_key not in self._readers:

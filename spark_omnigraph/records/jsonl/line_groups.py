@@ -37,9 +37,9 @@ class LineGroup:
     lines: Int64s
     texts: pa.LargeBinaryArray
 
-    def without(self, left_out: Bools) -> LineGroup:
-        """Without some lines of the chunk."""
-        kept = ~left_out[self.lines]
+    def among(self, lines: Bools) -> LineGroup:
+        """Only some lines of the chunk."""
+        kept = lines[self.lines]
         return LineGroup(self.entity, self.lines[kept], self.texts.filter(pa.array(kept)))
 
 

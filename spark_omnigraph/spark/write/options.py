@@ -167,7 +167,7 @@ def parse_write_options(given: Mapping[str, str], overwrite: bool, stream: bool 
         raise BadRequestError(f"{asked} and loadMode '{DELETE if deletes else mode}' contradict each other; use {way}")
     request = frame_request(text.get("branch"), mode, text.get("actor"), options, transaction)
     choices = input_choices({name: text[name] for name in ("node", "edge", "mapping") if name in text})
-    how = choices.of_tables
+    how = choices.of_rows
     digest, distinct = choices.digest, distinct_tables((), how)
     request = replace(request, origin=_origin(text), mapping_digest=digest, distinct=distinct)
     key = how.rules[0].table_key if len(how.rules) == 1 else None

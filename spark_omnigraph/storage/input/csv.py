@@ -16,14 +16,21 @@ import pyarrow.csv as pacsv
 from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.frames.mapping import TableInput
-from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.faults import reading, said
 from spark_omnigraph.storage.input.foreign import HEAD, looks_like
 from spark_omnigraph.storage.input.ranges import BLOCK, InputFile, InputRange, open_unpacked, read_lines
 from spark_omnigraph.storage.input.table_rows import BrokenRow, TableRows
 
 _END = "\x03end of input\x03"
 """The last record that the parser is given: it is missing when a quote before it does not close."""
+_STRADDLES = "straddles two block boundaries"
+_TOO_LONG = (
+    f"has a row of more than {BLOCK >> 20} MiB, as where a quote is not closed: close it, or give so long values as "
+    "Parquet or JSON lines"
+)
 _LONGEST_HEADER = 4 << 20
+_OTHERS = (";", "\t", "|")
+"""What separates fields in files that only say `.csv`."""
 _TAB = (".tsv", ".tab", ".tsv.gz", ".tab.gz")
 
 
@@ -43,6 +50,12 @@ def csv_names(file: InputFile, how: TableInput, options: Mapping[str, str]) -> l
             raise BadRequestError(f"the header of input '{file.name}' is no line of CSV in UTF-8: {error}") from None
     if not any(names):
         raise BadRequestError(f"input '{file.name}' has no header: its first line must name the columns")
+    other = next((each for each in _OTHERS if len(names) == 1 and each in names[0]), None)
+    if other is not None and how.delimiter is None:
+        raise BadRequestError(
+            f"the header of input '{file.name}' has {other!r} and no {_delimiter(file, how)!r}: give a mapping with "
+            f"'delimiter', or the file the ending .tsv where it has tabs"
+        )
     return names
 
 
@@ -86,7 +99,8 @@ class _Reader:
                     yield rows
                 held = batch if batch.num_rows else held
         except pa.ArrowInvalid as error:
-            raise BadRequestError(f"input '{self._file.name}' is no CSV that can be read: {_line(error)}") from error
+            why = _TOO_LONG if _STRADDLES in str(error) else f"is no CSV that can be read: {said(error)}"
+            raise BadRequestError(f"input '{self._file.name}' {why}") from error
         if held is None or held.column(0)[-1].as_py() != _END:
             raise BadRequestError(
                 f"input '{self._file.name}' ends within a quoted value: a quote is not closed, or the file is cut off"
@@ -171,7 +185,3 @@ def _delimiter(file: InputFile, how: TableInput) -> str:
 
 def _fields(count: int) -> str:
     return "1 field" if count == 1 else f"{count} fields"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

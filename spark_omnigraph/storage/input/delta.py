@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from spark_omnigraph.errors import BadRequestError, IoError, NotFoundError
+from spark_omnigraph.storage.faults import said
 from spark_omnigraph.storage.input.ranges import InputFile
 from spark_omnigraph.storage.objects.files import open_object
 from spark_omnigraph.storage.uri import DELTA, DELTA_EXTRA, locate, plain
@@ -197,14 +198,10 @@ def _reading(name: str, version: int | None = None) -> Iterator[Any]:
     except errors.TableNotFoundError:
         raise NotFoundError(f"input '{name}' not found: there is no Delta table") from None
     except errors.DeltaProtocolError as error:
-        raise BadRequestError(f"input '{name}' cannot be read here ({_line(error)}): {BY_SPARK}") from error
+        raise BadRequestError(f"input '{name}' cannot be read here ({said(error)}): {BY_SPARK}") from error
     except FileNotFoundError as error:
-        raise IoError(f"storage: input '{name}' has lost a file, as after VACUUM: {_line(error)}") from error
+        raise IoError(f"storage: input '{name}' has lost a file, as after VACUUM: {said(error)}") from error
     except (errors.DeltaError, OSError) as error:
         if version is not None:
-            raise NotFoundError(f"input '{name}' has no version {version} that can be read: {_line(error)}") from error
-        raise IoError(f"storage: cannot read input '{name}': {_line(error)}") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+            raise NotFoundError(f"input '{name}' has no version {version} that can be read: {said(error)}") from error
+        raise IoError(f"storage: cannot read input '{name}': {said(error)}") from error

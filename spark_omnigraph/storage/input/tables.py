@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import InputFormat
-from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.faults import reading, said
 from spark_omnigraph.storage.input.csv import csv_batches, csv_names
 from spark_omnigraph.storage.input.delta import delta_batches, delta_schema, delta_sizes
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, byte_bounds, open_raw
@@ -117,9 +117,7 @@ def _opened(
             is_file = stream.read(len(_IPC_MAGIC)) == _IPC_MAGIC
             stream.seek(0)
             yield ipc.open_file(stream) if is_file else ipc.open_stream(stream)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowSerializationError) as error:
-            raise BadRequestError(f"input '{file.name}' is no {kind} file that can be read: {_line(error)}") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the store; what Arrow finds damaged has no number
+            raise BadRequestError(f"input '{file.name}' is no {kind} file that can be read: {said(error)}") from error

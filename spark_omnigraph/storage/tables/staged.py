@@ -20,6 +20,7 @@ from spark_omnigraph.errors import ConflictError, InternalError, StorageError
 from spark_omnigraph.storage.faults import reading
 from spark_omnigraph.storage.layout import STORAGE_VERSION
 from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 
 _MAJOR, _MINOR = (int(part) for part in STORAGE_VERSION.split("."))
 _OTHER_COLUMNS = "Append with different schema"
@@ -40,8 +41,8 @@ class TableTarget:
     beside: tuple[str, ...] = ()
 
     def open(self, options: Mapping[str, str]) -> lance.LanceDataset:
-        with reading(f"open {self.uri}"):
-            return lance.dataset(self.uri, version=self.version, storage_options=dict(options) or None)
+        """The dataset. VersionExpiredError when the version was removed since it was pinned."""
+        return open_pinned(PinnedTable(self.uri, self.version, options))
 
 
 @dataclass(frozen=True, slots=True)

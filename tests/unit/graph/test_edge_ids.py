@@ -139,6 +139,18 @@ def test_several_stored_edges_with_the_same_ends_are_not_adopted(graph: Graph) -
             load(graph, *(knows(*ends) for ends in edge), edge_id="ends", adopt_edges=True)
 
 
+@pytest.mark.parametrize("adopt", [False, True])
+@pytest.mark.parametrize("mode", ["merge", "changes"])
+def test_a_stored_edge_with_other_ends_is_not_moved_by_its_id(graph: Graph, mode: str, adopt: bool) -> None:
+    load(graph, knows("b", "a", '["a","b"]'))
+    edge = knows("a", "b") | ({"op": "u"} if mode == "changes" else {})
+    with pytest.raises(ConstraintError, match="1 edge of the graph would be lost, with an id that follows"):
+        load(graph, edge, mode=mode, edge_id="ends", adopt_edges=adopt)
+    assert ids(graph) == {'["a","b"]': ("b", "a")}
+    load(graph, knows("a", 'c"'), mode="merge", edge_id="ends", adopt_edges=adopt)
+    assert len(ids(graph)) == 2
+
+
 def test_changes_delete_edges_by_their_ends(graph: Graph) -> None:
     load(graph, knows("a", "b"), knows("b", "a"), edge_id="ends")
     load(graph, knows("a", "a", "k1"))

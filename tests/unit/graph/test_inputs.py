@@ -267,6 +267,10 @@ class TestBadRows:
         ("", "has no header"),
         ("name,name\na,b\n", "'name' is there twice"),
         ("name,brn\na,1\n", "'Person' has no column 'brn'; did you mean 'born'?"),
+        ("name;born\na;1\n", "has ';' and no ',': give a mapping with 'delimiter'"),
+        ("name\tborn\na\t1\n", "has '.t' and no ',': give a mapping with 'delimiter'"),
+        (",name\n0,a\n", "a column has no name, as an index has that pandas wrote"),
+        ('name,born\n"' + "x" * (17 << 20) + '",1\n', "has a row of more than 8 MiB"),
         ("born\n1\n", "column 'name' is missing"),
     ],
 )
@@ -288,6 +292,53 @@ def test_a_file_that_is_not_what_it_says(graph: Graph, tmp_path: Path, ending: s
     (tmp_path / f"p.{ending}").write_bytes(b"name,born\na,1\n" * 9)
     with pytest.raises(BadRequestError, match=f"no {ending.capitalize()} file that can be read"):
         graph.load(tmp_path / f"p.{ending}", node="Person")
+
+
+def damaged_footer(path: Path) -> None:
+    path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+
+
+def damaged_page(path: Path) -> None:
+    pq.write_table(pa.table({"name": [f"n{i}" for i in range(1000)]}), path, compression="zstd")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + b"\xff" * 60 + whole[64:])
+
+
+def cut_stream(path: Path) -> None:
+    write_stream(path.parent, "Person").replace(path)
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"), [("p.parquet", damaged_footer), ("p.parquet", damaged_page), ("p.arrows", cut_stream)]
+)
+def test_a_file_that_is_damaged(graph: Graph, tmp_path: Path, name: str, spoil: Callable[[Path], None]) -> None:
+    spoil(tmp_path / name)
+    with pytest.raises(BadRequestError, match=f"{name}' is no (Parquet|Arrow) file that can be read"):
+        graph.load(tmp_path / name, node="Person")
+    assert graph.count("node:Person") == 0
+
+
+def test_a_column_in_names_of_folders_is_not_lost(graph: Graph, tmp_path: Path) -> None:
+    for born in (1940, 1941):
+        folder = tmp_path / "day=1" / f"born={born}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"name": [f"n{born}"]}), folder / "p.parquet")
+    above = tmp_path / "day=1"
+    for source in (above, f"{above}/*", f"{above}/born=*/*.parquet"):
+        with pytest.raises(BadRequestError, match="'born' is in the names of folders alone"):
+            graph.load(source, node="Person")
+    each = [{"path": f"{above}/born={born}", "node": "Person", "constants": {"born": born}} for born in (1940, 1941)]
+    graph.load(mapping={"inputs": each})
+    assert [json.loads(line)["data"]["born"] for line in graph.export()] == [1940, 1941]
+    graph.load(above, "merge", mapping={"node": "Person", "ignore": ["born"]})
+    assert graph.count("node:Person") == 2
+
+
+def test_a_column_without_a_name_may_be_left_out(graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(",name\n0,a\n")
+    graph.load(tmp_path / "p.csv", mapping={"node": "Person", "ignore": [""]})
+    assert graph.count("node:Person") == 1
 
 
 def test_texts_are_read_as_values_where_that_is_asked_for(graph: Graph, tmp_path: Path) -> None:
@@ -364,6 +415,11 @@ class TestMapping:
             ({"node": "Person", "ignore": ["extra"], "constants": {"born": "x"}}, "column 'born' is string"),
             ({"node": "Person", "from": "name"}, "'from' and 'to' are of an 'edge'"),
             ({"node": "Persn"}, "did you mean 'Person'"),
+            ({"node": "Person", "constants": {"id": "x"}}, "a constant is of a property, and 'Person' has none"),
+            ({"node": "Person", "id": ["name", "list"]}, "column 'list' is list<item: string>, of which no id can"),
+            ({"node": "Person", "id": "bytes"}, "column 'bytes' is binary, of which no id can be made"),
+            *(({"node": "Person", "delimiter": text}, "delimiter") for text in ('"', "\n", "§", ";;", "")),
+            ("node: Person\ncolumns: {no: born}", "a text that looks like another value stands in quotes"),
             ({"node": "Person", "colums": {}}, "colums"),
             ("{node: [}", "is not YAML"),
             ({"inputs": [{"node": "Person"}, {"node": "Film"}]}, "each of several inputs needs a 'path'"),
@@ -373,10 +429,27 @@ class TestMapping:
         def rows() -> Iterator[pa.RecordBatch]:
             yield pytest.fail("a row was read")
 
-        schema = pa.schema([("name", pa.string()), ("extra", pa.string())])
+        more = [("list", pa.list_(pa.string())), ("bytes", pa.binary())] if "id" in mapping else []
+        schema = pa.schema([("name", pa.string()), ("extra", pa.string()), *more])
         with pytest.raises(Exception, match=message) as caught:
             graph.load(pa.RecordBatchReader.from_batches(schema, rows()), mapping=mapping)
         assert caught.type.__module__ == "spark_omnigraph.errors"
+
+    def test_a_part_of_an_id_that_is_null_is_a_null_of_it(self, graph: Graph) -> None:
+        graph.load([record("Person", {"name": name}) for name in ("Al", "Bob")])
+        rows = pa.table({"a": ["Al", "Bob"], "f": ["Heat", "Heat"], "part": ["v", None]})
+        graph.load([record("Film", {"title": "Heat"})])
+        edges = {"edge": "ActedIn", "from": "a", "to": "f", "id": ["a", "part"], "columns": {"part": "role"}}
+        for _ in range(2):
+            graph.load(rows, "merge", mapping=edges)
+        found = [json.loads(line)["data"]["id"] for line in graph.export(types=["ActedIn"])]
+        assert found == ['["Al","v"]', '["Bob",null]']
+
+    def test_a_column_may_feed_several_properties(self, graph: Graph) -> None:
+        mapping = {"node": "Film", "columns": {"year": ["year", "score"]}}
+        graph.load(pa.table({"title": ["Heat"], "year": [1995]}), mapping=mapping)
+        data = json.loads(next(graph.export()))["data"]
+        assert (data["year"], data["score"]) == (1995, 1995.0)
 
     def test_nulls_and_separators_of_csv(self, graph: Graph, tmp_path: Path) -> None:
         (tmp_path / "people.txt").write_text("who;born\na;N/A\nb;\n")
@@ -404,6 +477,29 @@ def test_a_reader_is_read_once_though_the_load_is_tried_again(graph: Graph, monk
     batches = iter(pa.table({"name": ["a", "b"]}).to_batches(max_chunksize=1))
     graph.load(batches, node="Person")
     assert [json.loads(line)["data"]["name"] for line in graph.export()] == ["a", "b", "first"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "told", "left"),
+    [("append", {}, ["a", "z"]), ("changes", {"op": "d"}, []), ("update", {}, ["a"]), ("merge", {}, ["a"])],
+)
+def test_a_schema_change_that_drops_data_meanwhile_is_a_lost_race(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, mode: str, told: dict[str, str], left: list[str]
+) -> None:
+    graph.load([record("Person", {"name": "a", "born": 1})])
+    real = load.check_and_finish
+    passed: list[bool] = []
+
+    def once_late(*args: Any) -> Any:
+        if not passed:
+            passed.append(True)
+            Graph.open(graph.uri).apply_schema(SCHEMA.replace("born: I64?", ""), allow_data_loss=True)
+        return real(*args)
+
+    monkeypatch.setattr(load, "check_and_finish", once_late)
+    line = json.dumps(told | json.loads(record("Person", {"name": "z" if mode == "append" else "a"})))
+    graph.load([line], mode)
+    assert [json.loads(each)["data"] for each in graph.export()] == [{"id": name, "name": name} for name in left]
 
 
 def test_whole_floats_of_pandas_are_integers(graph: Graph) -> None:

@@ -251,6 +251,17 @@ def test_bad_rows_name_what_is_wrong(graph: Graph, record: dict[str, Any], rule:
     assert caught.value.summary.sample[0].line == 2
 
 
+def test_the_report_has_the_line_as_it_was_written(graph: Graph, tmp_path: Path) -> None:
+    line = '{"op":"u", "type":"Person", "_commit_version":3, "data":{"name":7}}'
+    with pytest.raises(BadRowsError) as caught:
+        graph.load([line], "changes")
+    assert [row.raw for row in caught.value.summary.sample] == [line]
+    bad = b'{"op": "u", "type": "Person", "data": {"name": "\xe9"}}'
+    (tmp_path / "bad.jsonl").write_bytes(bad)
+    with pytest.raises(BadRowsError, match=f"invalid UTF-8 at byte {bad.index(0xE9) + 1}"):
+        graph.load(tmp_path / "bad.jsonl", "changes")
+
+
 def test_of_a_record_that_deletes_only_the_id_counts(graph: Graph) -> None:
     """A feed has the whole row, of an older schema perhaps."""
     change(graph, d(person("bob", age=999, mail=None)), d({"type": "Person", "data": {"id": "cy"}}))

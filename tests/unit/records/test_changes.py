@@ -26,7 +26,9 @@ from spark_omnigraph.records.changes.ranks import (
 )
 from spark_omnigraph.records.frames.changed_columns import changes_in_columns, without_changes
 from spark_omnigraph.records.jsonl.changed_lines import changes_in_lines
-from spark_omnigraph.records.jsonl.decode import LineChunk
+from spark_omnigraph.records.jsonl.decode import LineChunk, RecordDecoder
+from spark_omnigraph.records.jsonl.row_decoder import RowDecoder
+from spark_omnigraph.records.mode import DecodeOptions
 
 CATALOG = compile_schema("node Person { name: String @key  op: String? } node City { name: String @key }")
 FILM = {"type": "Film", "data": {"title": "Heat"}}
@@ -114,6 +116,60 @@ def test_other_repeated_members_are_left_to_decoding() -> None:
 
 def batch(**columns: Any) -> pa.RecordBatch:
     return pa.record_batch(columns)
+
+
+DELETES: list[dict[str, Any]] = [
+    {"type": "Person", "data": {"name": "a"}},
+    {"type": "Person", "data": {"id": "b"}},
+    {"type": "Person", "data": {"id": "c", "name": "c", "age": None}},
+    {"type": "Person", "data": {"id": "d", "name": "e"}},
+    {"type": "Person", "data": {"name": "f", "age": "no number"}},
+    {"type": "Person", "data": {"name": "g", "height": 3}},
+    {"type": "Person", "data": {"name": None}},
+    {"type": "Person", "data": {"name": 7}},
+    {"type": "Person", "data": {}},
+    {"type": "Person"},
+    {"type": "Place", "data": {"shop": "s", "number": 1}},
+    {"type": "Place", "data": {"shop": "s"}},
+    {"type": "Place", "data": {"shop": "s", "id": '["s","1"]'}},
+    {"type": "Place", "data": {"number": 2, "shop": "s", "id": '["s","1"]'}},
+    {"type": "Note", "data": {"id": "n", "text": None}},
+    {"type": "Note", "data": {"text": "no id"}},
+    {"edge": "Knows", "data": {"id": "k"}},
+    {"edge": "Knows", "from": "a", "to": None, "data": {"id": "k2"}},
+    {"edge": "Knows", "from": 3, "to": [1], "data": {"id": "k3", "since": "x"}},
+    {"edge": "Knows", "from": "a", "to": "b", "data": {}},
+    {"edge": "Knows", "from": "a", "to": "b", "data": {"id": "k5", "since": 4}},
+]
+DELETED = compile_schema(
+    "node Person { name: String @key  age: I32  born: Date? } node Note { text: String }"
+    "node Place { shop: String  number: I32  @key(shop, number) } edge Knows: Person -> Person { since: I32 }"
+)
+
+
+@pytest.mark.parametrize("edge_id", [None, (), ("since",)])
+def test_deletes_are_read_in_columns_as_one_by_one(edge_id: tuple[str, ...] | None) -> None:
+    lines = [json.dumps(record).encode() for record in DELETES]
+    changes = RecordChanges.of(DELETE, len(lines))
+    options = DecodeOptions(changes=True, edge_id=edge_id)
+    by_row, by_column = (
+        RecordDecoder(DELETED, options, columns_from=size).decode(chunk(*lines), changes) for size in (999, 1)
+    )
+    assert by_column.rejected == by_row.rejected
+    assert by_column.read == by_row.read
+    for found, expected in zip(by_column.tables, by_row.tables, strict=True):
+        assert (found.table_key, found.lines.tolist()) == (expected.table_key, expected.lines.tolist())
+        assert found.named.tolist() == expected.named.tolist()
+        named = pa.array(found.named)  # the others get new ids, and later those that follow from their ends
+        assert found.table.column("id").filter(named) == expected.table.column("id").filter(named)
+
+
+def test_many_deletes_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [b'{"type": "Person", "data": {"name": "n%d"}}' % at for at in range(50)]
+    monkeypatch.setattr(RowDecoder, "decode", lambda *_: pytest.fail("read by itself"))
+    decoder = RecordDecoder(DELETED, DecodeOptions(changes=True))
+    [table] = decoder.decode(chunk(*lines), RecordChanges.of(DELETE, 50)).tables
+    assert table.table.column("id").to_pylist() == [f"n{at}" for at in range(50)]
 
 
 def test_columns_say_the_same_as_members() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, StorageError
+from spark_omnigraph.errors import ConflictError, ExpectedVersionMismatch, StorageError, VersionExpiredError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.write import attempts
@@ -54,6 +54,15 @@ def test_before_another_attempt_the_writers_of_what_moved_are_waited_for(waited:
     assert in_attempts(STORE, BRANCH, ending_in(MOVED, MOVED, "done"), again) == "done"
     assert asked == ["node:A", "node:A"]
     assert waited == [(STORE, BRANCH, frozenset({"node:A", "edge:E"}))] * 2
+
+
+def test_a_version_that_was_removed_meanwhile_is_a_loss_once(waited: list[tuple[Any, ...]]) -> None:
+    gone = VersionExpiredError("version 3 of node:A")
+    assert in_attempts(STORE, BRANCH, ending_in(gone, MOVED, "done"), lambda _: frozenset({"node:A"})) == "done"
+    assert waited == [(STORE, BRANCH, frozenset({"", "node:A"})), (STORE, BRANCH, frozenset({"node:A"}))]
+    for ends, again in (([gone, gone], frozenset[str]()), ([gone], None)):
+        with pytest.raises(VersionExpiredError):
+            in_attempts(STORE, BRANCH, ending_in(*ends), lambda _, again=again: again)  # type: ignore[misc]  # bound early
 
 
 def test_the_last_loss_is_the_callers(waited: list[tuple[Any, ...]]) -> None:
