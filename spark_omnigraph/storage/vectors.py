@@ -1,5 +1,5 @@
-"""A store of vectors outside of any graph: what a provider answered, by what it was asked, and which row has which
-answer.
+"""A store of vectors outside of any graph: what a provider answered, by what it was asked, and what else is known of
+rows.
 
     answers_<n>   `key`, `vector` (n numbers), `at`; the first row of a key counts
     rows          `place`, `id`, `key`, `model`, `at`; the last row of a place and an id counts
@@ -29,7 +29,7 @@ from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_batches, compact, create_dataset, expire
-from spark_omnigraph.storage.tables.keys import IN_LIST_LIMIT, rows_among, scan_columns, scan_where
+from spark_omnigraph.storage.tables.keys import rows_among, scan_columns, scan_where
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, is_inside, locate
 
@@ -66,6 +66,11 @@ def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
 
 
+def bits_of(vectors: pa.Array) -> npt.NDArray[np.uint32]:
+    """Of vectors, of which none is null, the bits of their numbers: uint32[n, dimension]."""
+    return np.asarray(vectors.flatten()).view(np.uint32).reshape(-1, vectors.type.list_size)
+
+
 def first_of_each(keys: pa.Array) -> Rows:
     """Where each of some keys, of which none is null, stands first."""
     codes = np.asarray(keys.dictionary_encode().indices)  # in the order in which they come
@@ -99,6 +104,14 @@ class Answers:
         there = np.asarray(place.is_valid())
         found[there] = np.asarray(rows.column("_rowid").take(place.drop_null())).astype(np.int64)
         return found
+
+    def all(self) -> Iterator[pa.Array]:
+        """The vectors of all answers, of which some are in memory."""
+        if self.table is not None:
+            with _reading_answers(self.table.uri), reading(f"read vectors of {self.table.uri}"):
+                rows = max(1, TIDY_VALUES // self.dimension)
+                for batch in open_pinned(self.table).scanner(columns=["vector"], batch_size=rows).to_batches():
+                    yield batch.column(0)
 
     def reader(self) -> AnswerReader:
         """Opened once, read many times."""
@@ -157,16 +170,11 @@ class VectorStore:
         """Answers (`answered`) that stay whatever becomes of this process."""
         self._add(_answers(dimension), answers)
 
-    def recorded(self, place: str, ids: pa.Array | None = None) -> tuple[pa.Array, pa.Array]:
-        """Ids of the rows of a place and the keys of the answers that they were given last, the latest first; each id
-        once. Of these `ids` at least, where they are named.
-        """
+    def recorded(self, place: str) -> tuple[pa.Array, pa.Array]:
+        """Ids of a place, each once, and what was said of them last, the latest first."""
         dataset = self._open("rows")
-        is_meant = is_text_of("place", [place])
-        if ids is not None and len(ids) <= IN_LIST_LIMIT:
-            is_meant += f" AND {is_text_of('id', ids.to_pylist())}" if len(ids) else " AND false"
         with _reading_answers(self._uri("rows")):
-            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_meant))
+            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_text_of("place", [place])))
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
@@ -174,7 +182,7 @@ class VectorStore:
         return kept.column("id").combine_chunks(), kept.column("key").combine_chunks()
 
     def record(self, place: str, ids: pa.Array, keys: pa.Array, model: str) -> None:
-        """Says of rows which answers they have now."""
+        """Says something of ids."""
         if len(ids):
             same = [pa.array([text]).take(pa.array(np.zeros(len(ids), np.int64))) for text in (place, model)]
             rows = pa.RecordBatch.from_arrays([same[0], ids, keys, same[1], _now(len(ids))], schema=_ROWS)
