@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_omnigraph.embed.vectors import Vectors, have_length
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import TextEnum
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Role(TextEnum):
@@ -65,9 +64,27 @@ class Embedder(Protocol):
         """
 
 
+def ask(embedder: Embedder, texts: Sequence[str], dimension: int, role: Role) -> Embedded:
+    """What an embedder gives, looked at: whoever wrote it, an answer that is no vector of these numbers is a failure of
+    its text. EmbeddingConfigError for another number of vectors, or of another dimension.
+    """
+    given = embedder.embed(texts, dimension=dimension, role=role)
+    shape = (len(texts), dimension)
+    if not isinstance(given, Embedded) or getattr(given.vectors, "shape", None) != shape:
+        raise EmbeddingConfigError(
+            f"{type(embedder).__name__}.embed must give an Embedded whose vectors are an array of shape {shape}, got "
+            f"{as_shown(given)}"
+        )
+    vectors = np.ascontiguousarray(given.vectors, dtype=np.float32)
+    failures = dict(given.failures)
+    for at in np.flatnonzero(~have_length(vectors)).tolist():
+        failures.setdefault(at, "the embedding has not the length 1")
+    return replace(given, vectors=vectors, failures=failures)
+
+
 def embed_text(embedder: Embedder, text: str, dimension: int, role: Role) -> tuple[float, ...]:
     """The vector of one text. EmbeddingError when there is none."""
-    found = embedder.embed([text], dimension=dimension, role=role)
+    found = ask(embedder, [text], dimension, role)
     if found.failures:
         raise EmbeddingError(found.failures[0])
     return tuple(found.vectors[0].tolist())

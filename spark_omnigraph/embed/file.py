@@ -11,7 +11,7 @@ from itertools import islice
 
 import msgspec
 
-from spark_omnigraph.embed.embedder import Embedder, Role
+from spark_omnigraph.embed.embedder import Embedder, Role, ask
 from spark_omnigraph.embed.record_texts import Selector, record_text, rendered
 from spark_omnigraph.errors import BadRequestError, EmbeddingError
 from spark_omnigraph.words import TextEnum
@@ -145,7 +145,7 @@ def _vectors(
 ) -> Mapping[str | None, msgspec.Raw]:
     """JSON of the vector of each text; equal texts are asked for once."""
     asked = list(dict.fromkeys(row.text for row in rows if row.text is not None))
-    found = embedder.embed(asked, dimension=dimension, role=Role.DOCUMENT)
+    found = ask(embedder, asked, dimension, Role.DOCUMENT)
     failed = {asked[at]: message for at, message in found.failures.items()}
     for row in rows:
         if row.text in failed:

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from io import BufferedReader, RawIOBase
-from socket import SHUT_RDWR, SocketIO, socket
+from socket import SHUT_RDWR, socket
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from weakref import finalize
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _PIECE = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -146,14 +149,14 @@ class _Response(HTTPResponse):
 class _Until(RawIOBase):
     """What comes in over a socket until a time."""
 
-    def __init__(self, ends: float, sock: socket, source: SocketIO) -> None:
+    def __init__(self, ends: float, sock: socket, source: RawIOBase) -> None:
         super().__init__()
         self._ends, self._sock, self._source = ends, sock, source
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Buffer) -> int | None:
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
         left = self._ends - monotonic()
         if left <= 0:
             raise TimeoutError

@@ -173,7 +173,9 @@ class RemoteEmbedder:
         path, body = self._request(call, texts, plain)
         most = len(texts) * call.dimension * _BYTES_OF_A_NUMBER + _BYTES_BESIDE
         first: float | None = None
+        failure = "the provider asks for a longer wait"
         for attempt in range(self._config.attempts):
+            self._check_deadline(self._pace.held(), failure)
             call.pause(self._pace.turn(sum(map(len, texts)) / _BYTES_OF_A_TOKEN))
             sent = monotonic()
             first = sent if first is None else first

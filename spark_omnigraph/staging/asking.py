@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.embed.embedder import Embedder, Role, Usage, Vectors
+from spark_omnigraph.embed.embedder import Embedder, Role, Usage, ask
 from spark_omnigraph.embed.hashes import key_of
+from spark_omnigraph.embed.vectors import Vectors
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.storage.vectors import VectorStore, answered
 
@@ -94,7 +95,7 @@ class Asking:
             for start in range(0, len(keys), self.at_once):
                 asked = keys.slice(start, self.at_once)
                 wanted = texts(start, start + len(asked))
-                given = self.embedder.embed(wanted, dimension=self.dimension, role=Role.DOCUMENT)
+                given = ask(self.embedder, wanted, self.dimension, Role.DOCUMENT)
                 keeper.add(asked, given.vectors, list(given.failures))
                 failures = {asked[at].as_py(): why for at, why in given.failures.items()}
                 yield Replies(len(asked) - len(failures), failures, given.usage)

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.embed.vectors import Vectors, have_length
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.records.arrow_schema import property_type
@@ -66,9 +67,9 @@ def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
 
 
-def bits_of(vectors: pa.Array) -> npt.NDArray[np.uint32]:
-    """Of vectors, of which none is null, the bits of their numbers: uint32[n, dimension]."""
-    return np.asarray(vectors.flatten()).view(np.uint32).reshape(-1, vectors.type.list_size)
+def numbers_of(vectors: pa.Array) -> Vectors:
+    """The numbers of vectors of which none is null, which are not copied."""
+    return np.asarray(vectors.flatten()).reshape(-1, vectors.type.list_size)
 
 
 def first_of_each(keys: pa.Array) -> Rows:
@@ -139,8 +140,12 @@ class AnswerReader:
         return found.take(pa.array(places, mask=~there))
 
     def _read(self, dataset: lance.LanceDataset, rows: Rows) -> pa.Array:
-        with _reading_answers(dataset.uri), reading(f"read vectors of {dataset.uri}"):
-            return dataset._take_rows(rows.tolist(), columns=["vector"]).column("vector").combine_chunks()
+        with _reading_answers(dataset.uri):
+            with reading(f"read vectors of {dataset.uri}"):
+                found = dataset._take_rows(rows.tolist(), columns=["vector"]).column("vector").combine_chunks()
+            if not have_length(numbers_of(found)).all():
+                raise StorageError(f"storage: a vector of {dataset.uri} is not as it was written")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.storage.vectors import Answers, Rows, bits_of
+from spark_omnigraph.storage.vectors import Answers, Rows, numbers_of
 
 Bools = npt.NDArray[np.bool_]
 
@@ -42,7 +42,7 @@ class Compared:
         wanted = set(self.digests[self.is_other])
         known: set[str] = set()
         for vectors in answers.all() if wanted else ():
-            known |= wanted.intersection(map(_digest, bits_of(vectors)))
+            known |= wanted.intersection(map(_digest, _bits(vectors)))
         return np.array([each in known for each in self.digests], dtype=bool)
 
 
@@ -58,7 +58,7 @@ def compare(rows: pa.Table, answers: Answers, vectors: Iterable[pa.RecordBatch],
             owners = np.asarray(there.column("_rowid"))
             at = order[np.minimum(np.searchsorted(ids, owners, sorter=order), len(ids) - 1)]
             meant = ids[at] == owners
-            at, given = at[meant], bits_of(there.column(0))[meant]
+            at, given = at[meant], _bits(there.column(0))[meant]
             has[at] = True
             fresh[at] = _are_answers(given, found[at], reader.take(found[at]))
             if with_digests:
@@ -68,9 +68,13 @@ def compare(rows: pa.Table, answers: Answers, vectors: Iterable[pa.RecordBatch],
 
 def _are_answers(given: npt.NDArray[np.uint32], found: Rows, answers: pa.Array) -> Bools:
     same = found >= 0
-    same[same] = (given[same] == bits_of(answers.drop_null())).all(axis=1)
+    same[same] = (given[same] == _bits(answers.drop_null())).all(axis=1)
     return same
 
 
+def _bits(vectors: pa.Array) -> npt.NDArray[np.uint32]:
+    return numbers_of(vectors).view(np.uint32)
+
+
 def _digest(bits: npt.NDArray[np.uint32]) -> str:
-    return sha256(bits).hexdigest()
+    return sha256(bits.tobytes()).hexdigest()

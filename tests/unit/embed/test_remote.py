@@ -82,6 +82,9 @@ def test_an_answer_that_comes_in_the_end_is_right(
         (Act.HTML, 1, "embedding response decode failed: "),
         (Reply(200, "[1, 2]"), 1, "embedding response decode failed: "),
         (Reply(200, {}), 1, "embedding response decode failed: "),
+        (Reply(200, "[" * 200_000), 1, "embedding response decode failed: "),
+        (Reply(200, '{"x":' * 50_000), 1, "embedding response decode failed: "),
+        (Reply(500, "[" * 200_000), 4, "embedding request failed with status 500 Internal Server Error: [["),
     ],
 )
 def test_what_never_comes_fails_for_its_texts_alone(
@@ -154,6 +157,25 @@ def test_numbers_that_are_no_vector_fail_for_their_text(
     assert dict(found.failures) == {1: message}
     assert found.vectors[0].tolist() == pytest.approx([0, 0, 0.6, 0.8, 0])
     assert np.isnan(found.vectors[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ("free", None),
+        (7, None),
+        ({"total_tokens": -5}, None),
+        ({"total_tokens": 10**30, "prompt_tokens": 3}, 3),
+        ({"total_tokens": "12"}, None),
+        ({"total_tokens": None, "prompt_tokens": 4}, 4),
+    ],
+)
+def test_what_an_answer_costs_is_no_reason_to_refuse_it(
+    server: EmbeddingServer, usage: object, tokens: int | None
+) -> None:
+    server.script.append(Reply(200, {"data": [{"embedding": ROW}], "usage": usage}))
+    found = ask(asker(server), ["a"])
+    assert (dict(found.failures), found.usage.tokens) == ({}, tokens)
 
 
 def test_a_model_of_another_dimension_ends_everything(server: EmbeddingServer, provider: str) -> None:
@@ -247,6 +269,16 @@ def test_a_wait_past_the_deadline_is_not_begun(server: EmbeddingServer, provider
         f"embedding deadline exceeded after 60000 ms (provider={provider}, model=maker/m1): embedding request failed "
         "with status 429 Too Many Requests: slow down"
     )
+
+
+def test_nobody_waits_for_a_turn_past_the_deadline(server: EmbeddingServer, provider: str) -> None:
+    """What the provider asks of one request holds for those that come after it."""
+    server.script.append(refusal(429, "slow down", Retry_After="3600"))
+    found = ask(asker(server, provider, parallel=1))
+    assert len(server.log) == 1
+    assert found.failures.keys() == set(range(10))
+    assert found.failures[9].startswith("embedding deadline exceeded after 60000 ms")
+    assert found.failures[9].endswith("the provider asks for a longer wait")
 
 
 def test_nobody_there_is_a_failure_of_the_texts(provider: str) -> None:
