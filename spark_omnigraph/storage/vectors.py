@@ -10,11 +10,13 @@ so nothing here needs a turn, and nothing that is missing is more than a questio
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 import lance
 import numpy as np
@@ -28,6 +30,7 @@ from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.layout import MANIFEST
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_batches, compact, create_dataset, expire
 from spark_omnigraph.storage.tables.keys import rows_among, scan_columns, scan_where
@@ -48,6 +51,7 @@ _PLAIN = {"lance-encoding:compression": "none"}
 """Of a column of digests, in which there is nothing to find that could be said shorter."""
 _KEY, _AT = pa.field("key", pa.string(), False, _PLAIN), pa.field("at", pa.int64(), False)
 _PLACE, _ID, _MODEL = (pa.field(name, pa.string(), False) for name in ("place", "id", "model"))
+_ANSWERS = "answers_"
 _ROWS = pa.schema([_PLACE, _ID, _KEY, _MODEL, _AT])
 
 Rows = npt.NDArray[np.int64]
@@ -61,9 +65,8 @@ def vector_type(dimension: int) -> pa.DataType:
 
 def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch:
     """Answers of now by their keys, as a store has them. The numbers are not copied."""
-    kind = vector_type(vectors.shape[1])
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=kind)
-    schema = pa.schema([_KEY, _AT, pa.field("vector", kind, nullable=False)])
+    schema = _schema_of(_answers(vectors.shape[1]))
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=schema.field("vector").type)
     return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
 
 
@@ -161,8 +164,8 @@ class VectorStore:
         to, or that lies in the graph: what other programs find there that they do not know they remove.
         """
         root = locate(f"{graph}{CACHE}" if uri is None else uri, options).root
-        if is_inside(root, graph):
-            raise BadRequestError(f"the cache of vectors '{uri}' must lie outside of the graph")
+        if is_inside(root, graph) or (uri is not None and _is_in_a_graph(root, options)):
+            raise BadRequestError(f"the cache of vectors '{uri}' must lie outside of the graph, and of any other")
         return cls(root, dict(options))
 
     def answers(self, dimension: int) -> Answers:
@@ -213,13 +216,18 @@ class VectorStore:
 
     def _open(self, name: str) -> lance.LanceDataset | None:
         """The newest version, None before the first addition."""
-        with _reading_answers(self._uri(name)), reading(f"open {self._uri(name)}"):
-            try:
-                return lance.dataset(self._uri(name), storage_options=dict(self.options) or None)
-            except ValueError as error:
-                if "was not found" in str(error):
-                    return None
-                raise
+        with _reading_answers(self._uri(name)):
+            with reading(f"open {self._uri(name)}"):
+                try:
+                    dataset = lance.dataset(self._uri(name), storage_options=dict(self.options) or None)
+                except ValueError as error:
+                    if "was not found" in str(error):
+                        return None
+                    raise
+            wanted = _schema_of(name)
+            if {field.name: field.type for field in dataset.schema} != {field.name: field.type for field in wanted}:
+                raise StorageError(f"storage: {self._uri(name)} has other columns than a cache of vectors")
+            return dataset
 
     def _add(self, name: str, rows: Sequence[pa.RecordBatch]) -> None:
         dataset = self._open(name)
@@ -248,7 +256,26 @@ def _reading_answers(uri: str) -> Iterator[None]:
 
 
 def _answers(dimension: int) -> str:
-    return f"answers_{dimension}"
+    return f"{_ANSWERS}{dimension}"
+
+
+def _schema_of(name: str) -> pa.Schema:
+    """The columns of one of the datasets."""
+    if not name.startswith(_ANSWERS):
+        return _ROWS
+    kind = vector_type(int(name.removeprefix(_ANSWERS)))
+    return pa.schema([_KEY, _AT, pa.field("vector", kind, nullable=False)])
+
+
+def _is_in_a_graph(place: str, options: Mapping[str, str]) -> bool:
+    """Whether a folder is the root of a graph, or lies in one."""
+    scheme, mark, path = place.rpartition("://")
+    if not mark:
+        real = Path(os.path.realpath(place))
+        return any((folder / MANIFEST).is_dir() for folder in (real, *real.parents))
+    parts = path.split("/")
+    folders = (scheme + mark + "/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return any(Objects(Location(folder, options)).has_prefix(MANIFEST) for folder in folders)
 
 
 def _now(count: int) -> pa.Array:

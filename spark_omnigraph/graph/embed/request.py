@@ -28,6 +28,10 @@ from spark_omnigraph.words import TextEnum, nearest
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
 
+MANY = 1 << 16
+"""Tasks, where nobody says how many may ask."""
+
+
 class EmbedMode(TextEnum):
     """Which rows are embedded."""
 
@@ -132,6 +136,11 @@ class EmbedRequest:
             if isinstance(self.provider, EmbedConfig)
             else self.provider
         )
+
+    @property
+    def most_tasks(self) -> int:
+        """Tasks that may ask at the same time: each of them has a request under way."""
+        return self.provider.parallel if isinstance(self.provider, EmbedConfig) else MANY
 
     @property
     def texts_at_once(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spark_omnigraph.embed.config import resolve_config
-from spark_omnigraph.embed.embedder import Embedded, Embedder, Role, Usage, embed_text
+from spark_omnigraph.embed.embedder import Embedded, Embedder, Role, Streamed, Usage, embed_text
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
@@ -182,6 +182,39 @@ def test_a_model_of_another_dimension_ends_everything(server: EmbeddingServer, p
     server.script.extend([Act.NARROW] * 9)
     with pytest.raises(EmbeddingConfigError, match="expected 5, got 4 from model 'maker/m1'"):
         ask(asker(server, provider, parallel=1))
+
+
+def test_what_is_answered_is_told_before_the_rest(server: EmbeddingServer, provider: str) -> None:
+    """And whoever has no patience any more hears nothing, instead of waiting for a slow answer."""
+    server.script.append(Act.SLOW)
+    embedder = asker(server, provider, parallel=3)
+    assert isinstance(embedder, Streamed)
+    told: list[tuple[int, int]] = []
+    found = np.full((10, WIDE), np.nan, dtype=np.float32)
+    usage = Usage()
+    for start, part in embedder.parts(
+        TEXTS, dimension=WIDE, role=Role.DOCUMENT, patience=lambda: 0 if len(told) == 2 else None
+    ):
+        told.append((start, len(part.vectors)))
+        found[start : start + len(part.vectors)] = part.vectors
+        usage += part.usage
+        if len(told) == 3:
+            server.release.set()
+    slow = ({(0, 4), (4, 4), (8, 2)} - set(told[:2])).pop()
+    assert (told[2], told[3]) == ((0, 0), slow)
+    right(Embedded(found))
+    assert (usage.requests, usage.retries) == (3, 0)
+
+
+def test_whoever_ends_early_ends_what_is_under_way(server: EmbeddingServer) -> None:
+    server.script.extend([Act.WELL, *[Act.SLOW] * 49])
+    embedder = asker(server, parallel=2)
+    assert isinstance(embedder, Streamed)
+    parts = embedder.parts(TEXTS * 20, dimension=WIDE, role=Role.DOCUMENT, patience=lambda: None)
+    next(parts)
+    assert server.slow.wait(30)
+    parts.close()  # type: ignore[attr-defined]  # it is a generator
+    assert len(server.log) <= 3
 
 
 def test_a_text_that_is_refused_is_found_by_halving(provider: str) -> None:
