@@ -182,7 +182,9 @@ class VectorStore:
         """Ids of a place, each once, and what was said of them last, the latest first."""
         dataset = self._open("rows")
         with _reading_answers(self._uri("rows")):
-            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_text_of("place", [place])))
+            parts = (
+                [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_text_of("place", [place])))
+            )
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])

@@ -47,7 +47,7 @@ class Compared:
 
 
 def compare(rows: pa.Table, answers: Answers, vectors: Iterable[pa.RecordBatch], with_digests: bool) -> Compared:
-    """Compares rows (`row`, `key`) with their vectors, which come in batches (`_rowid`, vector) with those of others."""
+    """Compares rows (`row`, `key`) with their vectors, in batches (vector, `_rowid`) with those of others."""
     ids = np.asarray(rows.column("row"))
     order = np.argsort(ids, kind="stable")
     has, fresh, digests = np.zeros(len(ids), bool), np.zeros(len(ids), bool), np.full(len(ids), None)

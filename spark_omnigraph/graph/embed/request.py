@@ -27,7 +27,6 @@ from spark_omnigraph.storage.vectors import CACHE, VectorStore
 from spark_omnigraph.words import TextEnum, nearest
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
-
 MANY = 1 << 16
 """Tasks, where nobody says how many may ask."""
 
@@ -38,7 +37,7 @@ class EmbedMode(TextEnum):
     MISSING = "missing"
     """Rows that have a text and no vector."""
     STALE = "stale"
-    """Besides those whose text, or whose model, is another one than their vector was made of."""
+    """Besides those whose vector is not the answer to their text."""
     ALL = "all"
     CLEAN = "clean"
     """None: vectors are taken away."""

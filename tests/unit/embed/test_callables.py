@@ -102,6 +102,6 @@ def test_keys_tell_all_their_parts() -> None:
 
 
 def test_a_number_that_is_masked_is_none() -> None:
-    rows = np.ma.masked_array([[1.0, 0.0], [1.0, 0.0]], mask=[[0, 0], [0, 1]])
+    rows = np.ma.masked_array([[1.0, 0.0], [1.0, 0.0]], mask=[[False, False], [False, True]])
     found = embedder_of(lambda texts: rows).embed(["a", "b"], dimension=2, role=Role.DOCUMENT)
     assert (found.vectors[0].tolist(), list(found.failures)) == ([1, 0], [1])

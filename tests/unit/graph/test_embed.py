@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError, StorageError
+from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError, StorageError, embedding_config
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.embed.embedder import Embedded, Role, Usage
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.graph.embed import plan
 from spark_omnigraph.graph.embed.report import PropertyCounts
 from spark_omnigraph.records.mode import EmbedAtLoad
 
@@ -306,6 +308,28 @@ def test_search_finds_what_was_embedded(graph: Graph) -> None:
         assert graph.query(query, params={"v": vector(text)}).to_pylist() == [{"f.slug": slug}]
 
 
+@dataclass
+class Counting:
+    """A machine with many slots; how much work it was given at once."""
+
+    parallelism: int = 8
+    given: list[int] = field(default_factory=list)
+
+    def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        self.given.append(len(items))
+        return map(work, items)
+
+
+def test_no_more_tasks_ask_at_once_than_requests_may(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph.load([film(f"n{i}", f"text {i}") for i in range(20)], options=QUIET)
+    monkeypatch.setattr(plan, "QUESTION_TEXTS", 3)
+    machine = Counting()
+    provider = replace(embedding_config("mock"), parallel=3)
+    report = graph.embed("Film", "plot_vec", provider, executor=machine)
+    assert machine.given[:-1] == [3, 3, 2]  # 22 texts in parts of 3; what is written is no question
+    assert report.properties["Film.plot_vec"].requested == 22
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -393,9 +417,7 @@ HALF = np.full((2, 4), 0.5, dtype=np.float32)
         (Embedded(HALF * 3), EmbeddingError, "not the length 1"),
     ],
 )
-def test_what_an_embedder_gives_is_looked_at(
-    graph: Graph, given: object, error: type[Exception], words: str
-) -> None:
+def test_what_an_embedder_gives_is_looked_at(graph: Graph, given: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         graph.embed("Film", "plot_vec", Strange(given))
     assert set(vectors(graph).values()) == {None}
@@ -407,7 +429,7 @@ def test_a_model_of_another_library_is_no_embedder(graph: Graph) -> None:
             pytest.fail("it is not asked")
 
     with pytest.raises(BadRequestError, match="embedder is a function"):
-        graph.embed("Film", "plot_vec", Model())  # type: ignore[arg-type]  # wrong on purpose
+        graph.embed("Film", "plot_vec", Model())
 
 
 def test_the_model_that_the_schema_names_is_the_one_that_is_asked(tmp_path: Path) -> None:

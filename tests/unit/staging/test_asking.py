@@ -87,6 +87,6 @@ def test_what_is_answered_is_kept_when_too_many_fail(tmp_path: Path) -> None:
     done = asking.ask(keys, lambda first, last: TEXTS[first:last], 3)
     assert (done.answered, len(done.failures), slow.asked) == (16, 4, 5), "nobody is asked any more"
     assert int((store.answers(2).find(keys) >= 0).sum()) == 16
+    asking = Asking(Slow(store, [0.01], frozenset(TEXTS)), 2, store, at_once=40)
     with pytest.raises(EmbeddingError, match="none of 40 texts got a vector: no"):
-        asking = Asking(Slow(store, [0.01], frozenset(TEXTS)), 2, store, at_once=40)
         asking.ask(keys, lambda first, last: TEXTS[first:last], 100)
