@@ -182,9 +182,8 @@ class VectorStore:
         """Ids of a place, each once, and what was said of them last, the latest first."""
         dataset = self._open("rows")
         with _reading_answers(self._uri("rows")):
-            parts = (
-                [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_text_of("place", [place])))
-            )
+            is_meant = is_text_of("place", [place])
+            parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_meant))
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
         rows = pa.Table.from_batches(parts).sort_by([("at", "descending")])
@@ -277,7 +276,14 @@ def _is_in_a_graph(place: str, options: Mapping[str, str]) -> bool:
         return any((folder / MANIFEST).is_dir() for folder in (real, *real.parents))
     parts = path.split("/")
     folders = (scheme + mark + "/".join(parts[:count]) for count in range(len(parts), 0, -1))
-    return any(Objects(Location(folder, options)).has_prefix(MANIFEST) for folder in folders)
+    return any(_has_manifest(Location(folder, options)) for folder in folders)
+
+
+def _has_manifest(folder: Location) -> bool:
+    try:
+        return Objects(folder).has_prefix(MANIFEST)
+    except StorageError:
+        return False  # who may not look into a folder above theirs has no graph there
 
 
 def _now(count: int) -> pa.Array:

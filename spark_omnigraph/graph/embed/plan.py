@@ -185,13 +185,14 @@ class Planner:
         known = self.counts.get(name, first)
         distinct = pc.count_distinct(selection.rows.column("key"), mode="only_valid").as_py()
         size = known.bytes + (pc.sum(wanted.column("size")).as_py() or 0)
-        self.counts[name] = replace(
-            known,
-            distinct=known.distinct + distinct,
-            cached=known.cached + distinct - wanted.num_rows,
-            bytes=size,
-            tokens=-(-size // BYTES_A_TOKEN) if self.request.bounds.dry_run else known.tokens,
+        counts = replace(
+            known, distinct=known.distinct + distinct, cached=known.cached + distinct - wanted.num_rows, bytes=size
         )
+        if self.request.bounds.dry_run:
+            counts = replace(
+                counts, requests=self.request.requests_of(wanted.num_rows), tokens=-(-size // BYTES_A_TOKEN)
+            )
+        self.counts[name] = counts
 
     def _ask(self, selection: Selection, wanted: pa.Table) -> None:
         request, executor = self.request, self.request.executor
