@@ -54,7 +54,7 @@ class Connections:
     def post(self, path: str, headers: Mapping[str, str], body: bytes, most: int) -> Answer:
         """The answer to a request, of `most` bytes at most. TransportError when there is none within the time."""
         connection = self._taken()
-        connection.response_class = partial(_Response, monotonic() + self._timeout)  # type: ignore[assignment]  # makes one
+        connection.response_class = partial(_Response, monotonic() + self._timeout)  # type: ignore[assignment]  # a call that makes one
         kept = False
         try:
             connection.request("POST", self._target(path), body, {**headers, **self._to_proxy(plain=True)})
