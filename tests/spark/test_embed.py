@@ -40,7 +40,7 @@ def test_tasks_ask_and_write(spark: SparkSession, tmp_path: Path, shape: str) ->
         Act.DROPPED,
         refusal(503),
         Act.SHORT,
-        Act.MALFORMED,
+        *([Act.MALFORMED] if shape != "gemini" else []),  # there a short answer is worth nothing either
     ]
     with EmbeddingServer(script) as server:
         config = replace(resolve_config(server.environ(shape)), batch_size=4, parallel=4)
