@@ -59,7 +59,7 @@ TEXT_FIELDS = Option(
 )
 _MODE_WORDS = {
     "missing": "rows that have a text and no vector (the default)",
-    "stale": "besides those whose text or model is another one than their vector was made of",
+    "stale": "besides those whose vector is not the answer to their text",
     "all": "all rows that have a text",
     "clean": "take the vectors away instead",
 }
@@ -69,7 +69,7 @@ EMBED_MODES = tuple(
 """Which rows are embedded; at most one of them can be meant."""
 WHERE = Option("where", "only rows of this filter, as in reads: year > 1990 AND title IS NOT NULL", metavar="FILTER")
 ADOPT = Option(
-    "adopt", "with --stale: a vector of which nobody knows what it was made of is up to date", values.switch,
+    "adopt", "with --stale: a vector that is no answer to any text is up to date", values.switch,
     default="false", shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
 PROVIDER = Option(

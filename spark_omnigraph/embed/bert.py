@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spark_omnigraph.embed.embedder import Vectors
+from spark_omnigraph.embed.vectors import Vectors
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
 WORDS = "embeddings.word_embeddings.weight"

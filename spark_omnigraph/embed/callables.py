@@ -45,7 +45,7 @@ class CallableEmbedder:
 
     def _rows(self, given: npt.ArrayLike, count: int) -> npt.NDArray[np.float64]:
         try:
-            rows = np.asarray(given, dtype=np.float64)
+            rows = np.ma.filled(np.ma.asarray(given, dtype=np.float64), np.nan)
         except (TypeError, ValueError, OverflowError) as error:
             raise EmbeddingConfigError(
                 f"the embedding function must return one list of numbers a text, all of one length: {as_shown(given)}"

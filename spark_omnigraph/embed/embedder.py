@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_omnigraph.embed.vectors import Vectors, have_length
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.words import TextEnum
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Role(TextEnum):
@@ -65,9 +64,58 @@ class Embedder(Protocol):
         """
 
 
+Patience = Callable[[], float | None]
+"""Seconds that somebody waits for the next part, asked each time; None is for ever."""
+
+
+@runtime_checkable
+class Streamed(Protocol):
+    """An embedder that tells what is answered when it is, before the rest of the texts."""
+
+    def parts(
+        self, texts: Sequence[str], *, dimension: int, role: Role, patience: Patience
+    ) -> Iterator[tuple[int, Embedded]]:
+        """The number of a text, and vectors of it and those after it, in any order of the parts; a part of no text
+        when none came in time.
+        """
+
+
+def ask(embedder: Embedder, texts: Sequence[str], dimension: int, role: Role) -> Embedded:
+    """What an embedder gives, looked at: whoever wrote it, an answer that is no vector of these numbers is a failure of
+    its text. EmbeddingConfigError for another number of vectors, or of another dimension.
+    """
+    return _looked_at(embedder, embedder.embed(texts, dimension=dimension, role=role), len(texts), dimension)
+
+
+def ask_in_parts(
+    embedder: Embedder, texts: Sequence[str], dimension: int, role: Role, patience: Patience
+) -> Iterator[tuple[int, Embedded]]:
+    """`ask` in parts where the embedder can, as `Streamed.parts`."""
+    if not isinstance(embedder, Streamed):
+        yield 0, ask(embedder, texts, dimension, role)
+        return
+    for start, part in embedder.parts(texts, dimension=dimension, role=role, patience=patience):
+        yield start, _looked_at(embedder, part, len(part.vectors), dimension)
+
+
+def _looked_at(embedder: Embedder, given: Embedded, count: int, dimension: int) -> Embedded:
+    shape = (count, dimension)
+    is_one = isinstance(given, Embedded) and getattr(given.vectors, "shape", None) == shape
+    if not is_one or not all(0 <= at < count for at in given.failures):
+        raise EmbeddingConfigError(
+            f"{type(embedder).__name__}.embed must give an Embedded whose vectors are an array of shape {shape}, and "
+            f"failures by the numbers of texts, got {as_shown(given)}"
+        )
+    vectors = np.ascontiguousarray(given.vectors, dtype=np.float32)
+    failures = {at: str(why) for at, why in given.failures.items()}
+    for at in np.flatnonzero(~have_length(vectors)).tolist():
+        failures.setdefault(at, "the embedding has not the length 1")
+    return replace(given, vectors=vectors, failures=failures)
+
+
 def embed_text(embedder: Embedder, text: str, dimension: int, role: Role) -> tuple[float, ...]:
     """The vector of one text. EmbeddingError when there is none."""
-    found = embedder.embed([text], dimension=dimension, role=role)
+    found = ask(embedder, [text], dimension, role)
     if found.failures:
         raise EmbeddingError(found.failures[0])
     return tuple(found.vectors[0].tolist())

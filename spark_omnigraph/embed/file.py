@@ -6,12 +6,13 @@ What is not changed is written as it was read, numbers as they were spelt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
 
-from spark_omnigraph.embed.embedder import Embedder, Role
+from spark_omnigraph.embed.embedder import Embedder, Role, ask
 from spark_omnigraph.embed.record_texts import Selector, record_text, rendered
 from spark_omnigraph.errors import BadRequestError, EmbeddingError
 from spark_omnigraph.words import TextEnum
@@ -145,7 +146,7 @@ def _vectors(
 ) -> Mapping[str | None, msgspec.Raw]:
     """JSON of the vector of each text; equal texts are asked for once."""
     asked = list(dict.fromkeys(row.text for row in rows if row.text is not None))
-    found = embedder.embed(asked, dimension=dimension, role=Role.DOCUMENT)
+    found = ask(embedder, asked, dimension, Role.DOCUMENT)
     failed = {asked[at]: message for at, message in found.failures.items()}
     for row in rows:
         if row.text in failed:
@@ -159,31 +160,43 @@ def _vectors(
 def _rows(lines: Iterable[str], choice: FileChoice, counts: FileCounts) -> Iterator[_FileRow]:
     for line in lines:
         stripped = line.strip()
-        if not stripped:
-            continue
-        counts.rows += 1
-        row = _read(stripped, counts.rows, choice.spec)
-        type_name = _value(row.members.get("type"))
-        if not isinstance(type_name, str) or "data" not in row.members or not _is_chosen(type_name, row, choice):
-            row.of = None
+        if stripped:
+            counts.rows += 1
+            with _reading(counts.rows):
+                row = _chosen(_read(stripped, counts.rows, choice.spec), choice, counts)
             yield row
-            continue
-        counts.selected_rows += 1
-        if row.of is not None and choice.mode is not FileMode.CLEAN and _wants(row, row.of, choice):
-            counts.wanted_rows += 1
-            values = [_value(row.data.get(name)) for name in row.of.fields]
-            row.text = record_text(type_name, row.of.fields, values)
-        yield row
+
+
+def _chosen(row: _FileRow, choice: FileChoice, counts: FileCounts) -> _FileRow:
+    """A line with what is to be done with it."""
+    type_name = _value(row.members.get("type"))
+    if not isinstance(type_name, str) or "data" not in row.members or not _is_chosen(type_name, row, choice):
+        row.of = None
+        return row
+    counts.selected_rows += 1
+    if row.of is not None and choice.mode is not FileMode.CLEAN and _wants(row, row.of, choice):
+        counts.wanted_rows += 1
+        values = [_value(row.data.get(name)) for name in row.of.fields]
+        row.text = record_text(type_name, row.of.fields, values)
+    return row
+
+
+@contextmanager
+def _reading(number: int) -> Iterator[None]:
+    """BadRequestError for a line that is no JSON, or is nested so deeply, or has such numbers, that nobody reads it."""
+    try:
+        yield
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRequestError(f"line {number} is not valid JSON: {error}") from error
 
 
 def _read(line: str, number: int, spec: FileSpec) -> _FileRow:
-    """A line as an entity where it is one. BadRequestError when it is no JSON, or an entity without data."""
+    """A line as an entity where it is one. BadRequestError for an entity without data."""
     try:
         members = _MEMBERS.decode(line)
     except msgspec.ValidationError:
+        msgspec.json.decode(line)
         members = {}  # JSON, and no object
-    except msgspec.DecodeError as error:
-        raise BadRequestError(f"line {number} is not valid JSON: {error}") from error
     type_name = _value(members.get("type"))
     of = spec.types.get(type_name) if isinstance(type_name, str) else None
     try:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import selectors
 import ssl
+import zlib
 from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from socket import SHUT_RDWR
+from io import BufferedReader, RawIOBase
+from socket import SHUT_RDWR, socket
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from weakref import finalize
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 _PIECE = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_PACKED = ("gzip", "x-gzip", "deflate")
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
 
 class TransportError(Exception):
@@ -46,13 +53,13 @@ class Connections:
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes, most: int) -> Answer:
         """The answer to a request, of `most` bytes at most. TransportError when there is none within the time."""
-        ends = monotonic() + self._timeout
         connection = self._taken()
+        connection.response_class = partial(_Response, monotonic() + self._timeout)  # type: ignore[assignment]  # a call that makes one
         kept = False
         try:
             connection.request("POST", self._target(path), body, {**headers, **self._to_proxy(plain=True)})
             response = connection.getresponse()
-            answer = Answer(response.status, response.headers.get("Retry-After"), _read(response, ends, most))
+            answer = Answer(response.status, response.headers.get("Retry-After"), _read(response, most))
             kept = not response.will_close
         except TimeoutError as error:
             raise TransportError(f"no answer within {self._timeout:g} s") from error
@@ -85,6 +92,8 @@ class Connections:
             if _is_readable(connection):
                 connection.close()
                 connection = None
+            else:
+                connection.sock.settimeout(self._timeout)
         connection = connection or self._made()
         with self._lock:
             self._busy.add(connection)
@@ -129,20 +138,62 @@ def _address(url: SplitResult) -> tuple[str, int]:
     return url.hostname or "", url.port or _DEFAULT_PORTS[url.scheme]
 
 
-def _read(response: HTTPResponse, ends: float, most: int) -> bytes:
-    """The body, piece by piece, since a server that sends it slowly must not hold the request for ever."""
+class _Response(HTTPResponse):
+    """An answer that is whole within a time, however slowly its lines and pieces come."""
+
+    def __init__(self, ends: float, sock: socket, method: str | None = None) -> None:
+        super().__init__(sock, method=method)
+        self.fp = BufferedReader(_Until(ends, sock, self.fp.detach()))
+
+
+class _Until(RawIOBase):
+    """What comes in over a socket until a time."""
+
+    def __init__(self, ends: float, sock: socket, source: RawIOBase) -> None:
+        super().__init__()
+        self._ends, self._sock, self._source = ends, sock, source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        left = self._ends - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._source.readinto(buffer)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+def _read(response: HTTPResponse, most: int) -> bytes:
+    """The body, unpacked where a proxy on the way packed it. HTTPException for one that is too large."""
     pieces, size = [], 0
     while piece := response.read1(_PIECE):
         pieces.append(piece)
         size += len(piece)
         if size > most:
             raise HTTPException(f"the answer has more than {most} bytes")
-        if monotonic() > ends:
-            raise TimeoutError
     if response.length:
         raise HTTPException(f"the answer broke off after {size} bytes")
     response.close()  # the connection is free for the next request only then
-    return b"".join(pieces)
+    body = b"".join(pieces)
+    return _unpacked(body, most) if response.headers.get("Content-Encoding", "").lower() in _PACKED else body
+
+
+def _unpacked(body: bytes, most: int) -> bytes:
+    unpacking = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        found = unpacking.decompress(body, most + 1)
+    except zlib.error as error:
+        raise HTTPException(f"the answer cannot be unpacked: {error}") from error
+    if len(found) > most:
+        raise HTTPException(f"the answer has more than {most} bytes")
+    if not unpacking.eof:
+        raise HTTPException(f"the answer broke off after {len(found)} bytes")
+    return found
 
 
 def _is_readable(connection: HTTPConnection) -> bool:

@@ -35,6 +35,12 @@ class Pace:
         self._learned = 0.0
         self._part = 1.0
         self._slowed = -math.inf
+        self._held_until = -math.inf
+
+    def held(self) -> float:
+        """Seconds for which the provider wants no request at all, 0 where it said nothing of the kind."""
+        with self._lock:
+            return max(0.0, self._held_until - self._clock())
 
     def turn(self, tokens: float) -> float:
         """Seconds until a request of about so many tokens may be sent; its place is taken."""
@@ -51,7 +57,8 @@ class Pace:
         """
         with self._lock:
             now = self._clock()
-            self._next = max(self._next, now + wait)
+            self._held_until = max(self._held_until, now + wait)
+            self._next = max(self._next, self._held_until)
             if sent < self._slowed:
                 return
             if not (self._request or self._token or self._learned):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from threading import Event, Lock
@@ -16,7 +16,7 @@ from time import monotonic
 import numpy as np
 
 from spark_omnigraph.embed.config import BASE_URL, MODEL, EmbedConfig
-from spark_omnigraph.embed.embedder import Embedded, Role, Usage, check_dimension, together
+from spark_omnigraph.embed.embedder import Embedded, Patience, Role, Usage, check_dimension, together
 from spark_omnigraph.embed.http import Answer, Connections, TransportError
 from spark_omnigraph.embed.pace import Pace, retry_after
 from spark_omnigraph.embed.vectors import NORMALISATION, checked, mismatch
@@ -61,6 +61,12 @@ class _Call:
         with self.lock:
             self.usage += more
 
+    def cost(self) -> Usage:
+        """What it cost since it was asked last."""
+        with self.lock:
+            cost, self.usage = self.usage, Usage()
+            return cost
+
     def pause(self, seconds: float) -> None:
         """Waits. EmbeddingError when the call ends meanwhile."""
         if self.over.wait(seconds) if seconds > 0 else self.over.is_set():
@@ -103,20 +109,31 @@ class RemoteEmbedder:
         alone; EmbeddingConfigError ends the call at once, with what is under way.
         """
         check_dimension(dimension)
+        if 0 < len(texts) <= self._config.batch_size:
+            call = _Call(dimension, role)
+            found = self._batch(call, texts, self._plain)
+            return replace(found, usage=call.cost())
+        return together(self.parts(texts, dimension=dimension, role=role, patience=lambda: None), len(texts), dimension)
+
+    def parts(
+        self, texts: Sequence[str], *, dimension: int, role: Role, patience: Patience
+    ) -> Iterator[tuple[int, Embedded]]:
+        """As `Streamed.parts`. Whoever ends early ends what is under way."""
+        check_dimension(dimension)
         call = _Call(dimension, role)
         starts = range(0, len(texts), self._config.batch_size)
-        if len(starts) <= 1:
-            found = self._batch(call, texts, self._plain) if texts else together([], 0, dimension)
-        else:
-            found = together(self._batches(call, texts, starts), len(texts), dimension)
-        return replace(found, usage=call.usage)
-
-    def _batches(self, call: _Call, texts: Sequence[str], starts: range) -> list[tuple[int, Embedded]]:
-        with ThreadPoolExecutor(min(self._config.parallel, len(starts)), "embed") as pool:
-            parts = (texts[start : start + starts.step] for start in starts)
-            batches = [pool.submit(self._batch, call, part, self._plain) for part in parts]
+        with ThreadPoolExecutor(max(1, min(self._config.parallel, len(starts))), "embed") as pool:
+            waiting = {
+                pool.submit(self._batch, call, texts[start : start + starts.step], self._plain): start
+                for start in starts
+            }
             try:
-                return list(zip(starts, _results(batches)))
+                while waiting:
+                    done, _ = wait(waiting, patience(), FIRST_COMPLETED)
+                    if not done:
+                        yield 0, together([], 0, dimension)
+                    for each in done:
+                        yield waiting.pop(each), replace(each.result(), usage=call.cost())
             except BaseException:
                 call.over.set()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -173,7 +190,9 @@ class RemoteEmbedder:
         path, body = self._request(call, texts, plain)
         most = len(texts) * call.dimension * _BYTES_OF_A_NUMBER + _BYTES_BESIDE
         first: float | None = None
+        failure = "the provider asks for a longer wait"
         for attempt in range(self._config.attempts):
+            self._check_deadline(self._pace.held(), failure)
             call.pause(self._pace.turn(sum(map(len, texts)) / _BYTES_OF_A_TOKEN))
             sent = monotonic()
             first = sent if first is None else first
@@ -255,11 +274,3 @@ _OF_THE_KEY = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, H
 
 def _failed(count: int, dimension: int, message: str) -> Embedded:
     return replace(together([], count, dimension), failures=dict.fromkeys(range(count), message))
-
-
-def _results(batches: Sequence[Future[Embedded]]) -> Iterator[Embedded]:
-    """In order; the first error of any of them at once."""
-    for each in wait(batches, return_when=FIRST_EXCEPTION).done:
-        each.result()
-    for each in batches:
-        yield each.result()

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spark_omnigraph.embed.embedder import Vectors
 from spark_omnigraph.errors import EmbeddingConfigError
 
+Vectors = npt.NDArray[np.float32]
 NORMALISATION = "l2"
 """How vectors are normalised, in identities."""
 _NO_LENGTH = np.float32(1.1920929e-07)
+_ABOUT = 1e-3
 _RUN = 1 << 20
 """Components whose squares are in memory at one time."""
 
@@ -39,6 +40,13 @@ def checked(
         lengths[list(failures)] = np.nan
         rows /= lengths[:, None]
     return rows, failures
+
+
+def have_length(vectors: Vectors) -> npt.NDArray[np.bool_]:
+    """Which of some vectors have the length 1, about, as whatever this room gives; numbers that are none have not."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        found: npt.NDArray[np.bool_] = np.abs(np.einsum("ij,ij->i", vectors, vectors) - 1) < _ABOUT
+    return found
 
 
 def mismatch(dimension: int, got: int, model: str) -> str:

@@ -52,14 +52,9 @@ class _Item(msgspec.Struct):
     index: int | None = None
 
 
-class _Tokens(msgspec.Struct):
-    total_tokens: int | None = None
-    prompt_tokens: int | None = None
-
-
 class _OpenAiAnswer(msgspec.Struct):
     data: list[_Item]
-    usage: _Tokens | None = None
+    usage: object = None
 
 
 class _Values(msgspec.Struct):
@@ -72,6 +67,8 @@ class _GeminiAnswer(msgspec.Struct):
 
 
 _Answer = TypeVar("_Answer")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_MOST_TOKENS = 1 << 53
 _OPENAI = msgspec.json.Decoder(_OpenAiAnswer)
 _GEMINI = msgspec.json.Decoder(_GeminiAnswer)
 
@@ -114,8 +111,13 @@ class OpenAiWire:
             if rows[at] is not None:
                 raise _malformed(f"two items have the index {at}")
             rows[at] = _from_base64(item.embedding) if isinstance(item.embedding, str) else item.embedding
-        usage = answer.usage or _Tokens()
-        return Parsed(rows, usage.prompt_tokens if usage.total_tokens is None else usage.total_tokens)
+        return Parsed(rows, _tokens(answer.usage))
+
+
+def _tokens(usage: object) -> int | None:
+    """What an answer says about its cost, in whatever form: vectors are not worth less for it."""
+    told = [usage.get(name) for name in ("total_tokens", "prompt_tokens")] if isinstance(usage, dict) else []
+    return next((count for count in told if isinstance(count, int) and 0 <= count <= _MOST_TOKENS), None)
 
 
 _TASKS = {Role.DOCUMENT: "RETRIEVAL_DOCUMENT", Role.QUERY: "RETRIEVAL_QUERY"}
@@ -168,7 +170,7 @@ def message_of(body: bytes) -> str:
     """What a provider says about a refusal: its message where the body has one, else the body."""
     try:
         said = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return body.decode(errors="replace").strip()
     error = said.get("error", said) if isinstance(said, dict) else said
     told = error.get("message") if isinstance(error, dict) else error
@@ -178,7 +180,7 @@ def message_of(body: bytes) -> str:
 def _decoded(decoder: msgspec.json.Decoder[_Answer], body: bytes) -> _Answer:
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise _malformed(str(error)) from error
 
 

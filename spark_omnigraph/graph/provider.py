@@ -38,7 +38,8 @@ def provider_of(given: object) -> EmbedConfig | Embedder:
     if given is None:
         return embedding_config()
     # Asked of the class: a check of the protocol would look at properties, of which `identity` reads a model.
-    if isinstance(given, EmbedConfig) or hasattr(type(given), "embed"):
+    # A model of some other library may have an `embed` of its own.
+    if isinstance(given, EmbedConfig) or (hasattr(type(given), "embed") and hasattr(type(given), "identity")):
         return cast("EmbedConfig | Embedder", given)
     require("embedder", given, CALLABLE)
     return embedder_of(cast("EmbedFunction", given))

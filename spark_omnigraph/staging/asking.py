@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.embed.embedder import Embedder, Role, Usage, Vectors
+from spark_omnigraph.embed.embedder import Embedder, Role, Usage, ask_in_parts
 from spark_omnigraph.embed.hashes import key_of
+from spark_omnigraph.embed.vectors import Vectors
 from spark_omnigraph.errors import EmbeddingError
 from spark_omnigraph.storage.vectors import VectorStore, answered
 
@@ -63,6 +64,7 @@ class Asking:
     at_once: int = AT_ONCE
     every_texts: int | None = None
     every_seconds: float = EVERY_SECONDS
+    clock: Callable[[], float] = time.monotonic
 
     def keys(self, texts: pa.Array) -> pa.Array:
         """The names of the answers to some texts, null where there is none."""
@@ -78,28 +80,28 @@ class Asking:
 
         EmbeddingConfigError when no text would ever get an answer, EmbeddingError when none of the first did.
         """
-        done = Replies()
-        for part in self._parts(keys, texts):
-            done += part
-            if len(done.failures) > most:
-                break
-            if not done.answered and len(done.failures) < len(keys):
-                first = next(iter(done.failures.values()))
-                raise EmbeddingError(f"none of {len(done.failures)} texts got a vector: {first}")
-        return done
-
-    def _parts(self, keys: pa.Array, texts: Callable[[int, int], list[str]]) -> Iterator[Replies]:
-        keeper = _Keeper(self)
+        done, keeper = Replies(), _Keeper(self)
         try:
             for start in range(0, len(keys), self.at_once):
                 asked = keys.slice(start, self.at_once)
-                wanted = texts(start, start + len(asked))
-                given = self.embedder.embed(wanted, dimension=self.dimension, role=Role.DOCUMENT)
-                keeper.add(asked, given.vectors, list(given.failures))
-                failures = {asked[at].as_py(): why for at, why in given.failures.items()}
-                yield Replies(len(asked) - len(failures), failures, given.usage)
+                for part in self._parts(asked, texts(start, start + len(asked)), keeper):
+                    done += part
+                    if len(done.failures) > most:
+                        return done
+                if not done.answered and len(done.failures) < len(keys):
+                    first = next(iter(done.failures.values()))
+                    raise EmbeddingError(f"none of {len(done.failures)} texts got a vector: {first}")
         finally:
             keeper.keep()
+        return done
+
+    def _parts(self, keys: pa.Array, texts: list[str], keeper: _Keeper) -> Iterator[Replies]:
+        """What becomes of some texts, as it is known; what is answered is the keeper's by then."""
+        for start, given in ask_in_parts(self.embedder, texts, self.dimension, Role.DOCUMENT, keeper.patience):
+            asked = keys.slice(start, len(given.vectors))
+            keeper.add(asked, given.vectors, list(given.failures))
+            failures = {asked[at].as_py(): why for at, why in given.failures.items()}
+            yield Replies(len(asked) - len(failures), failures, given.usage)
 
 
 class _Keeper:
@@ -108,15 +110,22 @@ class _Keeper:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._answers: list[pa.RecordBatch] = []
-        self._since = time.monotonic()
+        self._count = 0
+        self._since = asking.clock()
         self._times = 0
+
+    def patience(self) -> float | None:
+        """Seconds until what waits is to be kept, None where nothing does."""
+        return max(0.0, self._since + self._asking.every_seconds - self._asking.clock()) if self._count else None
 
     def add(self, keys: pa.Array, vectors: Vectors, failed: list[int]) -> None:
         if failed:
             good = np.delete(np.arange(len(keys)), failed)
             keys, vectors = keys.take(pa.array(good)), vectors[good]
-        self._answers.append(answered(keys, vectors))
-        if self._is_due(time.monotonic() - self._since):
+        if len(keys):
+            self._answers.append(answered(keys, vectors))
+            self._count += len(keys)
+        if self._is_due(self._asking.clock() - self._since):
             self.keep()
 
     def _is_due(self, waited: float) -> bool:
@@ -127,16 +136,12 @@ class _Keeper:
             return count >= asking.every_texts
         return count >= EVERY_TEXTS and waited >= SELDOM
 
-    @property
-    def _count(self) -> int:
-        return sum(int(each.num_rows) for each in self._answers)
-
     def keep(self) -> None:
         asking = self._asking
         if self._count:
             asking.store.add(asking.dimension, self._answers)
-            self._answers = []
+            self._answers, self._count = [], 0
             self._times += 1
             if self._times % TIDY_EVERY == 0:
                 asking.store.tidy(asking.dimension)
-        self._since = time.monotonic()
+        self._since = asking.clock()

@@ -1,5 +1,5 @@
-"""A store of vectors outside of any graph: what a provider answered, by what it was asked, and which row has which
-answer.
+"""A store of vectors outside of any graph: what a provider answered, by what it was asked, and what else is known of
+rows.
 
     answers_<n>   `key`, `vector` (n numbers), `at`; the first row of a key counts
     rows          `place`, `id`, `key`, `model`, `at`; the last row of a place and an id counts
@@ -10,11 +10,13 @@ so nothing here needs a turn, and nothing that is missing is more than a questio
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 import lance
 import numpy as np
@@ -23,13 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.types import PropType, Scalar
+from spark_omnigraph.embed.vectors import Vectors, have_length
 from spark_omnigraph.errors import BadRequestError, StorageError
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.faults import CommitFailed, reading
+from spark_omnigraph.storage.layout import MANIFEST
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.commits import append_batches, compact, create_dataset, expire
-from spark_omnigraph.storage.tables.keys import IN_LIST_LIMIT, rows_among, scan_columns, scan_where
+from spark_omnigraph.storage.tables.keys import rows_among, scan_columns, scan_where
 from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
 from spark_omnigraph.storage.uri import Location, is_inside, locate
 
@@ -47,6 +51,7 @@ _PLAIN = {"lance-encoding:compression": "none"}
 """Of a column of digests, in which there is nothing to find that could be said shorter."""
 _KEY, _AT = pa.field("key", pa.string(), False, _PLAIN), pa.field("at", pa.int64(), False)
 _PLACE, _ID, _MODEL = (pa.field(name, pa.string(), False) for name in ("place", "id", "model"))
+_ANSWERS = "answers_"
 _ROWS = pa.schema([_PLACE, _ID, _KEY, _MODEL, _AT])
 
 Rows = npt.NDArray[np.int64]
@@ -60,10 +65,14 @@ def vector_type(dimension: int) -> pa.DataType:
 
 def answered(keys: pa.Array, vectors: npt.NDArray[np.float32]) -> pa.RecordBatch:
     """Answers of now by their keys, as a store has them. The numbers are not copied."""
-    kind = vector_type(vectors.shape[1])
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=kind)
-    schema = pa.schema([_KEY, _AT, pa.field("vector", kind, nullable=False)])
+    schema = _schema_of(_answers(vectors.shape[1]))
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), type=schema.field("vector").type)
     return pa.RecordBatch.from_arrays([keys, _now(len(keys)), column], schema=schema)
+
+
+def numbers_of(vectors: pa.Array) -> Vectors:
+    """The numbers of vectors of which none is null, which are not copied."""
+    return np.asarray(vectors.flatten()).reshape(-1, vectors.type.list_size)
 
 
 def first_of_each(keys: pa.Array) -> Rows:
@@ -100,6 +109,14 @@ class Answers:
         found[there] = np.asarray(rows.column("_rowid").take(place.drop_null())).astype(np.int64)
         return found
 
+    def all(self) -> Iterator[pa.Array]:
+        """The vectors of all answers, of which some are in memory."""
+        if self.table is not None:
+            with _reading_answers(self.table.uri), reading(f"read vectors of {self.table.uri}"):
+                rows = max(1, TIDY_VALUES // self.dimension)
+                for batch in open_pinned(self.table).scanner(columns=["vector"], batch_size=rows).to_batches():
+                    yield batch.column(0)
+
     def reader(self) -> AnswerReader:
         """Opened once, read many times."""
         return AnswerReader(None if self.table is None else open_pinned(self.table), self.dimension)
@@ -126,8 +143,12 @@ class AnswerReader:
         return found.take(pa.array(places, mask=~there))
 
     def _read(self, dataset: lance.LanceDataset, rows: Rows) -> pa.Array:
-        with _reading_answers(dataset.uri), reading(f"read vectors of {dataset.uri}"):
-            return dataset._take_rows(rows.tolist(), columns=["vector"]).column("vector").combine_chunks()
+        with _reading_answers(dataset.uri):
+            with reading(f"read vectors of {dataset.uri}"):
+                found = dataset._take_rows(rows.tolist(), columns=["vector"]).column("vector").combine_chunks()
+            if not have_length(numbers_of(found)).all():
+                raise StorageError(f"storage: a vector of {dataset.uri} is not as it was written")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +164,8 @@ class VectorStore:
         to, or that lies in the graph: what other programs find there that they do not know they remove.
         """
         root = locate(f"{graph}{CACHE}" if uri is None else uri, options).root
-        if is_inside(root, graph):
-            raise BadRequestError(f"the cache of vectors '{uri}' must lie outside of the graph")
+        if is_inside(root, graph) or (uri is not None and _is_in_a_graph(root, options)):
+            raise BadRequestError(f"the cache of vectors '{uri}' must lie outside of the graph, and of any other")
         return cls(root, dict(options))
 
     def answers(self, dimension: int) -> Answers:
@@ -157,15 +178,11 @@ class VectorStore:
         """Answers (`answered`) that stay whatever becomes of this process."""
         self._add(_answers(dimension), answers)
 
-    def recorded(self, place: str, ids: pa.Array | None = None) -> tuple[pa.Array, pa.Array]:
-        """Ids of the rows of a place and the keys of the answers that they were given last, the latest first; each id
-        once. Of these `ids` at least, where they are named.
-        """
+    def recorded(self, place: str) -> tuple[pa.Array, pa.Array]:
+        """Ids of a place, each once, and what was said of them last, the latest first."""
         dataset = self._open("rows")
-        is_meant = is_text_of("place", [place])
-        if ids is not None and len(ids) <= IN_LIST_LIMIT:
-            is_meant += f" AND {is_text_of('id', ids.to_pylist())}" if len(ids) else " AND false"
         with _reading_answers(self._uri("rows")):
+            is_meant = is_text_of("place", [place])
             parts = [] if dataset is None else list(scan_where(dataset, ["id", "key", "at"], is_meant))
         if not parts:
             return pa.array([], pa.string()), pa.array([], pa.string())
@@ -174,7 +191,7 @@ class VectorStore:
         return kept.column("id").combine_chunks(), kept.column("key").combine_chunks()
 
     def record(self, place: str, ids: pa.Array, keys: pa.Array, model: str) -> None:
-        """Says of rows which answers they have now."""
+        """Says something of ids."""
         if len(ids):
             same = [pa.array([text]).take(pa.array(np.zeros(len(ids), np.int64))) for text in (place, model)]
             rows = pa.RecordBatch.from_arrays([same[0], ids, keys, same[1], _now(len(ids))], schema=_ROWS)
@@ -200,13 +217,18 @@ class VectorStore:
 
     def _open(self, name: str) -> lance.LanceDataset | None:
         """The newest version, None before the first addition."""
-        with _reading_answers(self._uri(name)), reading(f"open {self._uri(name)}"):
-            try:
-                return lance.dataset(self._uri(name), storage_options=dict(self.options) or None)
-            except ValueError as error:
-                if "was not found" in str(error):
-                    return None
-                raise
+        with _reading_answers(self._uri(name)):
+            with reading(f"open {self._uri(name)}"):
+                try:
+                    dataset = lance.dataset(self._uri(name), storage_options=dict(self.options) or None)
+                except ValueError as error:
+                    if "was not found" in str(error):
+                        return None
+                    raise
+            wanted = _schema_of(name)
+            if {field.name: field.type for field in dataset.schema} != {field.name: field.type for field in wanted}:
+                raise StorageError(f"storage: {self._uri(name)} has other columns than a cache of vectors")
+            return dataset
 
     def _add(self, name: str, rows: Sequence[pa.RecordBatch]) -> None:
         dataset = self._open(name)
@@ -235,7 +257,33 @@ def _reading_answers(uri: str) -> Iterator[None]:
 
 
 def _answers(dimension: int) -> str:
-    return f"answers_{dimension}"
+    return f"{_ANSWERS}{dimension}"
+
+
+def _schema_of(name: str) -> pa.Schema:
+    """The columns of one of the datasets."""
+    if not name.startswith(_ANSWERS):
+        return _ROWS
+    kind = vector_type(int(name.removeprefix(_ANSWERS)))
+    return pa.schema([_KEY, _AT, pa.field("vector", kind, nullable=False)])
+
+
+def _is_in_a_graph(place: str, options: Mapping[str, str]) -> bool:
+    """Whether a folder is the root of a graph, or lies in one."""
+    scheme, mark, path = place.rpartition("://")
+    if not mark:
+        real = Path(os.path.realpath(place))
+        return any((folder / MANIFEST).is_dir() for folder in (real, *real.parents))
+    parts = path.split("/")
+    folders = (scheme + mark + "/".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return any(_has_manifest(Location(folder, options)) for folder in folders)
+
+
+def _has_manifest(folder: Location) -> bool:
+    try:
+        return Objects(folder).has_prefix(MANIFEST)
+    except StorageError:
+        return False  # who may not look into a folder above theirs has no graph there
 
 
 def _now(count: int) -> pa.Array:

@@ -2,9 +2,10 @@
 
 Run it as `python -m tests.benchmarks.bench_embed [--rows N] [--table N] [--answers N] [--rounds N] [--spark]`.
 
-* 256, 768 and 3,072 dimensions: a run against the mock alone over the same texts, in turns, medians in CPU seconds of
-  this process; and peak memory of the largest of two processes that embed and write. With `--spark` also through Spark,
-  in seconds.
+* 256, 768 and 3,072 dimensions, in turns with the mock alone over the same texts, medians. In this process: seconds of
+  the processor, in which threads of Lance that write beside the mock count too, and by the clock. In two processes, and
+  with `--spark` in two tasks of Spark: by the clock, against the mock alone in as many tasks, which is what two cores
+  give without us, and rows a second of both. And peak memory of the largest process that embeds and writes.
 * One row in a hundred of a table without a vector, and one that is stale: a run against a scan of the same columns.
 * One text in a hundred of a large cache, looked up.
 """
@@ -17,7 +18,8 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -61,11 +63,18 @@ def taken(work: Callable[[], object]) -> tuple[float, float]:
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def alone(dimension: int, rows: int) -> None:
+def alone(dimension: int, numbers: range) -> None:
     """The mock over the same texts in batches as a run asks them."""
-    for start in range(0, rows, 512):
-        texts = [f"{TEXT} {i}" for i in range(start, min(rows, start + 512))]
+    for start in range(numbers.start, numbers.stop, 512):
+        texts = [f"{TEXT} {i}" for i in range(start, min(numbers.stop, start + 512))]
         MOCK.embed(texts, dimension=dimension, role=Role.DOCUMENT)
+
+
+def alone_on(executor: Executor, dimension: int, rows: int) -> None:
+    """The same in as many tasks as there may be."""
+    size = -(-rows // executor.parallelism)
+    parts = [range(start, min(rows, start + size)) for start in range(0, rows, size)]
+    list(executor.map(partial(alone, dimension), parts))
 
 
 def fresh(graph: Graph) -> Graph:
@@ -77,28 +86,38 @@ def fresh(graph: Graph) -> Graph:
     return Graph.open(place)
 
 
-def by_dimension(rows: int, rounds: int, executor: Executor | None) -> None:
-    unit = "seconds" if executor else "seconds of the processor"
-    print(f"{rows:,} rows at 256 dimensions, fewer at more; {unit}, medians of {rounds} rounds in turn")
+def by_dimension(rows: int, rounds: int, executors: Mapping[str, Executor]) -> None:
+    print(f"{rows:,} rows at 256 dimensions, fewer at more; medians of {rounds} rounds in turn")
     for dimension in (256, 768, 3072):
         count = rows * 256 // dimension
-        mocks, runs = [], []
         with tempfile.TemporaryDirectory() as scratch:
             graph = make(Path(scratch), dimension, count)
-            for _ in range(rounds):
-                copy = fresh(graph)
-                mocks.append(taken(lambda: alone(dimension, count)))  # noqa: B023 - it is called at once
-                runs.append(taken(lambda: copy.embed(embedder=MOCK, executor=executor)))  # noqa: B023 - it is called at once, too
-            peak = workers_peak(fresh(graph), executor or LocalExecutor(2))
-        mock, run = (statistics.median(each[bool(executor)] for each in found) for found in (mocks, runs))
-        rate = count / statistics.median(wall for _, wall in runs)
-        told = f"mock {mock:.2f}  run {run:.2f}  {run / mock:.2f} x  {rate:,.0f} rows/s"
-        print(f"{dimension:5}  {count:8,} rows  {told}  largest worker {peak:.0f} MiB", flush=True)
+            for name, executor in executors.items():
+                compared(name, graph, (dimension, count), rounds, executor)
+
+
+def compared(name: str, graph: Graph, size: tuple[int, int], rounds: int, executor: Executor) -> None:
+    """A run on an executor against the mock alone on it."""
+    dimension, count = size
+    list(executor.map(len, [[0]] * executor.parallelism))  # its processes are there before it is looked at
+    mocks, runs = [], []
+    for _ in range(rounds):
+        copy = fresh(graph)
+        mocks.append(taken(lambda: alone_on(executor, dimension, count)))
+        runs.append(taken(lambda: copy.embed(embedder=MOCK, executor=executor)))  # noqa: B023 - it is called at once
+    (mock_cpu, mock), (run_cpu, run) = (
+        [statistics.median(each) for each in zip(*found, strict=True)] for found in (mocks, runs)
+    )
+    told = f"clock {mock:.2f} → {run:.2f}, {run / mock:.2f} x, {count / mock:,.0f} → {count / run:,.0f} rows/s"
+    if executor.parallelism == 1:
+        more = f"processor {mock_cpu:.2f} → {run_cpu:.2f}, {run_cpu / mock_cpu:.2f} x"
+    else:
+        more = f"largest worker {workers_peak(fresh(graph), executor):.0f} MiB"
+    print(f"{dimension:5}  {count:8,} rows  {name}: {told}; {more}", flush=True)
 
 
 def workers_peak(graph: Graph, executor: Executor) -> float:
     """Memory, in MiB, of the largest of several processes that embed."""
-    list(executor.map(len, [[0], [1]]))  # they are there before it is looked at
     with watched() as peak:
         graph.embed(embedder=MOCK, executor=executor)
     assert graph.embed(embedder=MOCK).commit is None
@@ -152,14 +171,15 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true")
     options = parser.parse_args()
     MOCK.embed([TEXT], dimension=8, role=Role.DOCUMENT)
-    by_dimension(options.rows, options.rounds, None)
-    few_of_many(options.table)
-    looked_up(options.answers)
+    executors: dict[str, Executor] = {"one process": LocalExecutor(1), "two processes": LocalExecutor(2)}
     if options.spark:
         from spark_omnigraph import SparkExecutor  # noqa: PLC0415 - needs pyspark
         from spark_omnigraph.spark.session import active_or_local  # noqa: PLC0415 - needs pyspark, as above
 
-        by_dimension(options.rows, options.rounds, SparkExecutor(active_or_local("bench_embed")))
+        executors["Spark"] = SparkExecutor(active_or_local("bench_embed"))
+    by_dimension(options.rows, options.rounds, executors)
+    few_of_many(options.table)
+    looked_up(options.answers)
 
 
 if __name__ == "__main__":

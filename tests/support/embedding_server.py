@@ -21,8 +21,9 @@ from types import TracebackType
 from typing import Any
 from unittest.mock import patch
 
-from spark_omnigraph.embed.embedder import Role, Vectors
+from spark_omnigraph.embed.embedder import Role
 from spark_omnigraph.embed.mock import MockEmbedder
+from spark_omnigraph.embed.vectors import Vectors
 from spark_omnigraph.words import TextEnum
 
 _LARGEST = 64 << 20
@@ -50,7 +51,7 @@ class Act(TextEnum):
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole answer: status, body (JSON, or text as it is), headers."""
+    """A whole answer: status, body (JSON, or text and bytes as they are), headers."""
 
     status: int
     body: Any = None
@@ -224,7 +225,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(status, answer, {}, cut=act is Act.CUT)
 
     def _send(self, status: int, body: Any, headers: dict[str, str], cut: bool = False) -> None:
-        data = (body if isinstance(body, str) else json.dumps(body)).encode()
+        text = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        data = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

@@ -147,10 +147,10 @@ class _EmbedRun:
                 continue
             failed = known.failed + each.failed.num_rows
             planner.counts[name] = replace(known, embedded=known.embedded + good.num_rows, failed=failed)
-            if request.keeps_answers:
-                rows = pa.concat_tables([good, each.selection.known])
-                ids, keys = (rows.column(column).combine_chunks() for column in ("id", "key"))
-                request.store.record(place_of(self.store, plan.base, each.target), ids, keys, request.embedder().model)
+            adopted = each.selection.known
+            if adopted.num_rows and request.keeps_answers:
+                ids, marks = (adopted.column(column).combine_chunks() for column in ("id", "key"))
+                request.store.record(place_of(self.store, plan.base, each.target), ids, marks, request.embedder().model)
 
     def note_seen(self) -> None:
         """Remembers of which properties no row is left behind. In several commits others may have come between them:

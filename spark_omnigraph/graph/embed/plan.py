@@ -185,19 +185,21 @@ class Planner:
         known = self.counts.get(name, first)
         distinct = pc.count_distinct(selection.rows.column("key"), mode="only_valid").as_py()
         size = known.bytes + (pc.sum(wanted.column("size")).as_py() or 0)
-        self.counts[name] = replace(
-            known,
-            distinct=known.distinct + distinct,
-            cached=known.cached + distinct - wanted.num_rows,
-            bytes=size,
-            tokens=-(-size // BYTES_A_TOKEN) if self.request.bounds.dry_run else known.tokens,
+        counts = replace(
+            known, distinct=known.distinct + distinct, cached=known.cached + distinct - wanted.num_rows, bytes=size
         )
+        if self.request.bounds.dry_run:
+            counts = replace(
+                counts, requests=self.request.requests_of(wanted.num_rows), tokens=-(-size // BYTES_A_TOKEN)
+            )
+        self.counts[name] = counts
 
     def _ask(self, selection: Selection, wanted: pa.Table) -> None:
         request, executor = self.request, self.request.executor
-        parts = _parts(wanted, min(QUESTION_TEXTS, -(-wanted.num_rows // executor.parallelism)))
+        lanes = min(executor.parallelism, request.most_tasks)
+        parts = _parts(wanted, min(QUESTION_TEXTS, -(-wanted.num_rows // lanes)))
         questions = [AskPart(np.asarray(part.column("row")), part.column("key").combine_chunks()) for part in parts]
-        tasks = min(executor.parallelism, len(questions))
+        tasks = min(lanes, len(questions))
         asking = Asking(
             request.embedder(tasks),
             selection.target.dimension,
@@ -208,9 +210,12 @@ class Planner:
         )
         most = request.bounds.most(selection.rows.num_rows)
         context = AskContext(asking, selection.target, selection.table, most)
-        for part in executor.map(partial(ask, context), questions):
-            self.failures.update(part.failures)
-            self._add(selection.target.name, part)
+        # Where there are more slots than requests may be under way, only so many questions are handed out at once.
+        turns = len(questions) if lanes == executor.parallelism else lanes
+        for first in range(0, len(questions), turns):
+            for part in executor.map(partial(ask, context), questions[first : first + turns]):
+                self.failures.update(part.failures)
+                self._add(selection.target.name, part)
 
     def _add(self, name: str, part: Replies) -> None:
         known, usage = self.counts[name], part.usage

@@ -24,7 +24,8 @@ BYTES_A_TOKEN = 4
 class PropertyCounts:
     """Figures of one property. `rows` are all of the type; `distinct` texts were wanted, of which `cached` had an
     answer already; `requested` ones were asked for in `requests`, some of them `retries`. `tokens` is the provider's
-    count, None where it says none, and in a dry run an estimate. `embedded` rows got a vector, `failed` ones got none.
+    count, None where it says none. In a dry run `requests` and `tokens` are estimates. `embedded` rows got a vector,
+    `failed` ones got none.
     """
 
     rows: int = 0
@@ -110,7 +111,7 @@ def minutes(request: EmbedRequest, counts: Iterable[PropertyCounts]) -> float | 
     if not isinstance(config, EmbedConfig):
         return None
     listed = list(counts)
-    requests = sum(-(-(each.distinct - each.cached) // config.batch_size) for each in listed)
+    requests = sum(each.requests for each in listed)
     tokens = sum(each.tokens or 0 for each in listed)
     limited = ((requests, config.requests_per_minute), (tokens, config.tokens_per_minute))
     least = [count / limit for count, limit in limited if limit is not None]

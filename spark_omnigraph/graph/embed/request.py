@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.catalog.types import Catalog, NodeType, Property, Scalar, embedding_model, embedding_source
-from spark_omnigraph.embed.config import MODEL, EmbedConfig, shared_limits
+from spark_omnigraph.embed.config import MODEL, EmbedConfig, Provider, shared_limits
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
@@ -27,6 +27,9 @@ from spark_omnigraph.storage.vectors import CACHE, VectorStore
 from spark_omnigraph.words import TextEnum, nearest
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
+MANY = 1 << 16
+"""Tasks, where nobody says how many may ask."""
+
 
 class EmbedMode(TextEnum):
     """Which rows are embedded."""
@@ -34,7 +37,7 @@ class EmbedMode(TextEnum):
     MISSING = "missing"
     """Rows that have a text and no vector."""
     STALE = "stale"
-    """Besides those whose text, or whose model, is another one than their vector was made of."""
+    """Besides those whose vector is not the answer to their text."""
     ALL = "all"
     CLEAN = "clean"
     """None: vectors are taken away."""
@@ -132,6 +135,17 @@ class EmbedRequest:
             if isinstance(self.provider, EmbedConfig)
             else self.provider
         )
+
+    def requests_of(self, texts: int) -> int:
+        """Requests that so many texts take when none is sent again; none where no request is sent."""
+        config = self.provider
+        is_asked = isinstance(config, EmbedConfig) and config.provider in (Provider.OPENAI, Provider.GEMINI)
+        return -(-texts // config.batch_size) if isinstance(config, EmbedConfig) and is_asked else 0
+
+    @property
+    def most_tasks(self) -> int:
+        """Tasks that may ask at the same time: each of them has a request under way."""
+        return self.provider.parallel if isinstance(self.provider, EmbedConfig) else MANY
 
     @property
     def texts_at_once(self) -> int:

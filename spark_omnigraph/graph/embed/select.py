@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.embed.record_texts import record_text, rendered
+from spark_omnigraph.graph.embed.compare import compare
 from spark_omnigraph.graph.embed.request import EmbedMode, EmbedRequest, EmbedTarget
 from spark_omnigraph.graph.embed.seen import place_of, seen
 from spark_omnigraph.graph.read.scan import pin
@@ -32,7 +33,7 @@ ROWS = pa.schema(
     ]
 )
 """Rows to embed: `key` names the answer that each is to have, `size` are the bytes of its text."""
-
+NONE = ROWS.empty_table()
 
 BATCH_BYTES = 4 << 20
 """Vectors that are looked at at once."""
@@ -40,8 +41,8 @@ BATCH_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """Rows of one property. `rows` are `ROWS`; `known` those of them that have a vector of which nobody knows what it
-    was made of, where these count as up to date.
+    """Rows of one property. `rows` are `ROWS`; `known` are others with a vector of which nobody knows what it was made
+    of, where these count as up to date, and their `key` is what the ledger calls that vector.
     """
 
     target: EmbedTarget
@@ -78,7 +79,7 @@ def select(store: GraphStore, base: Base, request: EmbedRequest, target: EmbedTa
     lacking = f"{quote_name(target.prop)} IS NULL"
     if request.mode is EmbedMode.CLEAN:
         found = scan.rows(_both(where, not_null(target.prop)))
-        return Selection(target, table, _without(found, done), entry.row_count, 0, 0, 0, ROWS.empty_table())
+        return Selection(target, table, _without(found, done), entry.row_count, 0, 0, 0, NONE)
     if request.mode is EmbedMode.MISSING:
         where = _both(where, lacking)
     elif request.mode is EmbedMode.STALE and (version := seen(store, base, request, target)) is not None:
@@ -87,28 +88,37 @@ def select(store: GraphStore, base: Base, request: EmbedRequest, target: EmbedTa
     blank = found.column("key").null_count
     rows = _without(found.filter(pc.is_valid(found.column("key"))) if blank else found, done)
     if request.mode is EmbedMode.MISSING:
-        return Selection(target, table, rows, entry.row_count, rows.num_rows, 0, blank, ROWS.empty_table())
-    missing = np.asarray(pc.is_in(rows.column("row"), value_set=scan.ids(_both(where, lacking))))
-    selection = Selection(target, table, rows, entry.row_count, int(missing.sum()), 0, blank, ROWS.empty_table())
-    return _stale(request, selection, missing, place_of(store, base, target))
+        return Selection(target, table, rows, entry.row_count, rows.num_rows, 0, blank, NONE)
+    selection = Selection(target, table, rows, entry.row_count, 0, 0, blank, NONE)
+    return _stale(request, selection, scan.vectors(where), place_of(store, base, target))
 
 
 def _asking(request: EmbedRequest, target: EmbedTarget) -> Asking:
     return Asking(request.embedder(), target.dimension, request.store)
 
 
-def _stale(request: EmbedRequest, selection: Selection, missing: npt.NDArray[np.bool_], place: str) -> Selection:
-    """Leaves out what is up to date, unless all rows are meant."""
-    rows = selection.rows
-    wanted = rows.column("id").combine_chunks()
-    ids, keys = request.store.recorded(place, wanted)
-    at = pc.index_in(wanted, value_set=ids)
-    same = np.asarray(pc.fill_null(pc.equal(keys.take(at), rows.column("key").combine_chunks()), False))
-    unknown = np.asarray(pc.is_null(at)) & ~missing
-    known = rows.filter(pa.array(unknown)) if request.adopt else ROWS.empty_table()
-    stale = ~missing & ~same & ~(unknown if request.adopt else np.zeros(len(unknown), bool))
-    kept = rows if request.mode is EmbedMode.ALL else rows.filter(pa.array(missing | stale))
-    return replace(selection, rows=kept, stale=int(stale.sum()), known=known)
+def _stale(request: EmbedRequest, selection: Selection, vectors: Iterator[pa.RecordBatch], place: str) -> Selection:
+    """Leaves out what is up to date, unless all rows are meant: rows whose vector is the answer to their text, and
+    those that were adopted with the text and the vector that they have.
+    """
+    rows, answers = selection.rows, request.store.answers(selection.target.dimension)
+    ids, adopted = request.store.recorded(place)
+    compared = compare(rows, answers, vectors, with_digests=bool(len(ids)) or request.adopt)
+    marks = compared.marks(rows.column("key").combine_chunks())
+    before = adopted.take(pc.index_in(rows.column("id").combine_chunks(), value_set=ids))
+    stale = compared.is_other & ~np.asarray(pc.fill_null(pc.equal(before, marks), False))
+    known = NONE
+    if request.adopt:
+        unknown = stale & ~compared.is_answer(answers)
+        known = _filtered(rows.set_column(1, "key", marks), unknown)
+        stale &= ~unknown
+    kept = rows if request.mode is EmbedMode.ALL else _filtered(rows, stale | ~compared.has_vector)
+    missing = int((~compared.has_vector).sum())
+    return replace(selection, rows=kept, missing=missing, stale=int(stale.sum()), known=known)
+
+
+def _filtered(rows: pa.Table, which: npt.NDArray[np.bool_]) -> pa.Table:
+    return rows.filter(pa.array(which))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +134,9 @@ class _Scan:
         columns = list(dict.fromkeys(("id", *self.target.columns)))
         return pa.Table.from_batches([self._named(batch) for batch in self._batches(columns, where)], ROWS)
 
-    def ids(self, where: str | None) -> pa.Array:
-        """Row ids of what a filter keeps."""
-        found = [batch.column("_rowid") for batch in self._batches([], where)]
-        return pa.chunked_array(found, pa.uint64()).combine_chunks()
+    def vectors(self, where: str | None) -> Iterator[pa.RecordBatch]:
+        """The vectors of what a filter keeps, with `_rowid`."""
+        return self._batches([self.target.prop], where)
 
     def _batches(self, columns: list[str], where: str | None) -> Iterator[pa.RecordBatch]:
         return placed_rows(self.table, columns, where, rows_at_once(self.target.dimension))

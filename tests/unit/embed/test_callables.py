@@ -99,3 +99,9 @@ def test_keys_tell_all_their_parts() -> None:
     assert cache_key(*parts[0]) == cache_key(*parts[0])
     assert text_hash("") != text_hash("\ud800") != text_hash("a")
     assert text_hash("abc").hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_number_that_is_masked_is_none() -> None:
+    rows = np.ma.masked_array([[1.0, 0.0], [1.0, 0.0]], mask=[[False, False], [False, True]])
+    found = embedder_of(lambda texts: rows).embed(["a", "b"], dimension=2, role=Role.DOCUMENT)
+    assert (found.vectors[0].tolist(), list(found.failures)) == ([1, 0], [1])

@@ -81,6 +81,10 @@ def test_which_rows_are_chosen(mode: FileMode, selectors: list[str], wanted: lis
         (['{"type":"Memo"}'], "line 1 is missing object field 'data'"),
         (['{"type":"Memo","data":[1]}'], "line 1 is missing object field 'data'"),
         (['{"type":"Memo","data":{"a":nul}}'], "line 1 is not valid JSON"),
+        (['{"type":"Memo","data":{"a":1e999}}'], "line 1 is not valid JSON: Number out of range"),
+        (['{"type":"Memo","data":{"title":' + "[" * 9000 + "]" * 9000 + "}}"], "line 1 is not valid JSON: .*recursion"),
+        (["[" * 9000], "line 1 is not valid JSON"),
+        (["[1, 2", '{"type":"Memo","data":{}}'], "line 1 is not valid JSON"),
     ],
 )
 def test_a_line_that_is_no_record_is_named(lines: list[str], message: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import ssl
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from cryptography import x509
@@ -18,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from spark_omnigraph.embed import http
 from spark_omnigraph.embed.http import Connections, TransportError
-from tests.support.embedding_server import EmbeddingServer
+from tests.support.embedding_server import EmbeddingServer, Reply
 
 BODY = b'{"input": ["a"], "dimensions": 2}'
 
@@ -135,6 +137,70 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> Non
         with pytest.raises(TransportError, match="CERTIFICATE_VERIFY_FAILED"):
             connections.post("/v1/embeddings", {}, BODY, 1000)
     assert not server.log
+
+
+@contextmanager
+def dripping(head: bytes, piece: bytes) -> Iterator[str]:
+    """A server that answers a request with something, and then with one piece after the other for as long as anybody
+    listens. Its base URL.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            near, _ = listening.accept()
+            with near, suppress(OSError):
+                near.recv(1 << 16)
+                near.sendall(head)
+                while True:
+                    near.sendall(piece)
+                    over.wait(0.01)
+
+        over = Event()
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        over.set()
+        thread.join(30)
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"", b"H"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"a"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"a"),
+    ],
+)
+def test_a_server_that_answers_letter_by_letter_does_not_hold_a_request(head: bytes, piece: bytes) -> None:
+    with dripping(head, piece) as url, pytest.raises(TransportError, match=r"no answer within 0\.3 s"):
+        Connections(url, "", 0.3).post("/v1/embeddings", {}, BODY, 1 << 20)
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "X-GZIP"])
+def test_an_answer_that_was_packed_on_the_way(name: str) -> None:
+    packed = (gzip.compress if "gzip" in name.lower() else zlib.compress)(b"x" * 900)
+    packed_much = gzip.compress(b"x" * (1 << 20))
+    script = [Reply(200, body, {"Content-Encoding": name}) for body in (packed, packed_much, packed[:-9], b"no")]
+    with EmbeddingServer(script) as server:
+        connections = Connections(server.openai, "", 30)
+        assert connections.post("/v1/embeddings", {}, BODY, 1000).body == b"x" * 900
+        for words in ("more than 1000 bytes", "broke off", "cannot be unpacked"):
+            with pytest.raises(TransportError, match=words):
+                connections.post("/v1/embeddings", {}, BODY, 1000)
+
+
+def test_a_kept_connection_has_the_whole_time_again() -> None:
+    with EmbeddingServer() as server:
+        connections = Connections(server.openai, "", 30)
+        assert connections.post("/v1/embeddings", {}, BODY, 1000).status == 200
+        (kept,) = connections._idle
+        kept.sock.settimeout(0.001)
+        assert connections.post("/v1/embeddings", {}, BODY, 1000).status == 200
+        assert list(connections._idle) == [kept]
 
 
 def test_an_answer_is_bounded() -> None:

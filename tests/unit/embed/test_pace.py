@@ -88,8 +88,13 @@ def test_without_a_limit_half_of_what_was_reached(clock: Clock) -> None:
 
 def test_everybody_waits_as_long_as_the_provider_says(clock: Clock) -> None:
     pace = Pace(None, None, clock)
+    pace.turn(1)
+    assert pace.held() == 0
     pace.too_fast(clock.now, 7)
-    assert pace.turn(1) == 7
+    assert (pace.held(), pace.turn(1)) == (7, 7)
+    clock.now += 5
+    pace.too_fast(clock.now, 1)
+    assert pace.held() == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spark_omnigraph.embed.config import resolve_config
-from spark_omnigraph.embed.embedder import Embedded, Embedder, Role, Usage, embed_text
+from spark_omnigraph.embed.embedder import Embedded, Embedder, Role, Streamed, Usage, embed_text
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
@@ -82,6 +82,9 @@ def test_an_answer_that_comes_in_the_end_is_right(
         (Act.HTML, 1, "embedding response decode failed: "),
         (Reply(200, "[1, 2]"), 1, "embedding response decode failed: "),
         (Reply(200, {}), 1, "embedding response decode failed: "),
+        (Reply(200, "[" * 200_000), 1, "embedding response decode failed: "),
+        (Reply(200, '{"x":' * 50_000), 1, "embedding response decode failed: "),
+        (Reply(500, "[" * 200_000), 4, "embedding request failed with status 500 Internal Server Error: [["),
     ],
 )
 def test_what_never_comes_fails_for_its_texts_alone(
@@ -156,10 +159,62 @@ def test_numbers_that_are_no_vector_fail_for_their_text(
     assert np.isnan(found.vectors[1]).all()
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ("free", None),
+        (7, None),
+        ({"total_tokens": -5}, None),
+        ({"total_tokens": 10**30, "prompt_tokens": 3}, 3),
+        ({"total_tokens": "12"}, None),
+        ({"total_tokens": None, "prompt_tokens": 4}, 4),
+    ],
+)
+def test_what_an_answer_costs_is_no_reason_to_refuse_it(
+    server: EmbeddingServer, usage: object, tokens: int | None
+) -> None:
+    server.script.append(Reply(200, {"data": [{"embedding": ROW}], "usage": usage}))
+    found = ask(asker(server), ["a"])
+    assert (dict(found.failures), found.usage.tokens) == ({}, tokens)
+
+
 def test_a_model_of_another_dimension_ends_everything(server: EmbeddingServer, provider: str) -> None:
     server.script.extend([Act.NARROW] * 9)
     with pytest.raises(EmbeddingConfigError, match="expected 5, got 4 from model 'maker/m1'"):
         ask(asker(server, provider, parallel=1))
+
+
+def test_what_is_answered_is_told_before_the_rest(server: EmbeddingServer, provider: str) -> None:
+    """And whoever has no patience any more hears nothing, instead of waiting for a slow answer."""
+    server.script.append(Act.SLOW)
+    embedder = asker(server, provider, parallel=3)
+    assert isinstance(embedder, Streamed)
+    told: list[tuple[int, int]] = []
+    found = np.full((10, WIDE), np.nan, dtype=np.float32)
+    usage = Usage()
+    for start, part in embedder.parts(
+        TEXTS, dimension=WIDE, role=Role.DOCUMENT, patience=lambda: 0 if len(told) == 2 else None
+    ):
+        told.append((start, len(part.vectors)))
+        found[start : start + len(part.vectors)] = part.vectors
+        usage += part.usage
+        if len(told) == 3:
+            server.release.set()
+    slow = ({(0, 4), (4, 4), (8, 2)} - set(told[:2])).pop()
+    assert (told[2], told[3]) == ((0, 0), slow)
+    right(Embedded(found))
+    assert (usage.requests, usage.retries) == (3, 0)
+
+
+def test_whoever_ends_early_ends_what_is_under_way(server: EmbeddingServer) -> None:
+    server.script.extend([Act.WELL, *[Act.SLOW] * 49])
+    embedder = asker(server, parallel=2)
+    assert isinstance(embedder, Streamed)
+    parts = embedder.parts(TEXTS * 20, dimension=WIDE, role=Role.DOCUMENT, patience=lambda: None)
+    next(parts)
+    assert server.slow.wait(30)
+    parts.close()  # type: ignore[attr-defined]  # it is a generator
+    assert len(server.log) <= 3
 
 
 def test_a_text_that_is_refused_is_found_by_halving(provider: str) -> None:
@@ -247,6 +302,16 @@ def test_a_wait_past_the_deadline_is_not_begun(server: EmbeddingServer, provider
         f"embedding deadline exceeded after 60000 ms (provider={provider}, model=maker/m1): embedding request failed "
         "with status 429 Too Many Requests: slow down"
     )
+
+
+def test_nobody_waits_for_a_turn_past_the_deadline(server: EmbeddingServer, provider: str) -> None:
+    """What the provider asks of one request holds for those that come after it."""
+    server.script.append(refusal(429, "slow down", Retry_After="3600"))
+    found = ask(asker(server, provider, parallel=1))
+    assert len(server.log) == 1
+    assert found.failures.keys() == set(range(10))
+    assert found.failures[9].startswith("embedding deadline exceeded after 60000 ms")
+    assert found.failures[9].endswith("the provider asks for a longer wait")
 
 
 def test_nobody_there_is_a_failure_of_the_texts(provider: str) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import lance
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError
+from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError, StorageError, embedding_config
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.embed.embedder import Embedded, Role, Usage
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.graph.embed import plan
 from spark_omnigraph.graph.embed.report import PropertyCounts
+from spark_omnigraph.records.mode import EmbedAtLoad
 
 SCHEMA = """
 node Film {
@@ -103,7 +109,7 @@ def test_answers_outlive_the_graph_and_the_process(graph: Graph) -> None:
     counts = graph.embed("Film", "plot_vec", never).properties["Film.plot_vec"]
     assert (counts.cached, counts.requested, counts.embedded) == (2, 0, 3)
     assert vectors(graph)["a"] == vector("one")
-    assert sorted(path.name for path in Path(f"{graph.uri}.embeddings").iterdir()) == ["answers_4", "rows"]
+    assert [path.name for path in Path(f"{graph.uri}.embeddings").iterdir()] == ["answers_4"]
 
 
 def test_a_row_is_stale_when_its_text_or_the_model_is_another_one(graph: Graph) -> None:
@@ -128,6 +134,16 @@ def test_vectors_of_unknown_origin_are_stale_unless_adopted(graph: Graph) -> Non
     graph.load([film("y", "one", plot_vec=[1, 0, 0, 0])], options=QUIET)
     assert graph.embed("Film", "plot_vec", asked, mode="stale").properties["Film.plot_vec"].stale == 1
     assert (vectors(graph)["x"], vectors(graph)["y"]) == ([1, 0, 0, 0], vector("one"))
+    graph.mutate('query q() { update Film set { plot: "two" } where slug = "x" }')
+    assert graph.embed("Film", "plot_vec", asked, mode="stale").properties["Film.plot_vec"].stale == 1
+    assert vectors(graph)["x"] == vector("two")  # it was adopted beside another text
+
+
+def test_a_vector_of_ours_is_not_adopted_beside_another_text(graph: Graph) -> None:
+    graph.embed("Film", "plot_vec", Scripted())
+    graph.mutate('query q() { update Film set { plot: "three" } where slug = "b" }')
+    report = graph.embed("Film", "plot_vec", Scripted(), mode="stale", adopt=True)
+    assert (report.properties["Film.plot_vec"].stale, vectors(graph)["b"]) == (1, vector("three"))
 
 
 def test_all_properties_of_a_graph_in_one_commit(graph: Graph) -> None:
@@ -292,6 +308,28 @@ def test_search_finds_what_was_embedded(graph: Graph) -> None:
         assert graph.query(query, params={"v": vector(text)}).to_pylist() == [{"f.slug": slug}]
 
 
+@dataclass
+class Counting:
+    """A machine with many slots; how much work it was given at once."""
+
+    parallelism: int = 8
+    given: list[int] = field(default_factory=list)
+
+    def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        self.given.append(len(items))
+        return map(work, items)
+
+
+def test_no_more_tasks_ask_at_once_than_requests_may(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph.load([film(f"n{i}", f"text {i}") for i in range(20)], options=QUIET)
+    monkeypatch.setattr(plan, "QUESTION_TEXTS", 3)
+    machine = Counting()
+    provider = replace(embedding_config("mock"), parallel=3)
+    report = graph.embed("Film", "plot_vec", provider, executor=machine)
+    assert machine.given[:-1] == [3, 3, 2]  # 22 texts in parts of 3; what is written is no question
+    assert report.properties["Film.plot_vec"].requested == 22
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -323,8 +361,75 @@ def test_names_that_mean_nothing(
 def test_choices_that_mean_nothing(graph: Graph, choices: dict[str, object], words: str) -> None:
     with pytest.raises(BadRequestError, match=words):
         graph.embed("Film", "plot_vec", Scripted(), **choices)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("place", ["", "nodes", "new/folder", "../g/cache", "../link", "../link/new"])
+def test_a_cache_lies_in_no_graph(graph: Graph, tmp_path: Path, place: str) -> None:
+    """What other programs find in a graph that they do not know they remove."""
+    (tmp_path / "link").symlink_to(graph.uri)
+    other = Graph.init(tmp_path / "other", SCHEMA)
+    for each in (graph, other):
+        with pytest.raises(BadRequestError, match="outside of the graph"):
+            each.embed("Film", "plot_vec", Scripted(), cache=f"{graph.uri}/{place}")
+    asking = LoadOptions(embed=EmbedAtLoad.MISSING, embedder=Scripted(), cache=f"{graph.uri}/{place}")
     with pytest.raises(BadRequestError, match="outside of the graph"):
-        graph.embed("Film", "plot_vec", Scripted(), cache=f"{graph.uri}/cache")
+        other.load([film("a", "one")], options=asking)
+    assert not list(Path(graph.uri).rglob("answers_*"))
+
+
+def test_a_folder_that_holds_something_else_is_no_cache(graph: Graph, tmp_path: Path) -> None:
+    for number, rows in enumerate(({"key": ["a"], "x": [1]}, {"key": ["a"], "at": [1], "vector": [[1.0, 0, 0]]})):
+        place = tmp_path / f"c{number}"
+        lance.write_dataset(pa.table(rows), str(place / "answers_4"))
+        with pytest.raises(StorageError, match="answers_4 has other columns than a cache of vectors"):
+            graph.embed("Film", "plot_vec", Scripted(), cache=place)
+    assert set(vectors(graph).values()) == {None}
+
+
+@dataclass
+class Strange:
+    """Somebody's own embedder that gives something."""
+
+    given: object
+    model: str = "m"
+
+    @property
+    def identity(self) -> str:
+        return "strange"
+
+    def embed(self, texts: Sequence[str], *, dimension: int, role: Role) -> Embedded:
+        return self.given  # type: ignore[return-value]  # wrong on purpose
+
+
+HALF = np.full((2, 4), 0.5, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (None, EmbeddingConfigError, r"an array of shape \(2, 4\)"),
+        (HALF, EmbeddingConfigError, "must give an Embedded"),
+        (Embedded(HALF[:1]), EmbeddingConfigError, "shape"),
+        (Embedded(HALF[:, :3]), EmbeddingConfigError, "shape"),
+        (Embedded(HALF, {7: "?"}), EmbeddingConfigError, "failures by the numbers of texts"),
+        (Embedded(HALF * np.nan), EmbeddingError, "not the length 1"),
+        (Embedded(HALF * 0), EmbeddingError, "not the length 1"),
+        (Embedded(HALF * 3), EmbeddingError, "not the length 1"),
+    ],
+)
+def test_what_an_embedder_gives_is_looked_at(graph: Graph, given: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        graph.embed("Film", "plot_vec", Strange(given))
+    assert set(vectors(graph).values()) == {None}
+
+
+def test_a_model_of_another_library_is_no_embedder(graph: Graph) -> None:
+    class Model:
+        def embed(self, documents: list[str]) -> None:
+            pytest.fail("it is not asked")
+
+    with pytest.raises(BadRequestError, match="embedder is a function"):
+        graph.embed("Film", "plot_vec", Model())
 
 
 def test_the_model_that_the_schema_names_is_the_one_that_is_asked(tmp_path: Path) -> None:

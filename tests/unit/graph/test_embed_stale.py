@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_omnigraph import Graph
+from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.graph.embed import select
+from spark_omnigraph.records.mode import EmbedAtLoad
 from spark_omnigraph.storage.tables import scan
 from tests.unit.graph.test_embed import QUIET, SCHEMA, Scripted, film, vector, vectors
 
@@ -34,7 +35,7 @@ def texts_read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
     def counted(table: object, columns: list[str], *rest: object) -> Iterator[pa.RecordBatch]:
         for batch in read(table, columns, *rest):  # type: ignore[arg-type]  # as it is given
-            counts.append(batch.num_rows if columns else 0)
+            counts.append(batch.num_rows if "plot" in columns else 0)
             yield batch
 
     monkeypatch.setattr(select, "placed_rows", counted)
@@ -152,3 +153,30 @@ def test_a_change_of_the_schema_and_an_older_state(graph: Graph, texts_read: Rea
     stale(graph)
     assert texts_read() == 4
     assert vectors(graph)["b"] == vector("three")
+
+
+def test_an_old_text_that_comes_back_and_is_set_again(graph: Graph) -> None:
+    """What a row was given last says nothing of the vector that it has now."""
+    before = graph.commits()[0].id
+    change(graph, "a", "three")
+    assert stale(graph) == ["three"]
+    graph.restore(snapshot=before, confirm=True)
+    change(graph, "a", "three")  # beside the vector of "one"
+    report = graph.embed("Film", "plot_vec", Scripted(), mode="stale")
+    assert (report.properties["Film.plot_vec"].stale, vectors(graph)["a"]) == (1, vector("three"))
+
+
+def test_whoever_wrote_a_vector_it_is_known_by_its_numbers(graph: Graph, tmp_path: Path) -> None:
+    """Vectors of a load, of a merged branch and of another graph that was made of an export are up to date."""
+    graph.create_branch("draft")
+    change(graph, "a", "three", branch="draft")
+    stale(graph, branch="draft")
+    graph.merge_branch("draft")
+    asking = LoadOptions(build_indexes=False, embed=EmbedAtLoad.MISSING, embedder=Scripted())
+    graph.load([film("e", "five"), film("f", "one", plot_vec=[1, 0, 0, 0])], options=asking)
+    report = graph.embed("Film", "plot_vec", Scripted(), mode="stale")
+    assert (report.tables, vectors(graph)["f"]) == ({"node:Film": 1}, vector("one"))
+
+    other = Graph.init(tmp_path / "other", SCHEMA)
+    other.load(list(graph.export()), options=QUIET)
+    assert other.embed("Film", "plot_vec", Scripted(), mode="stale", cache=f"{graph.uri}.embeddings").commit is None

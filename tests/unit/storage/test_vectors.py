@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_omnigraph import StorageError
-from spark_omnigraph.storage.vectors import VectorStore, answered
+from spark_omnigraph.storage.vectors import VectorStore, answered, numbers_of
 
 WRITERS = 6
 
@@ -19,17 +19,18 @@ WRITERS = 6
 @pytest.mark.parametrize("_round", range(3))
 def test_the_first_answers_of_several_writers_all_stay(tmp_path: Path, _round: int) -> None:
     store, turn = VectorStore(str(tmp_path / "cache")), Barrier(WRITERS)
-    texts = [str(number) for number in range(WRITERS)]
+    texts, angles = [str(number) for number in range(WRITERS)], np.arange(WRITERS)
+    turned = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
     def add(number: int) -> None:
         turn.wait()
-        store.add(2, [answered(pa.array([texts[number]]), np.array([[number, 1]], dtype=np.float32))])
+        store.add(2, [answered(pa.array([texts[number]]), turned[number : number + 1])])
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(add, range(WRITERS)))
     answers = store.answers(2)
     found = answers.reader().take(answers.find(pa.array(texts)))
-    assert found.to_pylist() == [[number, 1.0] for number in range(WRITERS)]
+    assert found.to_pylist() == turned.tolist()
 
 
 @pytest.mark.parametrize("part", ["data", "_versions"])
@@ -44,3 +45,27 @@ def test_a_damaged_store_says_that_it_may_go(tmp_path: Path, part: str) -> None:
         store.recorded("here")
     with pytest.raises(StorageError, match="answers_2 is damaged, remove it"):
         store.answers(2).find(pa.array(["k"]))
+
+
+def test_vectors_of_which_bytes_were_changed_are_not_handed_out(tmp_path: Path) -> None:
+    """What comes back is the vector, almost, or an error that names the place."""
+    store = VectorStore(str(tmp_path / "cache"))
+    vectors = np.tile(np.array([0.6, 0, 0.8], dtype=np.float32), (64, 1))
+    keys = pa.array([f"k{number}" for number in range(64)])
+    store.add(3, [answered(keys, vectors)])
+    (file,) = (tmp_path / "cache" / "answers_3" / "data").iterdir()
+    whole, errors, right = file.read_bytes(), [], 0
+    first = whole.index(vectors[:8].tobytes())
+    for at in range(first, first + vectors.nbytes, 11):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        answers = store.answers(3)
+        found = answers.find(keys)
+        try:
+            given = answers.reader().take(found)
+        except StorageError as error:
+            errors.append(error.message)
+        else:
+            np.testing.assert_allclose(numbers_of(given), vectors, atol=0.01)
+            right += 1
+    assert min(right, len(errors)) > 5
+    assert {"answers_3 is damaged, remove it" in message for message in errors} == {True}
