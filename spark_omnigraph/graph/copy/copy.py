@@ -216,7 +216,7 @@ class _Copier:
     def _one(self, path: str, there: int | None) -> Transferred:
         if not path.endswith(".manifest"):
             return transfer(self.source.objects, self.place.objects, path, there)
-        location = path.partition("/_versions/")[0].partition("/tree/")[0]
+        location = path.rpartition("/_versions/")[0].partition("/tree/")[0]
         content = self.source.objects.get(path, limit=None)
         if content is None:
             raise StorageError(f"storage: {self.source.root}/{path} went while it was copied")

@@ -365,3 +365,19 @@ def test_a_source_that_cannot_be_written_is_copied_with_a_warning(
     assert everything(Graph.open(tmp_path / "c", mode="r")) == everything(source)
     monkeypatch.undo()
     assert source.copy(tmp_path / "d").warnings == ()
+
+
+def test_branches_that_are_called_like_folders_of_a_dataset_are_copied(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([row("a", 1), row("b", 2)])
+    for name in ("data", "_versions", "x/_indices", "tree/_deletions"):
+        graph.create_branch(name)
+        graph.load([row("a", 9), row(name, 3, "base64:" + "QUFB" * 50_000)], "merge", branch=name)
+        graph.delete(P, ["b"], branch=name)
+    before = everything(graph)
+    graph.copy(tmp_path / "c")
+    for number, name in enumerate(graph.branches()):
+        graph.copy(tmp_path / f"state{number}", branch=name)
+        assert rows(Graph.open(tmp_path / f"state{number}")) == before[name]
+    assert everything(Graph.open(tmp_path / "c")) == before
+    assert_whole(Graph.open(tmp_path / "c"))
