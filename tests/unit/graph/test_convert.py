@@ -13,6 +13,7 @@ from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
 from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, NotFoundError, StorageError
 from spark_omnigraph.graph.convert import tables
 from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.formats.stamps import WRITTEN
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects.small import Objects
@@ -207,3 +208,22 @@ def test_ids_of_composite_keys_stay_and_are_told(tmp_path: Path) -> None:
     report = source.convert(tmp_path / "g")
     assert "ids of L stay as they are stored" in report.warnings[-1]
     assert list(Graph.open(tmp_path / "g").export()) == list(source.export())
+
+
+@pytest.mark.parametrize("where", [{"version": 3}, {"branch": "draft"}], ids=["state", "branch"])
+def test_a_handle_on_another_state_or_branch_converts_nothing(tmp_path: Path, where: Where) -> None:
+    """It would be given the newest state of main instead of what it shows."""
+    graph = grown(tmp_path / "s")
+    graph.create_branch("draft")
+    for handle in (graph.at(**where), *([Graph.open(graph.uri, "r", "draft")] if "branch" in where else [])):
+        with pytest.raises(BadRequestError, match="convert takes the newest state of main"):
+            handle.convert(tmp_path / "g", all_branches=True)
+    assert not (tmp_path / "g").exists()
+
+
+@pytest.mark.parametrize("verb", ["convert", "copy"])
+def test_a_file_is_no_place_for_a_graph(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(BadRequestError, match="is a file; a graph needs a folder"):
+        getattr(grown(tmp_path / "s"), verb)(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
