@@ -121,6 +121,17 @@ class BadRowSummary(Displayed):
             grid("First bad rows", columns, rows, more, most),
         )
 
+    def told(self, limit: str = "") -> str:
+        """How many, by which rules, and the first: what a refusal for them says."""
+        rules = ", ".join(f"{count} {rule}" for rule, count in self.per_rule.items())
+        first = self.sample[0]
+        others = f" (and {len(first.further)} more in this row)" if first.further else ""
+        more = f" Full report: {self.report}." if self.report else ""
+        if self.total > 1 and not more:
+            more = " A file of all of them: --bad-rows, in Python bad_rows, in Spark badRowsPath."
+        rows = f"{self.total} bad row{'s' if self.total != 1 else ''}"
+        return f"{rows}{limit} ({rules}). First: {first.place}: {first.message}{others}.{more}"
+
     def _card(self) -> Card:
         rows = f"{self.total:,} bad row{'' if self.total == 1 else 's'}"
         rules = ", ".join(f"{rule} {count:,}" for rule, count in self.per_rule.items())

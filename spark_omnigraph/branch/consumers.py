@@ -24,7 +24,7 @@ from spark_omnigraph.manifest.branches import Branch, display, stored_branch
 from spark_omnigraph.manifest.kept import floors_of
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import CONSUMER, MANIFEST, RECOVERY
+from spark_omnigraph.storage.layout import CONSUMER, MANIFEST, told_path
 from spark_omnigraph.stored import Count, decode
 from spark_omnigraph.words import listed, nearest
 
@@ -71,7 +71,7 @@ class _ConsumerBody(msgspec.Struct):
 
 def list_consumers(store: GraphStore) -> list[Consumer]:
     """All consumers, by name."""
-    names = (file.removeprefix(CONSUMER) for file in announced(store).consumers)
+    names = (file.removeprefix(CONSUMER).removesuffix("~") for file in announced(store).consumers)
     found = ((name, store.objects.get(_path(name))) for name in sorted(names))
     return [_read(name, content) for name, content in found if content is not None]
 
@@ -155,7 +155,7 @@ def _checked(name: str) -> str:
 
 
 def _path(name: str) -> str:
-    return f"{RECOVERY}/{CONSUMER}{name}"
+    return told_path(CONSUMER, name)
 
 
 def _read(name: str, content: bytes) -> Consumer:

@@ -64,6 +64,9 @@ def claim_path(name: str) -> str:
 
 def _kind(file: str) -> tuple[str, str]:
     """What an object is by the name of its file, and its own name."""
+    told = next((begin for begin in (PUBLISHED, CONSUMER, REMOVAL) if file.startswith(begin)), None)
+    if told is not None:
+        return told, file
     if file.endswith(SIDECAR):
         return SIDECAR, file.removesuffix(SIDECAR)
     if file.endswith(LEASE):
@@ -71,4 +74,4 @@ def _kind(file: str) -> tuple[str, str]:
         return next((begin for begin in (STAGE, MAKING, SCHEMA) if name.startswith(begin)), LEASE), name
     if file.startswith(_CLAIM_PREFIX) and file.endswith(CLAIM):
         return CLAIM, file.removeprefix(_CLAIM_PREFIX).removesuffix(CLAIM)
-    return next((begin for begin in (PUBLISHED, CONSUMER, REMOVAL) if file.startswith(begin)), ""), file
+    return "", file

@@ -11,7 +11,7 @@ import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
-from spark_omnigraph.errors import DamagedError, OmnigraphError, SchemaFilesError
+from spark_omnigraph.errors import CatalogError, DamagedError, OmnigraphError, SchemaFilesError, SchemaParseError
 from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.formats.documents import AcceptedTables, read_documents
@@ -61,7 +61,7 @@ def _read_contract(store: GraphStore) -> Contract:
         found = _of_files(store, files)
         if found is not None:
             return found
-        catalog = _compiled(files.source)
+        catalog = _stored_catalog(store, files.source)
         if _staged_hash(store) == catalog.ir_hash:
             return Contract(catalog, files.source, catalog.ir_hash)
     raise SchemaFilesError(
@@ -72,11 +72,22 @@ def _read_contract(store: GraphStore) -> Contract:
 
 def _of_files(store: GraphStore, files: SchemaFiles) -> Contract | None:
     """The contract of files that belong together; None where the text has not the recorded hash."""
-    catalog = _compiled(files.source)
+    catalog = _stored_catalog(store, files.source)
     recorded = _recorded_hash(store, files)
     if files.ir is not None and files.state is not None and _version(store, files.state.encode()) > _STATE_FORMAT:
         return _with_ids(store, files, catalog)
     return Contract(catalog, files.source, catalog.ir_hash) if recorded in (None, catalog.ir_hash) else None
+
+
+def _stored_catalog(store: GraphStore, source: str) -> Catalog:
+    """What the text of a graph says. A text that says nothing is the graph's fault and not its reader's."""
+    try:
+        return _compiled(source)
+    except (SchemaParseError, CatalogError) as error:
+        raise SchemaFilesError(
+            f"{SCHEMA_SOURCE} of '{store.root}' is no schema ({error.message.splitlines()[0]}): put back the text that "
+            "belongs to it"
+        ) from error
 
 
 def _with_ids(store: GraphStore, files: SchemaFiles, catalog: Catalog) -> Contract:

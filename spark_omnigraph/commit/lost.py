@@ -18,7 +18,7 @@ import msgspec
 from spark_omnigraph.errors import DriftError, StorageError
 from spark_omnigraph.manifest.branches import Branch, BranchName, display
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.layout import PUBLISHED, RECOVERY
+from spark_omnigraph.storage.layout import PUBLISHED, told_path
 from spark_omnigraph.storage.manifest.commit_log import has_commit, newest_logged
 from spark_omnigraph.storage.tables.handles import Dataset
 from spark_omnigraph.stored import Count, decode
@@ -146,4 +146,4 @@ def _is_of_this_branch(store: GraphStore, branch: Branch, note: _Note) -> bool:
 
 
 def _note_path(branch: Branch) -> str:
-    return f"{RECOVERY}/{PUBLISHED}{display(branch).replace('/', '~')}"
+    return told_path(PUBLISHED, display(branch))

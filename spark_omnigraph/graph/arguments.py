@@ -53,10 +53,11 @@ PATH: Kind = (_is_path, "a path")
 CALLABLE: Kind = (callable, "a function")
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("branch", "base", "actor", "table", "mode"), TEXT),
-    **dict.fromkeys(("force", "confirm", "dry_run", "all_branches"), SWITCH),
+    **dict.fromkeys(("confirm", "dry_run", "allow_data_loss", "rewind_apps"), SWITCH),
+    **dict.fromkeys(("no_cache", "adopt", "csv_single_line"), SWITCH),
     "limit": WHOLE,
 }
-"""Of arguments that mean the same in every call."""
+"""Of arguments that mean the same in every call, also where they come as `**`."""
 
 
 def instance_of(kind: type) -> Kind:
@@ -78,7 +79,7 @@ def checked_call(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def checked(reads: Set[str] = frozenset(), **kinds: Kind) -> Callable[[type[C]], type[C]]:
     """A decorator of a class of handles: public methods check arguments of these names, and of the common ones, also
-    among those that come as `**`. What may be left out may be None.
+    among those that come as `**`; what is True or False by default is a switch. What may be left out may be None.
 
     Methods whose names are not among `reads` change a graph, or say what a change would do: where its format is only
     read, they are refused before anything else.
@@ -110,6 +111,8 @@ def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P
     parameters = inspect.signature(function)
     needed = {name for name, each in parameters.parameters.items() if each.default is not None}
     rest = next((name for name, each in parameters.parameters.items() if each.kind is each.VAR_KEYWORD), "")
+    switches = (name for name, each in parameters.parameters.items() if isinstance(each.default, bool))
+    kinds = {**known, **dict.fromkeys(switches, SWITCH)}
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -118,8 +121,8 @@ def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P
         except TypeError:
             return function(*args, **kwargs)  # which says it with its name
         for name, value in (*given.items(), *given.get(rest, {}).items()):
-            if name in known and (value is not None or name in needed):
-                require(name, value, known[name])
+            if name in kinds and (value is not None or name in needed):
+                require(name, value, kinds[name])
         return function(*args, **kwargs)
 
     return call

@@ -194,8 +194,14 @@ class StateVerbs(Handle):
         read. All rows are compared by counts and digests. History and tags stay behind; the report says what else does.
 
         A conversion that died opens nowhere, and goes on when it is run again. AlreadyInitializedError when the target
-        is a graph, BadRequestError when anything else is there, or for a branch of another schema.
+        is a graph, BadRequestError when anything else is there, for a branch of another schema, and from a handle that
+        shows something else than the newest state of main.
         """
+        if (self.target.version, self.branch) != (None, MAIN):
+            raise BadRequestError(
+                f"convert takes the newest state of main, or of all branches, and this handle shows {self._line()}: "
+                "ask a handle that was opened without branch and state; an export of what this one shows can be loaded"
+            )
         return verbs.convert_graph(self.store, locate(to, storage_options), all_branches, dry_run, self.origin)
 
     def erase(

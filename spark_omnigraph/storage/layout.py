@@ -56,6 +56,18 @@ V2_DIGITS = 20
 """How many digits the name of a version's file has, which counts from `MAX_VERSION` down."""
 
 
+_TOLD_APART = (".json", ".lease", ".claim")
+"""Ends of names in `__recovery/` by which sidecars, leases and claims are known, ours and those of other engines."""
+
+
+def told_path(begin: str, name: str) -> str:
+    """Path of the object in `__recovery/` that tells of what somebody gave a name to, such as a branch; whatever the
+    name, no engine takes it for a sidecar.
+    """
+    file = f"{begin}{name.replace('/', '~')}"
+    return f"{RECOVERY}/{file}{'~' if file.endswith(_TOLD_APART) else ''}"
+
+
 def branch_path(location: str, branch: Branch) -> str:
     """Path of the dataset folder that physically holds a branch of a dataset."""
     return location if branch is None else f"{location}/tree/{branch}"

@@ -240,7 +240,7 @@ def _without_inherited_indexes(store: GraphStore, files: DatasetFiles, found: Se
 
 def _index_id(residue: Residue) -> uuid.UUID | None:
     """The id that an index folder is named after; None when it is something else, which is left alone."""
-    text = residue.objects[0].path.split(f"/{_INDICES}/", 1)[1].partition("/")[0]
+    text = residue.objects[0].path.rsplit(f"/{_INDICES}/", 1)[1].partition("/")[0]
     try:
         return uuid.UUID(text)
     except ValueError:

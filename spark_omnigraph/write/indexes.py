@@ -213,6 +213,8 @@ def drop_indices(store: GraphStore, columns: Mapping[str, Collection[str]]) -> t
     """Removes from tables of main the indexes of these columns, unless the schema asks for them; warnings. Where other
     writes got in the way they stay, which costs room and changes no answer.
     """
+    if not columns:
+        return ()
 
     def attempt() -> None:
         catalog, snapshot = read_catalog(store), store.snapshot(None)

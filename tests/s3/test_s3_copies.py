@@ -10,7 +10,11 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.cli import main
+from spark_omnigraph.errors import UnsupportedFormatError
+from spark_omnigraph.storage.objects.small import Objects
+from spark_omnigraph.storage.uri import locate
 from tests.crash.worlds import assert_whole
+from tests.support.later import RELEASES, recorded_commits, records, sample
 from tests.support.object_store import BUCKET, S3Server
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(300)]
@@ -66,3 +70,28 @@ def test_there_between_stores_and_back(
 
 def _with(graph: Graph, text: str) -> list[str]:
     return [line for line in graph.export(branch="x2") if text in line]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_graph_of_a_later_release_is_read_and_converted_there(
+    release: str, s3: S3Server, uri: str, tmp_path: Path
+) -> None:
+    """Without its branches, whose forks name the place where they were made."""
+    root, options = sample(tmp_path, release) / "graph", s3.storage_options
+    place = Objects(locate(uri, options))
+    for file in (path for path in root.rglob("*") if path.is_file()):
+        path = file.relative_to(root).as_posix()
+        if "tree/" not in path and "_refs/" not in path:
+            place.put(path, file.read_bytes())
+    graph = Graph.open(uri, mode="r", storage_options=options)
+    told = records((root.parent / "export-4-main.jsonl").read_text().splitlines())
+    assert records(graph.export()) == told
+    assert [c.id for c in graph.commits()] == [c.id for c in recorded_commits(root.parent, "main")][::-1]
+    with pytest.raises(UnsupportedFormatError, match="convert"):
+        Graph.open(uri, storage_options=options)
+    assert graph.convert(f"{uri}-converted", storage_options=options).branches.keys() == {"main"}
+    made = Graph.open(f"{uri}-converted", storage_options=options)
+    assert records(made.export()) == told
+    made.mutate('query m() { insert Vessel { name: "Nova" } }')
+    assert made.count("node:Vessel") == 3
+    assert_whole(made)

@@ -35,7 +35,7 @@ CONF = {
 
 _ROOT = Path(__file__).parents[2]
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_START_SECONDS = 60.0
+_START_SECONDS = 240.0
 
 
 @contextmanager

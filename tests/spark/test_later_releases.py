@@ -41,6 +41,7 @@ def test_frames_of_types_branches_and_old_states(spark: SparkSession, folder: Pa
 
 
 @needs_streams
+@pytest.mark.timeout(300)
 def test_history_and_the_change_feed(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     root = str(folder / "graph")
     register(spark)
@@ -48,7 +49,8 @@ def test_history_and_the_change_feed(spark: SparkSession, folder: Path, tmp_path
     told = recorded_commits(folder, "main")
     commits = source.option("table", "commits").load(root).orderBy("manifest_version").collect()
     assert [(c["commit"], c["merged_parent"]) for c in commits] == [(c.id, c.merged_parent) for c in told]
-    stream = spark.readStream.format("omnigraph").option("table", "changes").option("node", "Harbour").load(root)
+    feed = spark.readStream.format("omnigraph").option("table", "changes").option("node", "Harbour")
+    stream = feed.option("startingVersion", "6").load(root)  # each version is a task, and each task starts a process
     query = (
         stream.writeStream.format("parquet")
         .option("path", str(tmp_path / "out"))
@@ -56,7 +58,7 @@ def test_history_and_the_change_feed(spark: SparkSession, folder: Path, tmp_path
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    assert query.awaitTermination(240)
     changes = spark.read.parquet(str(tmp_path / "out"))
     gone = changes.where("_change_type = 'delete'").select("code", "_commit_version").collect()
     assert [tuple(row) for row in gone] == [("h9", 7)]

@@ -104,7 +104,7 @@ def copy_graph(job: Job) -> VerbOutcome:
         job.log.info("%s would be copied to %s: %s; dry run: nothing was written", what, report.target, size)
     else:
         job.log.info("copied %s to %s: %s; %s files were sent", what, report.target, size, f"{report.sent:,}")
-    return VerbOutcome(result=asdict(report))
+    return VerbOutcome(result=asdict(report), warnings=report.warnings)
 
 
 def erase_row(job: Job) -> VerbOutcome:

@@ -5,16 +5,16 @@
 
 Nothing opens at the target before its schema file is there, which comes last, so half a copy is no graph. A copy that
 died is gone on with by the next one: files that are there with the right bytes stay. At the source a stage keeps away
-whoever removes what is younger; what else expires meanwhile is no part of the next attempt.
+whoever removes what is younger, where it can be written; what else expires meanwhile is no part of the next attempt.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -57,7 +57,7 @@ _AT_ONCE = 8
 @dataclass(frozen=True, slots=True)
 class CopyReport:
     """What is at the target: manifest version and rows of each branch, files and bytes, and how many of the files this
-    run sent; the others were there. In a dry run, what there would be.
+    run sent; the others were there. In a dry run, what there would be. `warnings` says when nothing kept clean-up away.
     """
 
     source: str
@@ -68,6 +68,7 @@ class CopyReport:
     files: int
     bytes: int
     sent: int
+    warnings: tuple[str, ...] = ()
 
 
 def copy_graph(
@@ -90,7 +91,7 @@ def copy_graph(
     place = GraphStore(target, Objects(target, create=True))
     refuse_other(place, wanted)
     place.objects.probe(RECOVERY)
-    with staging(source), remaking(place) as hold:
+    with _kept(source) as warnings, remaking(place) as hold:
         refuse_other(place, wanted)
         if place.objects.get(SCHEMA_SOURCE) is not None:  # it died when all was done
             place.objects.delete(NOTE)
@@ -110,7 +111,23 @@ def copy_graph(
     branches = {display(branch): place.snapshot(branch).version for branch in states}
     sizes = sum(each.size for each in done)
     sent = sum(each.sent for each in done)
-    return CopyReport(source.root, target.root, state is None, branches, sum(rows.values()), len(done), sizes, sent)
+    whole, count = state is None, sum(rows.values())
+    return CopyReport(source.root, target.root, whole, branches, count, len(done), sizes, sent, warnings)
+
+
+@contextmanager
+def _kept(source: GraphStore) -> Iterator[tuple[str, ...]]:
+    """Keeps clean-up at the source away during the block; yields a warning instead where it cannot be written."""
+    with ExitStack() as held:
+        warnings: tuple[str, ...] = ()
+        try:
+            held.enter_context(staging(source))
+        except StorageError as error:
+            warnings = (
+                f"{source.root} cannot be written, so that nothing kept clean-up there away: had it removed a file, "
+                f"there would be no copy ({error.message})",
+            )
+        yield warnings
 
 
 def _found(place: GraphStore, source: str, is_whole: bool) -> CopyReport:
@@ -199,7 +216,7 @@ class _Copier:
     def _one(self, path: str, there: int | None) -> Transferred:
         if not path.endswith(".manifest"):
             return transfer(self.source.objects, self.place.objects, path, there)
-        location = path.partition("/_versions/")[0].partition("/tree/")[0]
+        location = path.rpartition("/_versions/")[0].partition("/tree/")[0]
         content = self.source.objects.get(path, limit=None)
         if content is None:
             raise StorageError(f"storage: {self.source.root}/{path} went while it was copied")

@@ -82,9 +82,9 @@ def _read(source: GraphStore, entry: TableEntry) -> _StateTable:
 
 
 def _name(path: str) -> str:
-    """What a file is called in its dataset, whichever line holds it."""
+    """What a file is called in its dataset, whichever line holds it; a branch may be called like a folder of one."""
     parts = path.split("/")
-    at = next((i for i, part in enumerate(parts) if part in _CONTENT), len(parts) - 1)
+    at = max((i for i, part in enumerate(parts[:-1]) if part in _CONTENT), default=len(parts) - 1)
     return "/".join(parts[at:])
 
 

@@ -34,6 +34,7 @@ from spark_omnigraph.storage.vectors import Rows
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, fork_first, target_of
 from spark_omnigraph.write.clock import Clock
+from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 from spark_omnigraph.write.values import LEFT_ALONE, ValueChange, WriteContext, change_of, parts_of, write_part
 
@@ -102,7 +103,8 @@ class _EmbedRun:
     def _commit(self, plan: EmbedPlan, files: StagedFiles) -> Published:
         request, plans = self.request, [*self.plans, plan]
         failed = [FailedRows(each.target, each.failed) for one in plans for each in one.properties.values()]
-        self.bad_rows = bad_rows_of(failed, self.planner.failures, request)
+        told = bad_rows_of(failed, self.planner.failures, request)
+        self.bad_rows = without_personal(told, plan.base.contract.catalog)
         selected = sum(each.selection.rows.num_rows for one in plans for each in one.properties.values())
         refuse(self.bad_rows, selected, request)
         with self.clock.phase("stage"):

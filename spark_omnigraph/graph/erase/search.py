@@ -15,7 +15,7 @@ from spark_omnigraph.catalog.types import Catalog, EdgeType
 from spark_omnigraph.commit.contract import former_catalogs, read_catalog
 from spark_omnigraph.errors import StorageError
 from spark_omnigraph.manifest.branches import Branch, display
-from spark_omnigraph.storage.buried import Buried, value_files
+from spark_omnigraph.storage.buried import Buried, index_files
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import branch_path
 from spark_omnigraph.storage.objects.small import StoredObject
@@ -84,7 +84,7 @@ class Search:
             yield from ((location, key, both[key]) for key in sorted(keys & both.keys()))
 
     def _holding(self, location: str, branch: Branch, rows: Buried) -> Iterator[int]:
-        indexes = value_files(self.store, location)
+        indexes = index_files(self.store, location)
         folder = branch_path(location, branch)
         for version in stored_since(self.store.objects, folder):
             if rows.is_in(self.store.open_dataset(folder, version), indexes):

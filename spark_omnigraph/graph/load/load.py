@@ -284,7 +284,8 @@ def check_load(store: GraphStore, request: LoadRequest, staged: StagedLoad, file
     result = replace(result, findings=own)
     summary = _report_bad_rows(store.root, request, staged, result)
     if not request.options.allows(summary.total, staged.read.total()):
-        raise BadRowsError(_refusal(summary, request.options.limit_of(staged.read.total())), summary)
+        limit = request.options.limit_of(staged.read.total())
+        raise BadRowsError(f"load refused, nothing changed: {summary.told(limit)}", summary)
     bad = sum((Counter(receipt.bad) for receipt in staged.receipts), Counter(bad_rows(result.findings)))
     if request.mode is LoadMode.OVERWRITE:
         _refuse_emptying(staged, bad, summary)
@@ -343,7 +344,9 @@ def _refuse_emptying(staged: StagedLoad, bad: Mapping[str, int], summary: BadRow
     read = staged.read
     for key in sorted(staged.mentioned):
         if read[key] and bad[key] >= read[key]:
-            raise BadRowsError(f"all {read[key]} rows for '{key}' are bad: {_refusal(summary)}", summary)
+            raise BadRowsError(
+                f"all {read[key]} rows for '{key}' are bad: load refused, nothing changed: {summary.told()}", summary
+            )
 
 
 def _report_bad_rows(root: str, request: LoadRequest, staged: StagedLoad, result: CheckResult) -> BadRowSummary:
@@ -359,19 +362,6 @@ def _report_bad_rows(root: str, request: LoadRequest, staged: StagedLoad, result
     target = ReportTarget(path, context.storage_options, root, display(request.branch), run, number)
     summary = write_report(ranges, receipts, found, target)
     return without_personal(summary, context.catalog)
-
-
-def _refusal(summary: BadRowSummary, limit: str = "") -> str:
-    rules = ", ".join(f"{count} {rule}" for rule, count in summary.per_rule.items())
-    first = summary.sample[0]
-    others = f" (and {len(first.further)} more in this row)" if first.further else ""
-    more = f" Full report: {summary.report}." if summary.report else ""
-    if summary.total > 1 and not more:
-        more = " A file of all of them: --bad-rows, in Python bad_rows, in Spark badRowsPath."
-    return (
-        f"load refused, nothing changed: {summary.total} bad row{'s' if summary.total != 1 else ''}{limit} ({rules}). "
-        f"First: {first.place}: {first.message}{others}.{more}"
-    )
 
 
 def _restage(staged: StagedLoad) -> StagedLoad:

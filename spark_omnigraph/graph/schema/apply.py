@@ -52,7 +52,6 @@ from spark_omnigraph.write.candidates import Base, capture
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 from spark_omnigraph.write.indexes import drop_indices
-from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_files import StagedFiles, staged_files
 
 _NAMED = 5
@@ -170,12 +169,8 @@ def _unasked(steps: Iterable[SchemaStep]) -> dict[str, set[str]]:
 
 
 def _plan(contract: Contract, change: ChangeRequest) -> SchemaPlan:
-    """The steps of a change, none where it is made already, whatever values it gave. BadRequestError where some cannot
-    be done: the first ones are named.
-    """
-    plan = plan_change(contract, replace(change, values={}))
-    if plan.steps and change.values:
-        plan = plan_change(contract, change)
+    """The steps of a change. BadRequestError where some cannot be done: the first ones are named."""
+    plan = plan_change(contract, change)
     if not plan.supported:
         more = len(plan.unsupported) - _NAMED
         shown = [step.message for step in plan.unsupported[:_NAMED]] + ([f"and {more} more"] if more > 0 else [])
@@ -225,12 +220,11 @@ class _Change:
     def _check(self, base: Base, plan: SchemaPlan) -> None:
         counts = check_steps(self.store, base.snapshot, plan, self.executor, rules_only=True)
         if counts.bad_rows:
-            summary = report_broken(counts, self.request.change.bad_rows, self.store.storage_options)
-            shown = without_personal(summary, base.contract.catalog)
+            summary = report_broken(counts, plan, self.request.change.bad_rows, self.store.storage_options)
             raise BadRowsError(
-                f"{counts.bad_rows:,} stored rows break what the new schema asks; nothing has changed. Mend or delete "
-                "them, then apply again",
-                shown,
+                f"schema change refused, nothing changed: {summary.told()} Mend or delete what breaks the new "
+                "schema, then apply again",
+                summary,
             )
 
     def _prepared(self, base: Base, plan: SchemaPlan, change: StagedChange) -> PreparedCommit:

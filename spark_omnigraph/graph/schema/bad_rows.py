@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from spark_omnigraph.bad_rows import MISTAKES, STORED, BadRow, BadRowSummary, Mistake
+from spark_omnigraph.catalog.migration.planner import SchemaPlan
 from spark_omnigraph.catalog.types import EntityType, Scalar
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.graph.load.bad_rows import ReportTarget, write_rows
@@ -17,17 +19,34 @@ from spark_omnigraph.graph.schema.rules import RowRule
 from spark_omnigraph.records.record_text import record_text
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
 from spark_omnigraph.validate.batch import BatchChecker
+from spark_omnigraph.write.personal import without_personal
 from spark_omnigraph.write.staged_table import Rows
 
 _MOST_ROWS = 256
 """Rows that are read together at most: who wants the first ones alone does not wait for many."""
 
 
-def report_broken(counts: StepCounts, path: str | None, options: Mapping[str, str]) -> BadRowSummary:
-    """Counts, the first bad rows, and all of them in a file of JSON lines (or an `s3://` object) when one is given."""
+def report_broken(counts: StepCounts, plan: SchemaPlan, path: str | None, options: Mapping[str, str]) -> BadRowSummary:
+    """Counts, the first bad rows without what either schema marks as of a person, and all of them, as they are, in a
+    file of JSON lines (or an `s3://` object) when one is given.
+    """
     rows = (row for each in counts.broken for row in _bad_rows(each))
     sample = write_rows(rows, ReportTarget(path, options))
-    return BadRowSummary(counts.bad_rows, dict(counts.per_rule), tuple(sample), path)
+    summary = BadRowSummary(counts.bad_rows, dict(counts.per_rule), tuple(sample), path)
+    return _without_personal(without_personal(summary, plan.accepted), counts, plan)
+
+
+def _without_personal(summary: BadRowSummary, counts: StepCounts, plan: SchemaPlan) -> BadRowSummary:
+    """Mistakes name properties by the desired schema, and rows their types by the accepted one."""
+    news = {_file(each.diff.old): each.diff.new.name for each in counts.broken if each.diff.old and each.diff.new}
+    renamed = tuple(replace(row, record_type=news[row.file]) for row in summary.sample)
+    hidden = without_personal(replace(summary, sample=renamed), plan.desired).sample
+    shown = (replace(row, record_type=each.record_type) for row, each in zip(hidden, summary.sample, strict=True))
+    return replace(summary, sample=tuple(shown))
+
+
+def _file(entity: EntityType) -> str:
+    return f"{STORED}{entity.table_key}>"
 
 
 def _bad_rows(broken: BrokenTable) -> Iterator[BadRow]:
@@ -68,8 +87,18 @@ class _Table:
 
     def _bad_row(self, place: int, row_id: str, text: str, mistakes: Sequence[Mistake]) -> BadRow:
         first, further = mistakes[0], tuple(mistakes[1:MISTAKES])
-        file = f"{STORED}{self._old.table_key}>"
-        return BadRow(file, place + 1, 0, self._old.name, first.field, first.rule, first.message, text, row_id, further)
+        return BadRow(
+            _file(self._old),
+            place + 1,
+            0,
+            self._old.name,
+            first.field,
+            first.rule,
+            first.message,
+            text,
+            row_id,
+            further,
+        )
 
     def _add_findings(self, broken: BrokenRule, places: Rows, mistakes: list[list[Mistake]]) -> None:
         finding = broken.finding

@@ -145,12 +145,16 @@ def _figures(count: StepCount) -> dict[str, object]:
 
 
 def plan_change(contract: Contract, request: ChangeRequest) -> SchemaPlan:
-    """The plan from the accepted schema to a text.
+    """The plan from the accepted schema to a text; without steps where the change is made already, whatever values it
+    gave.
 
     Raises SchemaParseError and CatalogError for a text that is no schema, NotFoundError and BadRequestError for values
     that no property takes. A step that no apply can do is part of the plan.
     """
     desired = _desired(contract, request.source)
+    plan = plan_schema(contract.catalog, desired, allow_data_loss=request.allow_data_loss)
+    if not plan.steps or not request.values:
+        return plan
     values = values_of(desired, request.values)
     return plan_schema(contract.catalog, desired, values, allow_data_loss=request.allow_data_loss)
 
@@ -187,7 +191,7 @@ def preview(store: GraphStore, request: ChangeRequest, executor: Executor | None
         plan = plan_change(contract, request)
     with clock.phase("check"):
         counts = check_steps(store, snapshot, plan, executor or LocalExecutor(1))
-        summary = report_broken(counts, request.bad_rows, store.storage_options)
+        summary = report_broken(counts, plan, request.bad_rows, store.storage_options)
     if current_hash(store) != contract.schema_hash:
         raise ConflictError("the schema was changed while its change was planned; plan it again")
     branches = tuple(name for name in list_branches(store) if name != MAIN)

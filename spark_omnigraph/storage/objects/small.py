@@ -346,7 +346,7 @@ def _local_object(path: str, facts: os.stat_result) -> StoredObject:
 def open_object_store(location: Location, create: bool = False) -> LocalStore | S3Store:
     """Client of a root; with `create`, a missing local folder is made."""
     if location.is_local:
-        if not create and not os.path.isdir(location.root):
+        if not create and not os.path.exists(location.root):
             raise StorageError(
                 f"storage: folder {location.root} does not exist: correct the path, or mount what holds it"
             )

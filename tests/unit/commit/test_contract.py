@@ -22,6 +22,16 @@ def test_a_schema_that_was_edited_by_hand_is_refused_for_good(tmp_path: Path) ->
     Graph.open(graph.uri).load(['{"type": "A", "data": {"k": "1"}}'])
 
 
+@pytest.mark.parametrize("text", ["node A { k: Str", "node A { k: String @key }\nedge E: A -> B"], ids=["cut", "half"])
+def test_a_stored_text_that_is_no_schema_is_the_graphs_fault(tmp_path: Path, text: str) -> None:
+    """Not that of whoever reads it, who gave no schema."""
+    graph = Graph.init(tmp_path / "g", "node A { k: String @key }")
+    (tmp_path / "g" / "_schema.pg").write_text(text)
+    for mode in ("r", "rw"):
+        with pytest.raises(SchemaFilesError, match=r"_schema.pg of '.*' is no schema \(.*put back the text"):
+            Graph.open(graph.uri, mode=mode)
+
+
 @pytest.mark.parametrize("name", ["_schema.ir.json", "__schema_state.json"])
 def test_a_missing_schema_file_is_named(tmp_path: Path, name: str) -> None:
     graph = Graph.init(tmp_path / "g", "node A { k: String @key }")

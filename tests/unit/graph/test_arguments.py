@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,13 @@ from typing import Any
 import pytest
 
 from spark_omnigraph.errors import BadRequestError, IoError, OmnigraphError
+from spark_omnigraph.graph.embed.request import EmbedChoices
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.graph.load.inputs import InputArguments
 from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.merge.merge import MergeChoices
+from spark_omnigraph.graph.restore.restore import RestoreChoices
+from spark_omnigraph.graph.schema.preview import SchemaChoices
 
 LINE = '{"type":"P","data":{"k":"a"}}'
 
@@ -98,6 +104,42 @@ def test_an_argument_of_another_kind_is_refused(graph: Graph, call: Callable[[An
         call(graph)
     assert words in str(refused.value)
     assert graph.snapshot().version == before
+
+
+CHOICES = {
+    "apply_schema": SchemaChoices,
+    "plan_schema": SchemaChoices,
+    "load": InputArguments,
+    "ingest": InputArguments,
+    "load_table": InputArguments,
+    "embed": EmbedChoices,
+    "merge_branch": MergeChoices,
+    "restore": RestoreChoices,
+}
+
+
+def switches() -> Iterator[tuple[str, str]]:
+    """Every argument of a method that is True or False, also among those that come as `**`."""
+    for method, function in inspect.getmembers(Graph, callable):
+        if not method.startswith("_"):
+            parameters = inspect.signature(function).parameters.values()
+            yield from ((method, each.name) for each in parameters if isinstance(each.default, bool))
+            choices = CHOICES[method].__annotations__ if method in CHOICES else {}
+            yield from ((method, name) for name, kind in choices.items() if "bool" in str(kind))
+
+
+def test_every_switch_is_true_or_false(graph: Graph) -> None:
+    """A text is true, also one that says no: it would drop for good what was to stay."""
+    found = list(switches())
+    assert {"allow_data_loss", "force", "break_lock", "rewind_apps", "incremental"} < {name for _, name in found}
+    for method, name in found:
+        call = getattr(Graph if method == "init" else graph, method)
+        parameters = inspect.signature(call).parameters.values()
+        needed = {
+            each.name: "x" for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+        }
+        with pytest.raises(BadRequestError, match=f"^{name} is True or False, not 'no'"):
+            call(**needed, **{name: "no"})
 
 
 def test_one_line_after_a_byte_order_mark_is_no_path(graph: Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,9 +11,10 @@ import pytest
 
 from spark_omnigraph import Graph
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
-from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, NotFoundError, StorageError
+from spark_omnigraph.errors import AlreadyInitializedError, BadRequestError, ConflictError, NotFoundError, StorageError
 from spark_omnigraph.graph.convert import tables
 from spark_omnigraph.graph.load.options import LoadOptions
+from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.formats.stamps import WRITTEN
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.objects.small import Objects
@@ -207,3 +209,56 @@ def test_ids_of_composite_keys_stay_and_are_told(tmp_path: Path) -> None:
     report = source.convert(tmp_path / "g")
     assert "ids of L stay as they are stored" in report.warnings[-1]
     assert list(Graph.open(tmp_path / "g").export()) == list(source.export())
+
+
+@pytest.mark.parametrize("where", [{"version": 3}, {"branch": "draft"}], ids=["state", "branch"])
+def test_a_handle_on_another_state_or_branch_converts_nothing(tmp_path: Path, where: Where) -> None:
+    """It would be given the newest state of main instead of what it shows."""
+    graph = grown(tmp_path / "s")
+    graph.create_branch("draft")
+    for handle in (graph.at(**where), *([Graph.open(graph.uri, "r", "draft")] if "branch" in where else [])):
+        with pytest.raises(BadRequestError, match="convert takes the newest state of main"):
+            handle.convert(tmp_path / "g", all_branches=True)
+    assert not (tmp_path / "g").exists()
+
+
+@pytest.mark.parametrize("verb", ["convert", "copy"])
+def test_a_file_is_no_place_for_a_graph(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(BadRequestError, match="is a file; a graph needs a folder"):
+        getattr(grown(tmp_path / "s"), verb)(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_who_writes_compacts_and_cleans_up_meanwhile_changes_nothing(tmp_path: Path) -> None:
+    """The state that was begun with is read, whatever becomes of the source."""
+    graph = grown(tmp_path / "s")
+    graph.create_branch("x")
+    graph.load([person("c", 3)], "merge", branch="x")
+    before = {branch: sorted(graph.export(branch=branch)) for branch in graph.branches()}
+
+    def meanwhile() -> None:
+        other = Graph.open(graph.uri)
+        other.load([person("d", 4), person("a", 9)], "merge")
+        other.delete("node:P", ["b"])
+        other.load([person("c", 30)], "merge", branch="x")
+        other.optimize()
+        other.cleanup(timedelta(0), confirm=True)
+
+    with stop_at(CrashPoint.CONVERT_TABLE, meanwhile):
+        graph.convert(tmp_path / "g", all_branches=True)
+    made = Graph.open(tmp_path / "g")
+    assert {branch: sorted(made.export(branch=branch)) for branch in made.branches()} == before
+    assert sorted(graph.export()) != before["main"]
+
+
+def test_of_two_conversions_to_one_place_one_is_made(tmp_path: Path) -> None:
+    graph = grown(tmp_path / "s")
+
+    def second() -> None:
+        with pytest.raises(ConflictError):
+            Graph.open(graph.uri, mode="r").convert(tmp_path / "g")
+
+    with stop_at(CrashPoint.CONVERT_TABLE, second):
+        graph.convert(tmp_path / "g")
+    assert list(Graph.open(tmp_path / "g").export()) == list(graph.export())

@@ -30,6 +30,7 @@ from spark_omnigraph.storage.rebase import rebased
 from spark_omnigraph.storage.uri import Location
 from tests.crash.matrix import give_up
 from tests.crash.worlds import assert_whole
+from tests.support.later import fingerprint
 
 SCHEMA = "node P { s: String @key  n: I32?  b: Blob? }\nedge K: P -> P"
 P = "node:P"
@@ -344,3 +345,39 @@ def test_places_where_forks_begin_are_all_that_changes(source: Graph) -> None:
         rebased(content[:-3], location, source.uri)
     with pytest.raises(StorageError, match="is not below"):
         rebased(content, "nodes/0000000000000000", source.uri)
+
+
+def test_a_source_that_cannot_be_written_is_copied_with_a_warning(
+    source: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written there, not even to keep clean-up away."""
+    before, create = fingerprint(Path(source.uri)), Objects.create
+
+    def refused(objects: Objects, path: str, content: bytes) -> bool:
+        if objects.location.root == source.uri:
+            raise StorageError("storage: Permission denied")
+        return create(objects, path, content)
+
+    monkeypatch.setattr(Objects, "create", refused)
+    report = Graph.open(source.uri, mode="r").copy(tmp_path / "c")
+    assert "cannot be written" in report.warnings[0]
+    assert fingerprint(Path(source.uri)) == before
+    assert everything(Graph.open(tmp_path / "c", mode="r")) == everything(source)
+    monkeypatch.undo()
+    assert source.copy(tmp_path / "d").warnings == ()
+
+
+def test_branches_that_are_called_like_folders_of_a_dataset_are_copied(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    graph.load([row("a", 1), row("b", 2)])
+    for name in ("data", "_versions", "x/_indices", "tree/_deletions"):
+        graph.create_branch(name)
+        graph.load([row("a", 9), row(name, 3, "base64:" + "QUFB" * 50_000)], "merge", branch=name)
+        graph.delete(P, ["b"], branch=name)
+    before = everything(graph)
+    graph.copy(tmp_path / "c")
+    for number, name in enumerate(graph.branches()):
+        graph.copy(tmp_path / f"state{number}", branch=name)
+        assert rows(Graph.open(tmp_path / f"state{number}")) == before[name]
+    assert everything(Graph.open(tmp_path / "c")) == before
+    assert_whole(Graph.open(tmp_path / "c"))

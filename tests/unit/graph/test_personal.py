@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from spark_omnigraph.cli.program import main
-from spark_omnigraph.errors import BadRowsError, ConstraintError
+from spark_omnigraph.errors import BadRowsError, ConstraintError, EmbeddingError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.options import LoadOptions
+from tests.unit.graph.test_embed import Scripted
 
 SCHEMA = """
 node Person {
@@ -102,3 +103,40 @@ node Client {
             graph.load([line])
         first = refused.value.summary.sample[0]
         assert shown in f"{first.record_type}.{first.field}: {first.rule}: {first.message}"
+
+
+TIGHT = SCHEMA.replace("node Person {", 'node Human @rename_from("Person") {').replace("Person ->", "Human ->")
+TIGHT = TIGHT.replace("-> Person", "-> Human").replace("age: I32? @pii", 'years: I32 @rename_from("age") @pii')
+TIGHT = TIGHT.replace("@range(age, 0..150)", "@range(years, 0..99)").replace("phone: String?", "phone: String")
+
+
+@pytest.mark.parametrize("verb", ["plan_schema", "apply_schema"])
+def test_a_change_of_the_schema_shows_none_of_stored_rows(graph: Graph, tmp_path: Path, verb: str) -> None:
+    """Neither by the names of before nor by those of afterwards."""
+    wide = SCHEMA.replace("0..150", "0..2000000000")
+    graph.apply_schema(wide)
+    graph.load([LINES[1], *(f'{{"type":"Person","data":{{"mail":"{m}@roe.example"}}}}' for m in "ab")])
+    path = tmp_path / "report.jsonl"
+    if verb == "plan_schema":
+        found = graph.plan_schema(TIGHT, bad_rows=path)
+        text = f"{found.bad_rows} {found.bad_rows.sample} {found.to_dict()}"
+        assert found.bad_rows.per_rule == {"range": 1, "required": 5}
+    else:
+        with pytest.raises(
+            BadRowsError, match=r"schema change refused, nothing changed: 3 bad rows \(1 range"
+        ) as refused:
+            graph.apply_schema(TIGHT, bad_rows=path)
+        text = f"{refused.value} {refused.value.summary.sample} {json.dumps(refused.value.to_dict())}"
+    assert "Human.years" in text
+    assert [value for value in PERSONAL if value in text] == []
+    assert [value for value in PERSONAL[:2] if value in path.read_text()] == list(PERSONAL[:2])
+
+
+def test_a_row_that_gets_no_vector_is_not_shown(tmp_path: Path) -> None:
+    graph = Graph.init(tmp_path / "g", "node P { mail: String @key @pii  v: Vector(2)? @embed(mail) }")
+    graph.load(['{"type":"P","data":{"mail":"jane@roe.example"}}'])
+
+    failing = Scripted(failing=frozenset({"jane@roe.example"}))
+    with pytest.raises(EmbeddingError, match="1 row of 1 got no vector") as refused:
+        graph.embed(embedder=failing)
+    assert "roe.example" not in str(refused.value)

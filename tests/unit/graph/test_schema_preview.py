@@ -283,6 +283,14 @@ def test_values_that_do_not_fit_are_refused(kites: Graph, values: Any, error: ty
         kite(kites, f"{SAME}  size: I32", values=values)
 
 
+def test_a_change_that_is_made_already_is_no_step_whatever_values_it_gave(kites: Graph) -> None:
+    text, values = f"node Kite {{ tag: String @key {SAME}  size: I32 }}", {"Kite.size": 1}
+    text += "\nedge Near: Kite -> Kite { since: I32? }"
+    assert kites.apply_schema(text, values=values).applied
+    assert kites.plan_schema(text, values=values).steps == ()
+    assert not kites.apply_schema(text, values=values).applied
+
+
 def test_a_text_that_is_no_schema_is_refused(kites: Graph) -> None:
     with pytest.raises(SchemaParseError):
         kites.plan_schema("node Kite { tag String }")
