@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import EdgeTables, Steps
+from spark_omnigraph.engine.columns import Columns
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import Numbers
 from spark_omnigraph.lang.gq.plan import Direction
@@ -52,11 +53,7 @@ class Lookup:
         there: list[str] = []
         edges: list[Positions] = []
         for near, far in _ENDS[self._direction]:
-            for part in batches(ids, self._costs):
-                one = len(part) == 1
-                positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
-                tos = table.column(far).to_pylist()
-                froms = [part[0]] * len(tos) if one else table.column(near).to_pylist()
+            for froms, tos, positions in self._found(ids, near, far):
                 if near == "dst" and self._direction is Direction.BOTH:
                     # Self-loops came with the other end already.
                     kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
@@ -66,6 +63,21 @@ class Lookup:
                 there += tos
                 edges.append(positions)
         return here, there, np.concatenate(edges) if edges else np.empty(0, dtype=np.int64)
+
+    def _found(self, ids: Sequence[str], near: str, far: str) -> Iterator[tuple[list[str], list[str], Positions]]:
+        """As above, of the edges that have one of these ids at one end: by an index in memory, or in runs by Lance."""
+        kept = Columns(self._edges, self._costs)
+        known = kept.find(near, ids, [far])
+        if known is not None:
+            which, positions = known
+            tos = kept.read(positions, [far])[far].to_pylist()
+            yield [ids[number] for number in which.tolist()], tos, positions
+            return
+        for part in batches(ids, self._costs):
+            one = len(part) == 1
+            positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
+            tos = table.column(far).to_pylist()
+            yield [part[0]] * len(tos) if one else table.column(near).to_pylist(), tos, positions
 
 
 _ENDS = {
@@ -96,6 +108,11 @@ class Numbering:
 
 def positions_of(ids: Sequence[str], nodes: TableReader, costs: Costs) -> Positions:
     """Position of the node with each id (`int64[ids]`), -1 where there is none."""
+    known = Columns(nodes, costs).find("id", ids) if ids else None
+    if known is not None:
+        found = np.full(len(ids), -1, dtype=np.int64)
+        found[known[0]] = known[1]
+        return found
     place: dict[str, int] = {}
     for part in batches(ids, costs):
         positions, table = nodes.where(is_text_of("id", part), ["id"])

@@ -478,8 +478,10 @@ class Graph(StateVerbs):
         return read_recoveries(self.store.location)
 
     def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
-        contract, snapshot = view(self.store, lambda: self.snapshot(**where))
-        return contract.catalog, snapshot
+        if self.target.version is None:
+            contract, snapshot = view(self.store, lambda: self.snapshot(**where))
+            return contract.catalog, snapshot
+        return self._contract().catalog, self.snapshot(**where)
 
     def _contract(self) -> Contract:
-        return read_contract(self.store) if self.target.version is None else view(self.store, self.snapshot)[0]
+        return read_contract(self.store) if self.target.version is None else self._pinned()[0]
