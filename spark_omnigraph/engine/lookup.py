@@ -14,6 +14,9 @@ from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
 
+_Found = tuple[list[str], list[str], Positions]
+"""Id here, id there and position of edges."""
+
 
 class Lookup:
     """Nodes have numbers in the order in which the walk meets their ids; sources and targets of edges between
@@ -53,18 +56,21 @@ class Lookup:
         there: list[str] = []
         edges: list[Positions] = []
         for near, far in _ENDS[self._direction]:
-            for froms, tos, positions in self._found(ids, near, far):
-                if near == "dst" and self._direction is Direction.BOTH:
-                    # Self-loops came with the other end already.
-                    kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
-                    froms, tos = [froms[i] for i in kept], [tos[i] for i in kept]
-                    positions = positions[kept]
+            for found in self._found(ids, near, far):
+                froms, tos, positions = self._once(near, *found)
                 here += froms
                 there += tos
                 edges.append(positions)
         return here, there, np.concatenate(edges) if edges else np.empty(0, dtype=np.int64)
 
-    def _found(self, ids: Sequence[str], near: str, far: str) -> Iterator[tuple[list[str], list[str], Positions]]:
+    def _once(self, near: str, froms: list[str], tos: list[str], positions: Positions) -> _Found:
+        """Without loops of nodes to themselves, where these came with the other end already."""
+        if near != "dst" or self._direction is not Direction.BOTH:
+            return froms, tos, positions
+        kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
+        return [froms[i] for i in kept], [tos[i] for i in kept], positions[kept]
+
+    def _found(self, ids: Sequence[str], near: str, far: str) -> Iterator[_Found]:
         """As above, of the edges that have one of these ids at one end: by an index in memory, or in runs by Lance."""
         kept = Columns(self._edges, self._costs)
         known = kept.find(near, ids, [far])

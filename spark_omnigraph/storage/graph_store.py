@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -84,7 +84,7 @@ class _State:
 
     form: Format
     snapshot: Snapshot
-    rows: Sequence[ManifestRow]
+    rows: list[ManifestRow]
 
 
 class GraphStore:
@@ -253,7 +253,7 @@ class GraphStore:
 
     def snapshot_with_rows(
         self, branch: Branch, version: int | None = None, refs: Mapping[BranchName, BranchRef] | None = None
-    ) -> tuple[Snapshot, Sequence[ManifestRow]]:
+    ) -> tuple[Snapshot, list[ManifestRow]]:
         """A snapshot and the rows that it was made of. Whoever goes through all branches gives their `refs`, since a
         listing asks for each of them. The newest state is read anew when the file of its manifest is another.
         """

@@ -203,6 +203,13 @@ def built(folder: Path, count: int) -> tuple[Graph, Tables, ladybug.Connection]:
     return graph, tables, other
 
 
+def cypher_rows(other: ladybug.Connection, text: str, given: Params) -> int:
+    """Rows of one statement."""
+    found = other.execute(text, given)
+    assert not isinstance(found, list)
+    return _rows(found.get_as_arrow())
+
+
 def ways(task: Task, given: Params, graph: Graph, pinned: Graph, tables: Tables, other: ladybug.Connection) -> Ways:
     """The contenders, each with its number of rows."""
     found: Ways = {
@@ -212,7 +219,7 @@ def ways(task: Task, given: Params, graph: Graph, pinned: Graph, tables: Tables,
     if task.sql is not None:
         found["sql"] = lambda: int(graph.sql(str(task.sql), given).to_arrow().num_rows)
     if task.cypher is not None:
-        found["ladybug"] = lambda: int(other.execute(task.cypher, given).get_as_arrow().num_rows)
+        found["ladybug"] = lambda: cypher_rows(other, str(task.cypher), given)
     if task.plain is not None:
         found["pylance"] = partial(task.plain, tables, given)
     return found

@@ -7,7 +7,7 @@ are no part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -93,7 +93,7 @@ def children_first(store: GraphStore) -> list[Branch]:
     return [*sorted(refs, key=lambda name: (-depth(name), name)), None]
 
 
-def _shown(rows: Sequence[ManifestRow]) -> Iterator[tuple[Line, int]]:
+def _shown(rows: list[ManifestRow]) -> Iterator[tuple[Line, int]]:
     locations = {row.table_key: row.location for row in rows if row.kind == RowKind.TABLE and row.location is not None}
     for row in rows:
         if row.kind == RowKind.VERSION and row.table_version is not None and row.table_key in locations:

@@ -7,7 +7,7 @@ the cutoff shows and every version row that came after it: two reads a branch, h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,7 +40,7 @@ class BranchStates:
     branch: Branch
     parent: Branch
     snapshot: Snapshot
-    rows: Sequence[ManifestRow]
+    rows: list[ManifestRow]
     head: str | None
     commits: dict[str, Commit]
     stored: dict[int, datetime]

@@ -44,7 +44,8 @@ def _rebuilt(part: object, change: Callable[[object], object]) -> object:
     if isinstance(part, tuple):
         made = tuple([_rebuilt(one, change) for one in part])
         return part if all(map(is_, made, part)) else made
-    names = _pieces(type(part))
+    kind: Any = type(part)
+    names = _pieces(kind)
     if names is None:
         return {key: _rebuilt(one, change) for key, one in cast(Mapping[object, object], part).items()}
     if not names:
