@@ -21,6 +21,8 @@ from spark_omnigraph.validate.key_index import TextIndex
 
 _INDEX_BYTES = 12
 """Bytes a row of an index of texts."""
+_TWICE = 2.0
+"""Look-ups before any index of texts is made: who asks once should not wait, nor read what Lance would not."""
 _RUN = 32
 """Rows of a sample that lie beside each other."""
 
@@ -95,20 +97,21 @@ class Columns:
         pay first: so whoever writes as often as he asks loses little.
         """
         rows, costs, notes = self.reader.rows, self.costs, self._memory.notes
-        if not pa.types.is_string(self.reader.dataset.schema.field(name).type):  # another engine's, of larger offsets
-            return False
-        if not self.fits([name, *beside]) or rows * _INDEX_BYTES > self._memory.budget / costs.column_share:
-            return False
-        price = rows / costs.index_rows
+        price = max(rows / costs.index_rows, _TWICE)
         served = notes.get(self._served(name))
         if served is None or served >= price:
             price = min(price, max(costs.first_asked, price / costs.first_share))
         asked = (*self._key(name), "asked")
-        if notes.add(asked, self._weight(count)) < price:
+        if notes.add(asked, self._weight(count)) < price or not self._can_be_indexed(name, beside):
             return False
         notes.forget(asked)
         notes.put(self._served(name), 0.0)
         return True
+
+    def _can_be_indexed(self, name: str, beside: Sequence[str]) -> bool:
+        is_text = pa.types.is_string(self.reader.dataset.schema.field(name).type)  # others write larger offsets, too
+        size = self.reader.rows * _INDEX_BYTES
+        return is_text and size <= self._memory.budget / self.costs.column_share and self.fits([name, *beside])
 
     def _served(self, name: str) -> tuple[object, ...]:
         """Names the figure of how often the newest index of a column has served, whatever the version of its table."""

@@ -57,6 +57,10 @@ _OPENED = ("_versions", "_refs/branches")
 """Folders of a dataset whose files are read when it is opened."""
 STATES = 64
 """Branches whose newest state is kept."""
+_REPEATS = 3
+"""Reads in a row of one newest state, after which an object store is looked at first: a look takes requests of its own,
+which are for nothing while somebody writes. On a local disk it takes next to no time.
+"""
 _LISTINGS = 4
 """Times that branches are listed again when that fails."""
 
@@ -87,6 +91,15 @@ class _State:
     rows: list[ManifestRow]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The newest state of a branch as it was last read, how often in a row it was that, and what was seen before."""
+
+    state: _State
+    repeats: int
+    seen: Seen | None
+
+
 class GraphStore:
     """Storage of one graph. Opening reads nothing but the existence of the schema file."""
 
@@ -98,7 +111,7 @@ class GraphStore:
         """Branches whose manifest was found to show every publish that is told of, and has not gone back since."""
         self._versions: dict[Branch, int] = {}
         self._reader = ManifestReader()
-        self._states: LruCache[Branch, tuple[Seen, _State] | None] = LruCache(STATES)
+        self._states: LruCache[Branch, _Kept] = LruCache(STATES)
         self._schema_files: dict[str, tuple[Hashable, bytes | None]] = {}
         self._form: Format | None = None
         """Of the manifest that was opened last."""
@@ -263,16 +276,19 @@ class GraphStore:
 
     def _newest(self, branch: Branch) -> _State:
         """The newest state: what was read before, if no other version is to be seen now."""
-        if branch not in self._states:  # nothing to compare with yet, so a first look would be for nothing
-            self._states.put(branch, None)
-            return self._read_state(branch)
-        seen, kept = newest_seen(self.objects, branch), self._states.get(branch)
-        if kept is not None and kept[0] == seen:
-            self._form = kept[1].form
-            return kept[1]
+        kept = self._states.get(branch)
+        looks = self.location.is_local or (kept is not None and kept.repeats >= _REPEATS)
+        seen = newest_seen(self.objects, branch) if looks else None
+        if kept is not None and seen is not None and kept.seen == seen:
+            self._form = kept.state.form
+            return kept.state
         found = self._read_state(branch)
-        if seen is not None and seen.version == found.snapshot.version:
-            self._states.put(branch, (seen, found))
+        version = found.snapshot.version
+        same = kept is not None and kept.state.snapshot.version == version
+        repeats = kept.repeats + 1 if kept is not None and same else 0
+        if seen is not None and seen.version != version:  # somebody published in between
+            seen = None
+        self._states.put(branch, _Kept(found, repeats, seen))
         return found
 
     def _read_state(

@@ -154,7 +154,12 @@ class Objects:
         """
         try:
             if self.location.is_local:
-                facts = os.stat(self.location.join(path))
+                # Opened, since a network file system may know a name's facts of a while ago by itself.
+                file = os.open(self.location.join(path), os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    facts = os.fstat(file)
+                finally:
+                    os.close(file)
                 return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
             return obstore.head(self._store, path)["e_tag"]
         except _ABSENT:
