@@ -83,7 +83,7 @@ class BranchRef:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _ReadState:
     """A snapshot, the rows that it was made of, and their format."""
 
     form: Format
@@ -95,7 +95,7 @@ class _State:
 class _Kept:
     """The newest state of a branch as it was last read, how often in a row it was that, and what was seen before."""
 
-    state: _State
+    state: _ReadState
     repeats: int
     seen: Seen | None
 
@@ -274,7 +274,7 @@ class GraphStore:
         found = self._newest(branch) if is_newest else self._read_state(branch, version, refs)
         return found.snapshot, found.rows
 
-    def _newest(self, branch: Branch) -> _State:
+    def _newest(self, branch: Branch) -> _ReadState:
         """The newest state: what was read before, if no other version is to be seen now."""
         kept = self._states.get(branch)
         looks = self.location.is_local or (kept is not None and kept.repeats >= _REPEATS)
@@ -293,7 +293,7 @@ class GraphStore:
 
     def _read_state(
         self, branch: Branch, version: int | None = None, refs: Mapping[BranchName, BranchRef] | None = None
-    ) -> _State:
+    ) -> _ReadState:
         dataset, newest, form = self._manifest(branch, version, refs)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
@@ -304,7 +304,7 @@ class GraphStore:
         snapshot = replace(snapshot, epoch=epoch_of(known, snapshot.version), is_unrecorded=unrecorded)
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
-        return _State(form, snapshot, rows)
+        return _ReadState(form, snapshot, rows)
 
     def manifest_rows(self, dataset: Dataset) -> list[ManifestRow]:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spark_omnigraph.errors import DamagedError, StorageError
-from spark_omnigraph.manifest.branches import Branch
+from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.layout import MANIFEST, branch_path, manifest_file
 from spark_omnigraph.storage.objects.local_walk import names_in
 from spark_omnigraph.storage.objects.small import Objects
@@ -49,5 +49,5 @@ def version_seen(objects: Objects, branch: Branch, version: int) -> Seen | None:
     return None
 
 
-def _reference(branch: str) -> str:
+def _reference(branch: BranchName) -> str:
     return f"{MANIFEST}/_refs/branches/{branch.replace('/', '%2F')}.json"
