@@ -484,10 +484,9 @@ class Graph(StateVerbs):
         return read_recoveries(self.store.location)
 
     def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
-        if self.target.version is None:
-            contract, snapshot = view(self.store, lambda: self.snapshot(**where))
-            return contract.catalog, snapshot
-        return self._contract().catalog, self.snapshot(**where)
+        is_pinned = self.target.version is not None
+        contract, snapshot = self._pinned(where) if is_pinned else view(self.store, lambda: self.snapshot(**where))
+        return contract.catalog, snapshot
 
     def _contract(self) -> Contract:
-        return read_contract(self.store) if self.target.version is None else self._pinned()[0]
+        return read_contract(self.store) if self.target.version is None else self._pinned({})[0]

@@ -84,18 +84,16 @@ class Handle(Displayed):
 
         A pinned handle shows its own state alone: BadRequestError for any other.
         """
+        return self._state(where) if self.target.version is None else self._pinned(where)[1]
+
+    def _pinned(self, where: Where) -> tuple[Contract, Snapshot]:
+        """What a pinned handle shows; BadRequestError when another state is asked for."""
         asked = [name for name, value in where.items() if value is not None]
-        if self.target.version is None:
-            return self._state(where)
         if asked:
             raise BadRequestError(
                 f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
                 " chosen: ask the handle that it was made from"
             )
-        return self._pinned()[1]
-
-    def _pinned(self) -> tuple[Contract, Snapshot]:
-        """What a pinned handle shows."""
         branch, version = parse_branch(self.target.branch), self.target.version or 0
         find = partial(resolve, self.store, self.target)
         return pinned_view(self.store, branch, version, self.target.mark, find)
