@@ -176,8 +176,11 @@ class Measured:
 
 @dataclass(slots=True)
 class Watch:
-    """What was measured. Operators are told apart by identity: two of a plan may be equal."""
+    """What was measured; `told` is told how many operators are done. They are told apart by identity: two of a plan may
+    be equal.
+    """
 
+    told: Callable[[int], object] | None = None
     found: dict[int, Measured] = field(default_factory=dict)
     _below: list[float] = field(default_factory=list)
 
@@ -193,6 +196,8 @@ class Watch:
             if self._below:
                 self._below[-1] += spent
         self.found[id(operator)] = Measured(count(result), spent - below)
+        if self.told is not None:
+            self.told(len(self.found))
         return result
 
     @property

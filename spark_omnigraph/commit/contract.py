@@ -13,7 +13,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.errors import CatalogError, DamagedError, OmnigraphError, SchemaFilesError, SchemaParseError
 from spark_omnigraph.lang.pg import compile_stored_schema
-from spark_omnigraph.manifest.branches import display
+from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.formats.documents import AcceptedTables, read_documents
 from spark_omnigraph.manifest.rows import TableId, former_epochs
 from spark_omnigraph.manifest.snapshot import Snapshot
@@ -21,6 +21,7 @@ from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.graph_store import GraphStore, SchemaFiles
 from spark_omnigraph.storage.layout import SCHEMA_IR, SCHEMA_SOURCE, SCHEMA_STATE, STAGED
 from spark_omnigraph.storage.manifest.former import former_catalog, is_same, schema_text_of
+from spark_omnigraph.storage.manifest.seen import Seen, version_seen
 from spark_omnigraph.storage.manifest.table import read_schema_text
 from spark_omnigraph.stored import Count, decode
 
@@ -29,7 +30,7 @@ _LOOKS = 3
 """Times that a snapshot is read anew since its schema changed meanwhile."""
 
 _FORMER_STATES = 64
-"""Older states whose schema is kept once it was made out."""
+"""Older states whose schema is kept once it was made out, and states of pinned handles that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ def _staged_hash(store: GraphStore) -> str | None:
 
 
 _FORMER: LruCache[tuple[str, str, str, int, str], Contract] = LruCache(_FORMER_STATES)
+_PINNED: LruCache[tuple[str, str, str, int], tuple[Seen, tuple[Contract, Snapshot]]] = LruCache(_FORMER_STATES)
 
 
 @lru_cache(maxsize=32)
@@ -191,12 +193,28 @@ def view(store: GraphStore, find: Callable[[], Snapshot]) -> tuple[Contract, Sna
     so that neither a change nor a new graph came in between, unless the graph had another one then.
     """
     for _ in range(_LOOKS):
-        before = store.objects.get(SCHEMA_STATE)
+        before = store.schema_file(SCHEMA_STATE)
         snapshot = find()
         present = _of_files(store, store.schema_files(before))
         if present is not None and (snapshot.is_unrecorded or _fits(snapshot, present)):
             return contract_at(store, snapshot, present), snapshot
     return contract_at(store, snapshot, read_contract(store)), snapshot
+
+
+def pinned_view(
+    store: GraphStore, branch: Branch, version: int, mark: str, find: Callable[[], Snapshot]
+) -> tuple[Contract, Snapshot]:
+    """Like `view`, of one state, which `mark` tells from others of its number: it is read once, and shown for as long
+    as the file of its manifest is there.
+    """
+    key = (store.root, mark, display(branch), version)
+    seen, kept = version_seen(store.objects, branch, version), _PINNED.get(key)
+    if kept is not None and kept[0] == seen:
+        return kept[1]
+    found = view(store, find)
+    if seen is not None:
+        _PINNED.put(key, (seen, found))
+    return found
 
 
 def read_catalog(store: GraphStore) -> Catalog:

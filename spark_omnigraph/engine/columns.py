@@ -17,7 +17,12 @@ from spark_omnigraph.engine.int_arrays import is_range
 from spark_omnigraph.engine.order import Numbered, value_numbers
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
+from spark_omnigraph.validate.key_index import TextIndex
 
+_INDEX_BYTES = 12
+"""Bytes a row of an index of texts."""
+_TWICE = 2.0
+"""Look-ups before any index of texts is made: who asks once should not wait, nor read what Lance would not."""
 _RUN = 32
 """Rows of a sample that lie beside each other."""
 
@@ -71,6 +76,50 @@ class Columns:
         made = value_numbers(self.whole([name])[name])
         self._memory.put(Numbered, self._key(name), made, made.numbers.nbytes)
         return made
+
+    def find(self, name: str, texts: Sequence[str], beside: Sequence[str] = ()) -> tuple[Positions, Positions] | None:
+        """Rows of a column without nulls that have one of these different texts, by an index in memory: which text each
+        has, and its position. None while there is no such index, as long as asking Lance costs less: once that was done
+        often enough, one is made, and the columns `beside` it are kept too.
+        """
+        index = self._memory.get(TextIndex, self._key(name))
+        if index is None:
+            if not self._index_pays(name, len(texts), beside):
+                return None
+            index = TextIndex(self.whole([name, *beside])[name])
+            self._memory.put(TextIndex, self._key(name), index, index.bytes)
+        self._memory.notes.add(self._served(name), self._weight(len(texts)))
+        return index.find(pa.array(texts, pa.string()), lambda rows: self.read(rows, [name])[name])
+
+    def _index_pays(self, name: str, count: int, beside: Sequence[str]) -> bool:
+        """Whether an index of a column is worth while by now. The first one of a table is made soon, since who asks
+        some times will ask more often. When a version was written over before its index had paid, the next one has to
+        pay first: so whoever writes as often as he asks loses little.
+        """
+        rows, costs, notes = self.reader.rows, self.costs, self._memory.notes
+        price = max(rows / costs.index_rows, _TWICE)
+        served = notes.get(self._served(name))
+        if served is None or served >= price:
+            price = min(price, max(costs.first_asked, price / costs.first_share))
+        asked = (*self._key(name), "asked")
+        if notes.add(asked, self._weight(count)) < price or not self._can_be_indexed(name, beside):
+            return False
+        notes.forget(asked)
+        notes.put(self._served(name), 0.0)
+        return True
+
+    def _can_be_indexed(self, name: str, beside: Sequence[str]) -> bool:
+        is_text = pa.types.is_string(self.reader.dataset.schema.field(name).type)  # others write larger offsets, too
+        size = self.reader.rows * _INDEX_BYTES
+        return is_text and size <= self._memory.budget / self.costs.column_share and self.fits([name, *beside])
+
+    def _served(self, name: str) -> tuple[object, ...]:
+        """Names the figure of how often the newest index of a column has served, whatever the version of its table."""
+        return self.reader.table.uri, name, "served"
+
+    def _weight(self, count: int) -> float:
+        """What asking Lance for so many texts costs, against one."""
+        return 1 + count / self.costs.texts_asked
 
     def sample(self, name: str) -> pa.Array:
         """Values of some rows, spread over the table."""

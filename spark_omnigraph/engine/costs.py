@@ -43,6 +43,15 @@ class Costs:
     row_bytes: int = 5_000
     """Bytes of a whole column that are read in the time of one row by its place."""
 
+    index_rows: int = 8_192
+    """Texts of a column that are put into an index in memory in the time in which Lance looks one up."""
+    first_asked: int = 4
+    """Look-ups before the first such index of a larger table is made,"""
+    first_share: int = 128
+    """or one in so many of those that would pay for it, if these are more."""
+    texts_asked: int = 8
+    """Further texts of one look-up by Lance that take as long as the first."""
+
     lookup_nodes: int = 512
     """Nodes from which a walk by look-ups may go on; each look-up of a batch costs some milliseconds."""
     lookup_share: int = 64

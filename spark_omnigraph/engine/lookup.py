@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from spark_omnigraph.engine.adjacency import EdgeTables, Steps
+from spark_omnigraph.engine.columns import Columns
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import Numbers
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
+
+_Found = tuple[list[str], list[str], Positions]
+"""Id here, id there and position of edges."""
 
 
 class Lookup:
@@ -52,20 +56,34 @@ class Lookup:
         there: list[str] = []
         edges: list[Positions] = []
         for near, far in _ENDS[self._direction]:
-            for part in batches(ids, self._costs):
-                one = len(part) == 1
-                positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
-                tos = table.column(far).to_pylist()
-                froms = [part[0]] * len(tos) if one else table.column(near).to_pylist()
-                if near == "dst" and self._direction is Direction.BOTH:
-                    # Self-loops came with the other end already.
-                    kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
-                    froms, tos = [froms[i] for i in kept], [tos[i] for i in kept]
-                    positions = positions[kept]
+            for found in self._found(ids, near, far):
+                froms, tos, positions = self._once(near, *found)
                 here += froms
                 there += tos
                 edges.append(positions)
         return here, there, np.concatenate(edges) if edges else np.empty(0, dtype=np.int64)
+
+    def _once(self, near: str, froms: list[str], tos: list[str], positions: Positions) -> _Found:
+        """Without loops of nodes to themselves, where these came with the other end already."""
+        if near != "dst" or self._direction is not Direction.BOTH:
+            return froms, tos, positions
+        kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
+        return [froms[i] for i in kept], [tos[i] for i in kept], positions[kept]
+
+    def _found(self, ids: Sequence[str], near: str, far: str) -> Iterator[_Found]:
+        """As above, of the edges that have one of these ids at one end: by an index in memory, or in runs by Lance."""
+        kept = Columns(self._edges, self._costs)
+        known = kept.find(near, ids, [far])
+        if known is not None:
+            which, positions = known
+            tos = kept.read(positions, [far])[far].to_pylist()
+            yield [ids[number] for number in which.tolist()], tos, positions
+            return
+        for part in batches(ids, self._costs):
+            one = len(part) == 1
+            positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
+            tos = table.column(far).to_pylist()
+            yield [part[0]] * len(tos) if one else table.column(near).to_pylist(), tos, positions
 
 
 _ENDS = {
@@ -96,6 +114,11 @@ class Numbering:
 
 def positions_of(ids: Sequence[str], nodes: TableReader, costs: Costs) -> Positions:
     """Position of the node with each id (`int64[ids]`), -1 where there is none."""
+    known = Columns(nodes, costs).find("id", ids) if ids else None
+    if known is not None:
+        found = np.full(len(ids), -1, dtype=np.int64)
+        found[known[0]] = known[1]
+        return found
     place: dict[str, int] = {}
     for part in batches(ids, costs):
         positions, table = nodes.where(is_text_of("id", part), ["id"])

@@ -22,6 +22,9 @@ def select(table: Table, predicates: Iterable[Predicate]) -> Positions:
     reader = table.reader
     if reader is None:
         return table.every()
+    found = _by_key(table, wanted)
+    if found is not None:
+        return found
     path = access_path(table, wanted)
     if path.pushed.where == NO_ROW:
         return np.empty(0, dtype=np.int64)
@@ -44,14 +47,31 @@ def _keep(table: Table, positions: Positions, predicates: Sequence[Predicate]) -
 def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.Array | None:
     """The ids of the rows that satisfy predicates, where one of these names the only id there can be."""
     for predicate in predicates:
-        if not isinstance(predicate, Comparison) or predicate.comparator is not Comparator.EQUAL:
-            continue
-        sides = predicate.left, predicate.right
-        names = [side.name for side in sides if isinstance(side, Column)]
-        values = [side.value for side in sides if isinstance(side, Constant) and isinstance(side.value, str)]
-        if values and names and names[0] in (IDENTITY, table.text_key):
-            return pa.array(values * count, pa.string())
+        key = _key(table, predicate)
+        if key is not None:
+            return pa.array([key] * count, pa.string())
     return None
+
+
+def _by_key(table: Table, predicates: Sequence[Predicate]) -> Positions | None:
+    """What `select` gives, where a predicate names the only id there can be and the ids have an index in memory."""
+    for number, predicate in enumerate(predicates):
+        key = _key(table, predicate)
+        if key is not None and table.kept is not None:
+            known = table.kept.find(IDENTITY, [key])
+            others = (*predicates[:number], *predicates[number + 1 :])
+            return None if known is None else _keep(table, known[1], others)
+    return None
+
+
+def _key(table: Table, predicate: Predicate) -> str | None:
+    """The only id that satisfies a predicate."""
+    if not isinstance(predicate, Comparison) or predicate.comparator is not Comparator.EQUAL:
+        return None
+    sides = predicate.left, predicate.right
+    names = [side.name for side in sides if isinstance(side, Column)]
+    values = [side.value for side in sides if isinstance(side, Constant) and isinstance(side.value, str)]
+    return values[0] if values and names and names[0] in (IDENTITY, table.text_key) else None
 
 
 def satisfied(table: Table, positions: Positions, predicates: Iterable[Predicate]) -> Mask:

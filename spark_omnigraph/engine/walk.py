@@ -31,13 +31,10 @@ def walk(hops: Hops, starts: Numbers, neighbours: Neighbours, chains: bool, cost
     nothing = np.empty(0, dtype=np.int64)
     if not len(starts) or (not chains and hops.min_hops > 1):
         return Reached(nothing, nothing, nothing if hops.edge_variable is not None else None)
+    if hops.edge_variable is None and chains and hops.max_hops > 1:
+        return _chain(hops, starts, neighbours, costs)
     first = neighbours.of(starts)
-    if first is None:
-        return None
-    who = np.repeat(upto(len(starts)), first.counts)
-    if hops.edge_variable is not None or not chains or hops.max_hops == 1:
-        return Reached(who, first.nodes, first.edges)
-    return _chain(hops, starts, neighbours, costs)
+    return None if first is None else Reached(np.repeat(upto(len(starts)), first.counts), first.nodes, first.edges)
 
 
 def _chain(hops: Hops, starts: Numbers, neighbours: Neighbours, costs: Costs) -> Reached | None:

@@ -14,12 +14,12 @@ from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import Contract, read_contract, view
 from spark_omnigraph.commit.recovery import Recovered, recover
 from spark_omnigraph.graph import verbs
-from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, PATH, checked, instance_of
+from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, NAMES, PATH, checked, instance_of
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
 from spark_omnigraph.graph.opened import open_graph
 from spark_omnigraph.graph.read.describe import GraphDescription, describe_graph
 from spark_omnigraph.graph.read.export import export_records, read_entity
-from spark_omnigraph.graph.read.history import Bounded, ReadTarget, State, Where, resolve
+from spark_omnigraph.graph.read.history import Bounded, ReadTarget, State, Watched, Where, resolve
 from spark_omnigraph.graph.read.pending import PendingWrite, interrupted_writes, running_writes
 from spark_omnigraph.graph.read.scan import row_count
 from spark_omnigraph.graph.states import READS, StateVerbs
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 
 @checked(
-    READS, options=instance_of(LoadOptions), types=NAMES, tables=NAMES, executor=EXECUTOR, conflicts=PATH, bad_rows=PATH
+    READS,
+    **{"types": NAMES, "tables": NAMES, "conflicts": PATH, "bad_rows": PATH, "progress": CALLABLE},
+    options=instance_of(LoadOptions),
+    executor=EXECUTOR,
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class Graph(StateVerbs):
@@ -261,20 +264,23 @@ class Graph(StateVerbs):
         name: str | None = None,
         params: Mapping[str, object] | None = None,
         embedder: VectorSource | None = None,
-        **choices: Unpack[Bounded],
+        **choices: Unpack[Watched],
     ) -> verbs.QueryResult:
         """The rows of a read query; `name` picks one where the text has several, `params` are its parameters' values.
         `embedder` gives vectors for texts of `nearest`: a function `f(texts) -> vectors`, an `EmbedConfig`, or by
         default the provider that variables `OMNIGRAPH_EMBED_…` name. Choices: a state as in `at`; `time_limit`, seconds
-        after which the query is given up; `max_rows`, of which an answer may not have more.
+        after which the query is given up; `max_rows`, of which an answer may not have more; `progress`, a function that
+        is told of each operator that is done (`f("query", done, of)`).
 
         Raises QueryParseError, QueryTypeError, ParameterError, BadRequestError, LimitError, EmbeddingConfigError,
         EmbeddingError.
         """
         limits, where = split_limits(choices)
+        progress = where.pop("progress", None)
         catalog, snapshot = self._shown(where)
         plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params, embedder=embedder)
-        return verbs.run_query(self.store, catalog, snapshot, plan, limits=limits)
+        source = verbs.source_of(self.store, catalog, snapshot)
+        return verbs.answer_query(source, snapshot, plan, limits, progress)
 
     def explain(
         self,
@@ -478,8 +484,9 @@ class Graph(StateVerbs):
         return read_recoveries(self.store.location)
 
     def _shown(self, where: Where) -> tuple[Catalog, Snapshot]:
-        contract, snapshot = view(self.store, lambda: self.snapshot(**where))
+        is_pinned = self.target.version is not None
+        contract, snapshot = self._pinned(where) if is_pinned else view(self.store, lambda: self.snapshot(**where))
         return contract.catalog, snapshot
 
     def _contract(self) -> Contract:
-        return read_contract(self.store) if self.target.version is None else view(self.store, self.snapshot)[0]
+        return read_contract(self.store) if self.target.version is None else self._pinned({})[0]

@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_omnigraph.branch.consumers import Consumer, delete_consumer, list_consumers
 from spark_omnigraph.branch.control import parse_branch
 from spark_omnigraph.branch.tags import create_tag, delete_tag, list_tags
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import Contract, pinned_view, read_catalog
 from spark_omnigraph.commit.lost import LostPublishes
 from spark_omnigraph.commit.recovery import Recovered, Scope, recover_for_writing
 from spark_omnigraph.draw.card import LINE, Card, shown
@@ -83,15 +84,19 @@ class Handle(Displayed):
 
         A pinned handle shows its own state alone: BadRequestError for any other.
         """
+        return self._state(where) if self.target.version is None else self._pinned(where)[1]
+
+    def _pinned(self, where: Where) -> tuple[Contract, Snapshot]:
+        """What a pinned handle shows; BadRequestError when another state is asked for."""
         asked = [name for name, value in where.items() if value is not None]
-        if self.target.version is None:
-            return self._state(where)
         if asked:
             raise BadRequestError(
                 f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
                 " chosen: ask the handle that it was made from"
             )
-        return resolve(self.store, self.target)
+        branch, version = parse_branch(self.target.branch), self.target.version or 0
+        find = partial(resolve, self.store, self.target)
+        return pinned_view(self.store, branch, version, self.target.mark, find)
 
     def refresh(self) -> list[Recovered]:
         """Finishes interrupted writes that only lack their publish or clean-up; undoing is left to `recover`."""

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.history import commit_history as commit_history
     from spark_omnigraph.graph.read.history import get_commit as get_commit
     from spark_omnigraph.graph.read.query import analyze_query as analyze_query
+    from spark_omnigraph.graph.read.query import answer_query as answer_query
     from spark_omnigraph.graph.read.query import bound_plan as bound_plan
     from spark_omnigraph.graph.read.query import explain_query as explain_query
     from spark_omnigraph.graph.read.query import prepare as prepare
-    from spark_omnigraph.graph.read.query import run_query as run_query
     from spark_omnigraph.graph.read.query import source_of as source_of
     from spark_omnigraph.graph.read.sql import SqlChoices as SqlChoices
     from spark_omnigraph.graph.read.sql import SqlGraph as SqlGraph
@@ -87,7 +87,7 @@ _HOMES = {
     "graph.merge.merge": ("MergeReport", "MergeChoices", "merge_branch", "merge_request"),
     "graph.mutate.mutate": ("MutationResult", "mutate", "prepare_mutation"),
     "graph.read.history": ("commit_history", "get_commit"),
-    "graph.read.query": ("analyze_query", "bound_plan", "explain_query", "prepare", "run_query", "source_of"),
+    "graph.read.query": ("analyze_query", "answer_query", "bound_plan", "explain_query", "prepare", "source_of"),
     "graph.read.sql": ("SqlChoices", "SqlGraph"),
     "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),

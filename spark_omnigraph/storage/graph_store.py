@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from spark_omnigraph.manifest.formats.stamps import Format
 from spark_omnigraph.manifest.lineage import Commit, head
 from spark_omnigraph.manifest.rows import ManifestRow, TableUpdate, epoch_of
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.faults import CommitFailed, reading
 from spark_omnigraph.storage.layout import (
     COMMIT_ACTORS,
@@ -36,6 +37,7 @@ from spark_omnigraph.storage.layout import (
     manifest_file,
 )
 from spark_omnigraph.storage.manifest.commit_log import find_commit, read_commits
+from spark_omnigraph.storage.manifest.seen import Seen, newest_seen
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import ManifestReader, content_mark, read_rows
 from spark_omnigraph.storage.objects.small import Objects
@@ -53,6 +55,12 @@ TIDY_ABOVE = 32
 """Data files of an internal dataset from which a write compacts it afterwards."""
 _OPENED = ("_versions", "_refs/branches")
 """Folders of a dataset whose files are read when it is opened."""
+STATES = 64
+"""Branches whose newest state is kept."""
+_REPEATS = 3
+"""Reads in a row of one newest state, after which an object store is looked at first: a look takes requests of its own,
+which are for nothing while somebody writes. On a local disk it takes next to no time.
+"""
 _LISTINGS = 4
 """Times that branches are listed again when that fails."""
 
@@ -74,6 +82,24 @@ class BranchRef:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class _ReadState:
+    """A snapshot, the rows that it was made of, and their format."""
+
+    form: Format
+    snapshot: Snapshot
+    rows: list[ManifestRow]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The newest state of a branch as it was last read, how often in a row it was that, and what was seen before."""
+
+    state: _ReadState
+    repeats: int
+    seen: Seen | None
+
+
 class GraphStore:
     """Storage of one graph. Opening reads nothing but the existence of the schema file."""
 
@@ -85,6 +111,8 @@ class GraphStore:
         """Branches whose manifest was found to show every publish that is told of, and has not gone back since."""
         self._versions: dict[Branch, int] = {}
         self._reader = ManifestReader()
+        self._states: LruCache[Branch, _Kept] = LruCache(STATES)
+        self._schema_files: dict[str, tuple[Hashable, bytes | None]] = {}
         self._form: Format | None = None
         """Of the manifest that was opened last."""
         self._looked_at: set[str] = set()
@@ -133,13 +161,24 @@ class GraphStore:
 
     def schema_files(self, state: bytes | None = None) -> SchemaFiles:
         """Texts of the schema files, read in one go; but for the last one, where it is given."""
-        source = self.objects.get(SCHEMA_SOURCE)
+        source = self.schema_file(SCHEMA_SOURCE)
         if source is None:
             raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
-        ir, state = self.objects.get(SCHEMA_IR), state or self.objects.get(SCHEMA_STATE)
+        ir, state = self.schema_file(SCHEMA_IR), state or self.schema_file(SCHEMA_STATE)
         texts = {SCHEMA_SOURCE: source, SCHEMA_IR: ir, SCHEMA_STATE: state}
         read = {name: self._text(name, content) for name, content in texts.items() if content}
         return SchemaFiles(read.get(SCHEMA_SOURCE, ""), read.get(SCHEMA_IR), read.get(SCHEMA_STATE))
+
+    def schema_file(self, name: str) -> bytes | None:
+        """Content of a schema file, None where there is none. On a local disk one that is still the file that it was is
+        not read again; on an object store asking for that takes as long as reading.
+        """
+        if not self.location.is_local:
+            return self.objects.get(name)
+        stamp, kept = self.objects.stamp(name), self._schema_files.get(name)
+        if kept is None or stamp is None or kept[0] != stamp:
+            kept = self._schema_files[name] = (stamp, self.objects.get(name))
+        return kept[1]
 
     def _text(self, name: str, content: bytes) -> str:
         try:
@@ -229,8 +268,32 @@ class GraphStore:
         self, branch: Branch, version: int | None = None, refs: Mapping[BranchName, BranchRef] | None = None
     ) -> tuple[Snapshot, list[ManifestRow]]:
         """A snapshot and the rows that it was made of. Whoever goes through all branches gives their `refs`, since a
-        listing asks for each of them.
+        listing asks for each of them. The newest state is read anew when the file of its manifest is another.
         """
+        is_newest = version is None and refs is None
+        found = self._newest(branch) if is_newest else self._read_state(branch, version, refs)
+        return found.snapshot, found.rows
+
+    def _newest(self, branch: Branch) -> _ReadState:
+        """The newest state: what was read before, if no other version is to be seen now."""
+        kept = self._states.get(branch)
+        looks = self.location.is_local or (kept is not None and kept.repeats >= _REPEATS)
+        seen = newest_seen(self.objects, branch) if looks else None
+        if kept is not None and seen is not None and kept.seen == seen:
+            self._form = kept.state.form
+            return kept.state
+        found = self._read_state(branch)
+        version = found.snapshot.version
+        same = kept is not None and kept.state.snapshot.version == version
+        repeats = kept.repeats + 1 if kept is not None and same else 0
+        if seen is not None and seen.version != version:  # somebody published in between
+            seen = None
+        self._states.put(branch, _Kept(found, repeats, seen))
+        return found
+
+    def _read_state(
+        self, branch: Branch, version: int | None = None, refs: Mapping[BranchName, BranchRef] | None = None
+    ) -> _ReadState:
         dataset, newest, form = self._manifest(branch, version, refs)
         known = self.manifest_rows(newest)
         rows = known if dataset is newest else read_rows(dataset)
@@ -241,7 +304,7 @@ class GraphStore:
         snapshot = replace(snapshot, epoch=epoch_of(known, snapshot.version), is_unrecorded=unrecorded)
         if self.location.is_local:
             self._refuse_special(*(branch_path(each.location, each.branch) for each in snapshot.entries.values()))
-        return snapshot, rows
+        return _ReadState(form, snapshot, rows)
 
     def manifest_rows(self, dataset: Dataset) -> list[ManifestRow]:
         """All rows of a manifest opened at its newest version; only what is new since the last call is read."""

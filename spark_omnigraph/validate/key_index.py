@@ -8,6 +8,7 @@ where a comparison fails (two keys of one hash), Arrow decides. So the answer ne
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ _LONG = 256
 _FIRST, _NEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _LEVELS = 24
+_BUCKET_BITS = 16
 _NO_HASHES = np.empty(0, dtype=np.uint64)
 
 
@@ -96,6 +98,47 @@ class KeyIndex:
             if not len(open_rows):
                 break
         return found
+
+
+class TextIndex:
+    """Rows of a column without nulls by their text, which may repeat, for who asks for few: 12 bytes a row, made in a
+    fraction of the time that looking up as many takes.
+
+    Rows stand in buckets by the first bits of their hash (`starts`: where each begins), ascending in each. As above,
+    hashes find candidates, and comparing the texts proves them.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        hashes = hash_strings(values)
+        self._shift = np.uint64(64 - min(_BUCKET_BITS, max(1, len(hashes).bit_length())))
+        buckets = self._buckets(hashes)
+        order = np.argsort(buckets, kind="stable")  # by counting, since buckets are numbers of 16 bits
+        self._rows = order.astype(np.int32)
+        self._hashes = hashes[order]
+        self._starts = np.zeros((1 << (64 - int(self._shift))) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(buckets, minlength=len(self._starts) - 1), out=self._starts[1:])
+
+    def _buckets(self, hashes: _Hashes) -> npt.NDArray[np.uint16]:
+        return (hashes >> self._shift).astype(np.uint16)
+
+    @property
+    def bytes(self) -> int:
+        return self._rows.nbytes + self._hashes.nbytes + self._starts.nbytes
+
+    def find(self, texts: pa.Array, values: Callable[[Positions], pa.Array]) -> tuple[Positions, Positions]:
+        """Each row that has one of these different texts: which text, and the row; ascending by both. `values` gives
+        the column's values of rows.
+        """
+        hashes = hash_strings(texts)
+        buckets = self._buckets(hashes).astype(np.int64)
+        begins, ends = self._starts[buckets], self._starts[buckets + 1]
+        counts = ends - begins
+        which = np.repeat(np.arange(len(hashes)), counts)
+        places = np.arange(len(which)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+        kept = self._hashes[places] == hashes[which]
+        which, rows = which[kept], self._rows[places[kept]].astype(np.int64)
+        same = np.asarray(pc.equal(values(rows), texts.take(pa.array(which))), dtype=bool)
+        return (which, rows) if same.all() else (which[same], rows[same])
 
 
 def all_distinct(values: pa.ChunkedArray) -> bool:

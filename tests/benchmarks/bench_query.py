@@ -1,8 +1,11 @@
-"""Queries against an embedded graph database (ladybug) and against Lance itself on the very same files.
+"""Queries by a handle, by a pinned one and by SQL, against a graph database (ladybug) and against Lance itself on the
+same files.
 
-Run it as `python tests/benchmarks/bench_query.py [--scale 0.01] [--rounds 7] [--profile] [--fastest]`; it needs the
-extra `bench`.
-Contenders take turns, each round with other parameters; what they return has to be the same.
+Run it as `python tests/benchmarks/bench_query.py [--scale 0.01] [--rounds 15] [--profile] [--fastest]`; it needs the
+extras `bench` and `sql`.
+Contenders take turns, each round with other parameters and another one beginning; what they return has to be the same.
+The process keeps its handles: the first rounds do not count. Beside the time that passes stands that of the processor,
+of all threads, which says more on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -53,15 +56,17 @@ class Tables:
 
 @dataclass
 class Task:
-    """One question in three languages; each answer is its number of rows."""
+    """One question in four languages; each answer is its number of rows."""
 
     name: str
     declared: str
     gq: str
     cypher: str | None
+    sql: str | None
     plain: Callable[[Tables, Params], int] | None
     params: Callable[[random.Random, int], Params]
-    seconds: dict[str, list[float]] = field(default_factory=dict)
+    seconds: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """Of each contender and round: that passed, and of the processor."""
     rows: int = 0
 
     @property
@@ -136,29 +141,42 @@ def words(tables: Tables, given: Params) -> int:
 
 ONE = "match { $p: Person { name: $n } "
 MATCH = "MATCH (p:Person {name: $n})"
+ONE_SQL = "Knows k JOIN Person q ON q.id = k.dst WHERE k.src = $n"
+TWO_SQL = (
+    "Knows k JOIN Person q ON q.id = k.dst JOIN Knows l ON l.src = q.id JOIN Person r ON r.id = l.dst WHERE k.src = $n"
+)
+WARM = 8
+"""Rounds that do not count, in which columns, indexes and plans come into memory."""
+CONTENDERS = ("gq", "pinned", "sql", "ladybug", "pylance")
+OTHERS = ("ladybug", "pylance", "sql")
 TASKS = (
     Task("point look-up", "$n: String", ONE + "} return { $p.age, $p.city }",
-         f"{MATCH} RETURN p.age, p.city", point, one_person),
+         f"{MATCH} RETURN p.age, p.city", "SELECT age, city FROM Person WHERE id = $n", point, one_person),
     Task("one hop", "$n: String", ONE + "$p knows $q } return { $q.name }",
-         f"{MATCH}-[:Knows]->(q:Person) RETURN DISTINCT q.name", one_hop, one_person),
+         f"{MATCH}-[:Knows]->(q:Person) RETURN DISTINCT q.name", "SELECT q.name FROM " + ONE_SQL, one_hop, one_person),
     Task("two hops", "$n: String", ONE + "$p knows $q $q knows $r } return { $q.name, $r.name }",
-         f"{MATCH}-[:Knows]->(q:Person)-[:Knows]->(r:Person) RETURN DISTINCT q.name, r.name", two_hops, one_person),
+         f"{MATCH}-[:Knows]->(q:Person)-[:Knows]->(r:Person) RETURN DISTINCT q.name, r.name",
+         "SELECT q.name, r.name FROM " + TWO_SQL, two_hops, one_person),
     Task("one to three hops", "$n: String", ONE + "$p knows{1,3} $q } return { $q.name }",
-         f"{MATCH}-[:Knows* SHORTEST 1..3]->(q:Person) WHERE q.name <> $n RETURN q.name", three_hops, one_person),
+         f"{MATCH}-[:Knows* SHORTEST 1..3]->(q:Person) WHERE q.name <> $n RETURN q.name", None, three_hops, one_person),
     Task("filter scan", "", "match { $p: Person $p.score < 0.01 $p.age >= 50 } return { $p.name }",
-         "MATCH (p:Person) WHERE p.score < 0.01 AND p.age >= 50 RETURN p.name", filtered, nothing),
+         "MATCH (p:Person) WHERE p.score < 0.01 AND p.age >= 50 RETURN p.name",
+         "SELECT name FROM Person WHERE score < 0.01 AND age >= 50", filtered, nothing),
     Task("aggregate", "",
          "match { $p: Person } return { $p.city, count($p) as n, avg($p.score) as s, max($p.age) as a }",
-         "MATCH (p:Person) RETURN p.city, count(*), avg(p.score), max(p.age)", grouped, nothing),
+         "MATCH (p:Person) RETURN p.city, count(*), avg(p.score), max(p.age)",
+         "SELECT city, count(*), avg(score), max(age) FROM Person GROUP BY city", grouped, nothing),
     Task("one hop from everybody", "", "match { $p: Person $p knows $q } return { $p.city, count($q) as n }",
-         "MATCH (p:Person)-[:Knows]->(q:Person) RETURN p.city, count(*)", everybody, nothing),
+         "MATCH (p:Person)-[:Knows]->(q:Person) RETURN p.city, count(*)",
+         "SELECT p.city, count(*) FROM Person p JOIN Knows k ON k.src = p.id GROUP BY p.city", everybody, nothing),
     Task("nearest with a filter", "$c: String, $v: Vector(16)",
          "match { $p: Person { city: $c } } return { $p.name } order { nearest($p.v, $v) } limit 10",
          "MATCH (p:Person) WHERE p.city = $c RETURN p.name "
-         f"ORDER BY array_distance(p.v, CAST($v AS FLOAT[{DIMENSION}])) LIMIT 10", nearest, some_vector),
+         f"ORDER BY array_distance(p.v, CAST($v AS FLOAT[{DIMENSION}])) LIMIT 10",
+         "SELECT name FROM Person WHERE city = $c ORDER BY array_distance(v, $v) LIMIT 10", nearest, some_vector),
     Task("full text", "$w: String",
          "match { $p: Person } return { $p.name } order { bm25($p.bio, $w) } limit 10",
-         None, words, lambda source, _: {"w": f"w{source.randrange(WORDS):04d}"}),
+         None, None, words, lambda source, _: {"w": f"w{source.randrange(WORDS):04d}"}),
 )  # laid out as a table  # fmt: skip
 
 
@@ -185,38 +203,55 @@ def built(folder: Path, count: int) -> tuple[Graph, Tables, ladybug.Connection]:
     return graph, tables, other
 
 
-def ways(task: Task, given: Params, graph: Graph, tables: Tables, other: ladybug.Connection) -> Ways:
+def cypher_rows(other: ladybug.Connection, text: str, given: Params) -> int:
+    """Rows of one statement."""
+    found = other.execute(text, given)
+    assert not isinstance(found, list)
+    return _rows(found.get_as_arrow())
+
+
+def ways(task: Task, given: Params, graph: Graph, pinned: Graph, tables: Tables, other: ladybug.Connection) -> Ways:
     """The contenders, each with its number of rows."""
-    found: Ways = {"gq": lambda: len(graph.query(task.text, params=given))}
+    found: Ways = {
+        "gq": lambda: len(graph.query(task.text, params=given)),
+        "pinned": lambda: len(pinned.query(task.text, params=given)),
+    }
+    if task.sql is not None:
+        found["sql"] = lambda: int(graph.sql(str(task.sql), given).to_arrow().num_rows)
     if task.cypher is not None:
-        found["ladybug"] = lambda: int(other.execute(task.cypher, given).get_as_arrow().num_rows)
+        found["ladybug"] = lambda: cypher_rows(other, str(task.cypher), given)
     if task.plain is not None:
         found["pylance"] = partial(task.plain, tables, given)
     return found
 
 
 def measure(task: Task, graph: Graph, tables: Tables, other: ladybug.Connection, count: int, rounds: int) -> None:
-    """Rounds in which the contenders take turns, after one that is thrown away."""
-    source = random.Random(task.name)
-    for number in range(rounds + 1):
+    """Rounds in which the contenders take turns, after some that are thrown away."""
+    source, pinned = random.Random(task.name), graph.at()
+    for number in range(rounds + WARM):
         given = task.params(source, count)
         counts = {}
-        for name, way in ways(task, given, graph, tables, other).items():
-            clock = time.perf_counter()
+        every = list(ways(task, given, graph, pinned, tables, other).items())
+        first = number % len(every)
+        for name, way in (*every[first:], *every[:first]):
+            clock = time.perf_counter(), time.process_time()
             counts[name] = way()
-            if number:
-                task.seconds.setdefault(name, []).append(time.perf_counter() - clock)
+            if number >= WARM:
+                spent = time.perf_counter() - clock[0], time.process_time() - clock[1]
+                task.seconds.setdefault(name, []).append(spent)
         if len(set(counts.values())) > 1:
             raise AssertionError(f"{task.name} {given}: {counts}")
         task.rows = counts["gq"]
 
 
 def line(task: Task, fastest: bool = False) -> str:
-    """A line of the table: milliseconds of median or fastest rounds, and how many times longer the others take."""
+    """A line of the table: milliseconds of median or fastest rounds, those of the processor behind a slash, and how
+    many times longer the others take than a query by a handle, in both.
+    """
     of = min if fastest else statistics.median
-    times = {name: of(found) * 1000 for name, found in task.seconds.items()}
-    shown = [f"{times[n]:,.1f}" if n in times else "-" for n in ("gq", "ladybug", "pylance")]
-    ratios = [f"{times[n] / times['gq']:.2f}" if n in times else "-" for n in ("ladybug", "pylance")]
+    wall, cpu = ({n: of([s[i] for s in found]) * 1000 for n, found in task.seconds.items()} for i in (0, 1))
+    shown = [f"{wall[n]:,.1f} / {cpu[n]:,.1f}" if n in wall else "-" for n in CONTENDERS]
+    ratios = [f"{wall[n] / wall['gq']:.2f} / {cpu[n] / cpu['gq']:.2f}" if n in wall else "-" for n in OTHERS]
     return f"| {task.name} | {' | '.join(shown)} | {' | '.join(ratios)} | {task.rows:,} |"
 
 
@@ -246,15 +281,15 @@ def profile(task: Task, graph: Graph, count: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=float, default=1.0, help="part of a million people")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--fastest", action="store_true", help="fastest rounds instead of medians, for a busy machine")
     chosen = parser.parse_args()
     count = int(PEOPLE * chosen.scale)
     with tempfile.TemporaryDirectory() as folder:
         graph, tables, other = built(Path(folder), count)
-        print("| query | gq ms | ladybug ms | pylance ms | ladybug / gq | pylance / gq | rows |")
-        print("|---|---:|---:|---:|---:|---:|---:|")
+        heads = ("query", *CONTENDERS, *(f"{name} / gq" for name in OTHERS), "rows")
+        print(f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}")
         for task in TASKS:
             measure(task, graph, tables, other, count, chosen.rounds)
             print(line(task, chosen.fastest), flush=True)

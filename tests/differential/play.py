@@ -72,7 +72,8 @@ IN_MEMORY = Costs()
 """Small tables are looked at in memory by themselves."""
 BY_SCAN = Costs(column_share=1 << 50)
 """No column fits."""
-BY_INDEX = Costs(key_rows=-1, index_share=0)
+BY_INDEX = Costs(key_rows=-1, index_share=0, index_rows=1, first_asked=1 << 30)
+"""Those of Lance, and none of texts in memory."""
 
 
 def forms(world: World, state: State) -> Iterator[Form]:

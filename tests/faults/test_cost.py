@@ -116,6 +116,31 @@ def test_costs_at_a_depth_of_a_thousand_commits_without_maintenance(tmp_path: Pa
     assert above(cost(tmp_path, 1000, maintained=False), Cost(opening=18, write=1203, read=1013)) == {}
 
 
+def test_a_handle_that_asks_again_looks_before_it_reads(tmp_path: Path) -> None:
+    """A listing and a stamp for the newest state and three schema files; a stamp alone for a pinned state."""
+    commits(Graph.init(tmp_path / "g", SCHEMA), range(3))
+    with memory_server(tmp_path / "g", "g") as store, running_proxy(store) as proxy:
+        uri, options = f"s3://{BUCKET}/g", proxy.server(store).storage_options
+        kept = Graph.open(uri, mode="r", storage_options=options)
+
+        def ages(graph: Graph, name: str) -> list[object]:
+            text = "query q($n: String) { match { $p: Person { name: $n } } return { $p.age as age } }"
+            return [row["age"] for row in graph.query(text, params={"n": name}).to_pylist()]
+
+        assert [ages(kept, "p2") for _ in range(6)] == [[2]] * 6
+        proxy.reset()
+        assert ages(kept, "p1") == [1]
+        assert len(proxy.requests) <= 5
+        pinned = kept.at()
+        assert ages(pinned, "p2") == [2]
+        proxy.reset()
+        assert ages(pinned, "p1") == [1]
+        assert len(proxy.requests) <= 1
+        write(Graph.open(uri, storage_options=options), 3)
+        assert [ages(kept, "p3") for _ in range(6)] == [[3]] * 6
+        assert ages(pinned, "p3") == []
+
+
 def test_ten_thousand_commits_cost_what_ten_do(tmp_path: Path) -> None:
     """With the upkeep that the documents prescribe; the commits are fabricated, and their states have expired."""
     found = {}

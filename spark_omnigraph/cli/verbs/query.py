@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_omnigraph.answer import Rows
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import counted
+from spark_omnigraph.cli.output.log import Progress, counted
 from spark_omnigraph.cli.output.result_text import lines_of, write_parquet
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
@@ -34,11 +34,14 @@ def query(job: Job) -> VerbOutcome:
     key = job.host.embed_key
     embedder = None if key is None else embedding_config(api_key=key)
 
-    def answer() -> QueryResult:
-        return graph.query(text, config.name or None, config.params, embedder, **config.bounded())
+    with Progress(job.log) as progress:
 
-    # In another thread, so that an interrupt is seen at once.
-    result = Leaving[QueryResult](None).value(answer)
+        def answer() -> QueryResult:
+            bounds = config.bounded()
+            return graph.query(text, config.name or None, config.params, embedder, progress=progress, **bounds)
+
+        # In another thread, so that an interrupt is seen at once.
+        result = Leaving[QueryResult](None).value(answer)
     write_rows(job, result)
     job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
     return VerbOutcome(

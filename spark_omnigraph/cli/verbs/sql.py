@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli.output.log import counted
+from spark_omnigraph.cli.output.log import Progress, counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
 from spark_omnigraph.cli.verbs.query import check_output, show_plan, write_rows
@@ -21,7 +21,8 @@ def sql(job: Job) -> VerbOutcome:
     if is_plan:
         rows = result.to_arrow().to_pylist()
         return show_plan(job, "\n".join(f"{row['plan_type']}\n{row['plan']}" for row in rows))
-    write_rows(job, result)
+    with Progress(job.log):
+        write_rows(job, result)
     if result.row_count is not None:
         job.log.info("%s", counted(result.row_count, "row"))
     return VerbOutcome(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypedDict
@@ -48,6 +48,12 @@ class Bounded(Where, total=False):
 
     time_limit: timedelta | float | None
     max_rows: int | None
+
+
+class Watched(Bounded, total=False):
+    """As above, and who is told how far the work is: of a phase, parts done, and parts in all."""
+
+    progress: Callable[[str, int, int], None] | None
 
 
 State = Where | str | int | datetime

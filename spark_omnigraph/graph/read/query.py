@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -21,7 +21,7 @@ from spark_omnigraph.graph.read.embedding import with_vectors
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.read_query import check_read
-from spark_omnigraph.lang.gq.explain import explain
+from spark_omnigraph.lang.gq.explain import explain, operators
 from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
@@ -42,6 +42,9 @@ class Prepared:
     params: Mapping[str, PropType]
 
 
+Progress = Callable[[str, int, int], None]
+"""Called with a phase, parts done, and parts in all."""
+PHASE = "query"
 NO_LIMITS = Limits()
 PLANS = 256
 """Plans that are kept, the least used going first."""
@@ -117,8 +120,21 @@ def run_query(
     limits: Limits = NO_LIMITS,
 ) -> QueryResult:
     """The rows of a bound plan on a snapshot. LimitError when they take more than they may."""
-    table = _within(limits, source_of(store, catalog, snapshot, costs), plan)
+    return answer_query(source_of(store, catalog, snapshot, costs), snapshot, plan, limits)
+
+
+def answer_query(
+    source: EngineSource, snapshot: Snapshot, plan: Plan, limits: Limits, progress: Progress | None = None
+) -> QueryResult:
+    """As `run_query`; `progress` is told of each operator that is done, in the thread that does them."""
+    watch = None
+    if progress is not None:
+        total = operators(plan.root)
+        watch = Watch(lambda done: progress(PHASE, done, total))
+    table = _within(limits, source, plan, watch)
     limits.check_rows(table.num_rows)
+    if progress is not None:
+        progress(PHASE, total, total)  # some have no rows of their own, since another one did their work
     return QueryResult(plan.query, plan.columns, table, display(snapshot.branch), snapshot.version)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
 from spark_omnigraph.catalog.types import PropType, Scalar
@@ -38,21 +40,32 @@ def bind_texts(part: Part, vector: Callable[[Nearest, str], tuple[float, ...]]) 
 
 
 def _rebuilt(part: object, change: Callable[[object], object]) -> object:
-    """What a change makes of a piece, or else the piece with its own pieces changed."""
+    """What a change makes of a piece, or else the piece with its own pieces changed; itself where none is."""
+    if isinstance(part, tuple):
+        made = tuple([_rebuilt(one, change) for one in part])
+        return part if all(map(is_, made, part)) else made
+    kind: Any = type(part)
+    names = _pieces(kind)
+    if names is None:
+        return {key: _rebuilt(one, change) for key, one in cast(Mapping[object, object], part).items()}
+    if not names:
+        return part
     changed = change(part)
     if changed is not part:
         return changed
-    if isinstance(part, tuple):
-        return tuple(_rebuilt(one, change) for one in part)
-    if isinstance(part, Mapping):
-        return {key: _rebuilt(one, change) for key, one in part.items()}
-    if not is_dataclass(part) or isinstance(part, type):
-        return part
     # `replace` is typed for one dataclass at a time; here it is whichever the plan holds.
     pieces: dict[str, Any] = {}
-    for each in fields(part):
-        old = getattr(part, each.name)
+    for name in names:
+        old = getattr(part, name)
         new = _rebuilt(old, change)
         if new is not old:
-            pieces[each.name] = new
-    return replace(part, **pieces) if pieces else part
+            pieces[name] = new
+    return replace(cast(Any, part), **pieces) if pieces else part
+
+
+@cache
+def _pieces(kind: type) -> tuple[str, ...] | None:
+    """Names of the pieces of a dataclass, None of a mapping; nothing changes in a type of values."""
+    if issubclass(kind, Mapping):
+        return None
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) and kind is not PropType else ()

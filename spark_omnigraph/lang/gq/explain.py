@@ -67,6 +67,11 @@ def _lines(operator: Operator, depth: int, note: Callable[[Operator], str]) -> l
     return lines
 
 
+def operators(root: Operator) -> int:
+    """How many operators a plan has, from this one down."""
+    return 1 + sum(map(operators, _inputs(root)))
+
+
 def _inputs(operator: Operator) -> tuple[Operator, ...]:
     if isinstance(operator, Scan | OuterRows):
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -143,6 +143,25 @@ class Objects:
             if self.location.is_local:  # whatever stands there, and be it no file
                 return datetime.fromtimestamp(os.stat(self.location.join(path)).st_mtime, timezone.utc)
             return obstore.head(self._store, path)["last_modified"]
+        except _ABSENT:
+            return None
+        except _FOREIGN as error:
+            raise self._failed("read", path, error) from error
+
+    def stamp(self, path: str) -> Hashable:
+        """What tells the content of an object that nobody changes from that of another one in its place; None when it
+        does not exist.
+        """
+        try:
+            if self.location.is_local:
+                # Opened, since a network file system may know a name's facts of a while ago by itself.
+                file = os.open(self.location.join(path), os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    facts = os.fstat(file)
+                finally:
+                    os.close(file)
+                return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+            return obstore.head(self._store, path)["e_tag"]
         except _ABSENT:
             return None
         except _FOREIGN as error:

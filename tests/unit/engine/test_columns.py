@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -17,6 +18,7 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.tables.reader import Positions, ReadCache, TableReader
 from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.validate.key_index import TextIndex
 
 ROWS = 10_000
 COSTS = Costs()
@@ -111,6 +113,79 @@ def test_a_sample_is_read_once_and_comes_from_everywhere(reader: Watched) -> Non
     assert (min(values), max(values)) == (0, ROWS - 1)
     assert kept.sample("n").to_pylist() == values
     assert reader.takes == [COSTS.sample_rows]
+
+
+SEVENTH = ["t5", "t9", "t0"]
+"""Texts of the column `t`, and one that it has not."""
+
+
+def found(kept: Columns, beside: Sequence[str] = ()) -> list[tuple[int, int]] | None:
+    known = kept.find("t", SEVENTH, beside)
+    return None if known is None else list(zip(known[0].tolist(), known[1].tolist(), strict=True))
+
+
+def rows_of_texts(count: int) -> list[tuple[int, int]]:
+    return [(which, row) for which, text in enumerate(SEVENTH) for row in range(count) if f"t{row % 7}" == text]
+
+
+def asked_until_found(kept: Columns, most: int) -> int:
+    """How often rows are asked for until an index in memory answers."""
+    for number in range(1, most + 1):
+        if found(kept) is not None:
+            return number
+    pytest.fail("no index is made")
+
+
+def test_an_index_of_texts_is_made_when_asking_lance_has_cost_enough(reader: Watched) -> None:
+    # It would pay after 1,000 look-ups; three texts of one count as 1 + 3 / 8 of them.
+    kept = Columns(reader, replace(COSTS, index_rows=10, first_asked=4, first_share=128))
+    assert [found(kept, ["n"]) for _ in range(5)] == [None] * 5
+    assert found(kept, ["n"]) == rows_of_texts(ROWS)
+    assert found(kept, ["n"]) == rows_of_texts(ROWS)
+    assert (reader.takes, reader.wholes) == ([16], [["t", "n"]]), "a sample for its width, and both columns"
+    assert kept.read(at(9, 8), ["n"])["n"].to_pylist() == [9, 8]
+    assert reader.wholes == [["t", "n"]]
+
+
+def test_where_versions_change_before_an_index_has_paid_the_next_one_has_to_pay_first(reader: Watched) -> None:
+    costs = replace(COSTS, index_rows=500, first_asked=4)  # pays after 20 look-ups
+    assert asked_until_found(Columns(reader, costs), 3) == 3
+    next_one = Watched(PinnedTable(reader.table.uri, _appended(reader.table.uri)))
+    next_one.memory = reader.memory
+    assert asked_until_found(Columns(next_one, costs), 20) == 15
+    assert found(Columns(next_one, costs)) == rows_of_texts(ROWS + 1)
+    for _ in range(20):
+        found(Columns(next_one, costs))
+    third = Watched(PinnedTable(reader.table.uri, _appended(reader.table.uri, ROWS + 1)))
+    third.memory = reader.memory
+    assert asked_until_found(Columns(third, costs), 3) == 3
+    assert found(Columns(third, costs)) == rows_of_texts(ROWS + 2)
+    assert found(Columns(reader, costs)) == rows_of_texts(ROWS)
+
+
+def _appended(uri: str, number: int = ROWS) -> int:
+    rows = pa.table({"n": pa.array([number], pa.int64()), "t": [f"t{number % 7}"], "wide": ["x"]})
+    return int(lance.write_dataset(rows, uri, mode="append").version)
+
+
+@pytest.mark.parametrize(("budget", "fits"), [(1 << 20, False), (1 << 22, True)])
+def test_an_index_of_texts_stays_within_the_memory(reader: Watched, budget: int, fits: bool) -> None:
+    kept = within(reader, budget)
+    assert found(kept) is None, "who asks once does not wait for an index"
+    for _ in range(4):
+        assert found(kept) == (rows_of_texts(ROWS) if fits else None)
+        assert 12 * ROWS * fits <= reader.memory.bytes <= budget
+    assert reader.memory.has(TextIndex, (reader.identity, "t")) is fits
+    reader.memory.forget(pa.Array, (reader.identity, "t"))
+    if fits:
+        assert found(kept) == rows_of_texts(ROWS), "texts are compared with those that are stored"
+
+
+def test_texts_of_a_kind_that_only_others_write_have_no_index(tmp_path: Path) -> None:
+    rows = pa.table({"t": pa.array(["t5", "t0"], pa.large_string())})
+    dataset = lance.write_dataset(rows, str(tmp_path / "large"))
+    kept = Columns(TableReader(PinnedTable(str(tmp_path / "large"), dataset.version), Memory()), COSTS)
+    assert [found(kept) for _ in range(3)] == [None] * 3
 
 
 SCHEMA = "node P { name: String @key  city: String?  n: I32? }"

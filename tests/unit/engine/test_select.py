@@ -63,7 +63,11 @@ def equal(name: str, scalar: Scalar, value: Value, comparator: Comparator = Comp
     return Comparison(comparator, Column("n", name, PropType(scalar, nullable=True)), Constant(value, PropType(given)))
 
 
-PATHS = (Costs(), Costs(column_share=1 << 50), Costs(key_rows=-1, index_share=0))
+PATHS = (
+    Costs(),
+    Costs(column_share=1 << 50),
+    Costs(key_rows=-1, index_share=0, index_rows=1, first_asked=1 << 30),
+)
 """In memory, by a scan, by indexes."""
 
 

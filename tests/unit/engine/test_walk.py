@@ -103,8 +103,9 @@ def test_both_ways_walk_like_one_node_at_a_time(tmp_path: Path, seed: int) -> No
         same = hops.edge_type == "Same"
         types = ("M", "N") if not same and hops.direction is Direction.IN else ("N", "N" if same else "M")
         expected = sorted((a, *found) for a in ids for found in plain(hops, edges, a, set(ids), same))
-        for way in (Strategy.ADJACENCY, Strategy.LOOKUP, Strategy.BY_COST):
-            source = replace(base, costs=Costs(way))
+        by_lance = Costs(Strategy.LOOKUP, column_share=1 << 50)
+        for way in (Costs(Strategy.ADJACENCY), Costs(Strategy.LOOKUP), by_lance, Costs(Strategy.BY_COST)):
+            source = replace(base, costs=way)
             table = source.table(TableKey.node(types[0]))
             start = scanned("a", table, select(table, ()))
             found = expand(Expand(OuterRows(), "a", "b", types[1], hops), start, source)

@@ -512,6 +512,21 @@ class TestQueries:
             graph.query(every, time_limit=0.3)
         assert not is_left_behind(60)
 
+    @pytest.mark.parametrize("time_limit", [None, 60])
+    def test_progress_is_told_of_each_operator_that_is_done(self, graph: Graph, time_limit: int | None) -> None:
+        text = "query q() { match { $t: Twin $t has $x $x.age = 1 } return { $x.name } order { $x.name } limit 5 }"
+        told: list[tuple[str, int, int]] = []
+
+        def progress(phase: str, done: int, total: int) -> None:
+            told.append((phase, done, total))
+
+        answer = graph.query(text, progress=progress, time_limit=time_limit).to_pylist()
+        assert answer == graph.query(text).to_pylist()
+        # The limit sorts by itself, so of the five operators four have rows of their own.
+        assert told == [("query", 1, 5), ("query", 2, 5), ("query", 3, 5), ("query", 4, 5), ("query", 5, 5)]
+        with pytest.raises(BadRequestError, match="progress is a function, not 5"):
+            graph.query(text, progress=5)  # type: ignore[arg-type]  # what a caller may give
+
     def test_analyze_shows_rows_and_time_of_each_operator(self, graph: Graph) -> None:
         text = "query q() { match { $t: Twin $t has $x $x.age = 1 } return { $x.name } order { $x.name } limit 5 }"
         lines = graph.explain(text, analyze=True).splitlines()

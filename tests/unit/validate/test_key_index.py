@@ -1,4 +1,4 @@
-"""KeyIndex against a dictionary: whatever the strings, and even if all hashes were equal."""
+"""KeyIndex and TextIndex against a dictionary: whatever the strings, and even if all hashes were equal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_omnigraph.validate import key_index
-from spark_omnigraph.validate.key_index import KeyIndex, all_distinct, hash_strings
+from spark_omnigraph.validate.key_index import KeyIndex, TextIndex, all_distinct, hash_strings
 
 TEXT = st.text(max_size=30) | st.sampled_from(["", "a", "a\0", "aaaaaaaa", "aaaaaaaaa", "ä" * 9, "x" * 300])
 
@@ -35,6 +35,36 @@ def test_the_answer_does_not_rest_on_hashes(keys: list[str], others: list[str]) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_index, "hash_strings", lambda values: np.full(len(values), 7, dtype=np.uint64))
         check(keys, [*others, *keys])
+
+
+def check_rows(column: list[str], texts: list[str]) -> None:
+    values = pa.array(column, pa.string())
+    which, rows = TextIndex(values).find(pa.array(texts, pa.string()), lambda at: values.take(pa.array(at)))
+    expected = [(number, row) for number, text in enumerate(texts) for row, value in enumerate(column) if value == text]
+    assert list(zip(which.tolist(), rows.tolist(), strict=True)) == expected
+
+
+@given(st.lists(TEXT, max_size=40), st.lists(TEXT, max_size=10))
+def test_rows_of_texts_that_repeat_are_all_found(column: list[str], others: list[str]) -> None:
+    check_rows(column, list(dict.fromkeys([*others, *column[::2]])))
+
+
+@given(st.lists(TEXT, max_size=20), st.lists(TEXT, max_size=10))
+def test_rows_do_not_rest_on_hashes_either(column: list[str], others: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_index, "hash_strings", lambda values: np.full(len(values), 7, dtype=np.uint64))
+        check_rows(column, list(dict.fromkeys([*others, *column])))
+
+
+def test_rows_of_a_large_column_stand_in_many_buckets() -> None:
+    values = pa.array([f"person-{i % 40_000}" for i in range(100_000)])
+    index = TextIndex(values)
+    assert index.bytes <= 12 * len(values) + 8 * 65_537
+    which, rows = index.find(pa.array(["person-39999", "none", "person-7"]), lambda at: values.take(pa.array(at)))
+    assert list(zip(which.tolist(), rows.tolist(), strict=True)) == [
+        *((0, row) for row in (39_999, 79_999)),
+        *((2, row) for row in (7, 40_007, 80_007)),
+    ]
 
 
 @given(st.lists(st.none() | TEXT, min_size=1, max_size=30), st.integers(0, 5), st.integers(0, 5))
