@@ -15,6 +15,7 @@ from typing import TextIO
 
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.progress.shown import is_terminal
 from spark_omnigraph.redaction import one_line, redact, visible
 
 ROOT_LOGGER = "spark_omnigraph"
@@ -38,7 +39,7 @@ def logging_to(
     """
     logger = logging.getLogger(ROOT_LOGGER)
     before = (logger.level, logger.propagate)
-    handler = logging.StreamHandler(stream) if stream is not None else logging.NullHandler()
+    handler = LogHandler(stream) if stream is not None else logging.NullHandler()
     handler.setFormatter(JsonFormatter(run_id, secrets) if config.log_format == "json" else TextFormatter(secrets))
     logger.addHandler(handler)
     logger.setLevel(config.log_level.upper())
@@ -49,6 +50,21 @@ def logging_to(
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate = before[1]
+
+
+class LogHandler(logging.StreamHandler[TextIO]):
+    """Writes messages to a stream, or hands them to whoever keeps a bar below them."""
+
+    above: Callable[[str], None] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.above is None:
+            super().emit(record)
+            return
+        try:
+            self.above(self.format(record))
+        except Exception:  # noqa: BLE001 - as the base class has it: a message that cannot be written stops no work
+            self.handleError(record)
 
 
 class TextFormatter(logging.Formatter):
@@ -169,8 +185,16 @@ class Progress:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._ended.set()
+        self.end()
         self._waiting.join()
+
+    def end(self) -> None:
+        """Says nothing more."""
+        self._ended.set()
+
+    def begins(self, phase: str, total: int) -> None:
+        """A phase of so many parts begins; 0 where there is nothing to count."""
+        self._state = f"{phase}: 0 of {total:,} (0%)" if total else phase
 
     def _wait(self) -> None:
         while not self._ended.wait(self._every):
@@ -181,8 +205,8 @@ class Progress:
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         now = self._clock()
-        share = f" ({100 * done // total}%)" if total else ""
-        self._state = f"{phase}: {done:,} of {total:,}{share}"
+        share = f" of {total:,} ({100 * done // total}%)" if total else ""
+        self._state = f"{phase}: {done:,}{share}"
         # Short work says nothing: a phase ends with a line only when one was due before.
         if now - self._last < self._every and not (done >= total and self._shown == phase):
             return
@@ -246,11 +270,3 @@ def standard_error() -> TextIO | None:
     process was started without one.
     """
     return sys.stderr
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person sees what is written to a stream."""
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:  # it is closed
-        return False

@@ -56,7 +56,7 @@ def restore(job: Job) -> VerbOutcome:
         dry_run=config.dry_run,
         confirm=config.confirm,
         rewind_apps=config.rewind_apps,
-        executor=job.host.executor(config, 0),
+        executor=job.executor(),
         **config.past(),
     )
     for key, counts in sorted(report.tables.items()):
