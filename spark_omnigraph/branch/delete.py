@@ -54,9 +54,8 @@ class MergedBranches(Displayed):
     stays: tuple[str, ...]
 
     def _card(self) -> Card:
-        gone = grid(
-            "Deleted", ("branch", "head"), ((each.branch, each.head) for each in self.deleted), len(self.deleted)
-        )
+        heads = ((each.branch, each.head) for each in self.deleted)
+        gone = grid("Deleted", ("branch", "head"), heads, len(self.deleted))
         stays = grid("What stays, and why", ("branch",), ((why,) for why in self.stays), len(self.stays))
         warnings = tuple(warning for each in self.deleted for warning in each.warnings)
         line = f"{len(self.deleted):,} deleted, {len(self.stays):,} stay"

@@ -60,11 +60,12 @@ class EraseReport(Displayed):
     def _card(self) -> Card:
         """Without the id, which may be what was to be erased."""
         deleted = [(branch, key, rows) for branch, tables in self.deleted.items() for key, rows in tables.items()]
+        rows = sum(count for *_, count in deleted)
         held = ((each.table, each.branch, each.version) for each in self.held)
         how = "done" if self.done else f"not done, {len(self.held):,} versions hold it"
         return Card(
             "EraseReport",
-            f"a row of {self.table}, {sum(rows for *_, rows in deleted):,} rows on {len(self.deleted):,} branches: {how}",
+            f"a row of {self.table}, {rows:,} rows on {len(self.deleted):,} branches: {how}",
             grids=without_empty(
                 grid("Rows that were or would be deleted", ("branch", "table", "rows"), deleted, len(deleted)),
                 grid("Versions that hold the row", ("table", "branch", "version"), held, len(self.held)),

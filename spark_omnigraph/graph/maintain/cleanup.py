@@ -86,6 +86,7 @@ class CleanupReport(Displayed):
 
     def _card(self) -> Card:
         reasons = self.by_reason()
+        by_reason = ((reason, count, size) for reason, (count, size) in reasons.items())
         gone = sum(item.deleted for item in self.items)
         done = f"{gone:,} of {len(self.items):,} objects removed" if gone else f"{len(self.items):,} objects found"
         expired = "" if self.expiry is None else f", {self.expiry.versions:,} versions expire"
@@ -94,12 +95,7 @@ class CleanupReport(Displayed):
             f"{done}, {self.size:,} bytes{expired}",
             {"older than": moment_text(self.before), "younger": self.younger or None},
             without_empty(
-                grid(
-                    "By reason",
-                    ("reason", "objects", "bytes"),
-                    ((r, *each) for r, each in reasons.items()),
-                    len(reasons),
-                ),
+                grid("By reason", ("reason", "objects", "bytes"), by_reason, len(reasons)),
                 *(() if self.expiry is None else self.expiry.grids()),
                 grid("What was left", ("what", "why"), ((each.what, each.why) for each in self.kept), len(self.kept)),
             ),

@@ -71,21 +71,21 @@ class OptimizeReport(Displayed):
     """Indexes that could not be built, and the way out."""
 
     def _card(self) -> Card:
-        before, after = (
-            sum(getattr(t, name) for t in self.tables.values()) for name in ("files_before", "files_after")
+        tables, indexes, internal = self.tables, self.indexes, self.internal
+        before, after = (sum(getattr(t, name) for t in tables.values()) for name in ("files_before", "files_after"))
+        rows = ((key, table.files_before, table.files_after, table.left) for key, table in tables.items())
+        done = f"{before:,} to {after:,} files, {len(indexes):,} indexes built"
+        joined = grid(
+            "Internal datasets that were joined", ("dataset", "files before"), internal.items(), len(internal)
         )
-        rows = ((key, table.files_before, table.files_after, table.left) for key, table in self.tables.items())
-        indexes, internal = self.indexes, self.internal
         return Card(
             "OptimizeReport",
-            f"on {self.branch}: {before:,} to {after:,} files, {len(indexes):,} indexes built, {commit_line(self.commit)}",
+            f"on {self.branch}: {done}, {commit_line(self.commit)}",
             {"manifest version": self.manifest_version},
             without_empty(
-                grid("Files", ("table", "before", "after", "left alone"), rows, len(self.tables)),
+                grid("Files", ("table", "before", "after", "left alone"), rows, len(tables)),
                 grid("Indexes that were built", ("index",), ((name,) for name in indexes), len(indexes)),
-                grid(
-                    "Internal datasets that were joined", ("dataset", "files before"), internal.items(), len(internal)
-                ),
+                joined,
             ),
             self.warnings,
         )
