@@ -50,6 +50,11 @@ class Option:
         return self.flag or f"--{self.key.replace('_', '-')}"
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it takes; none where it takes others."""
+        return self.parse.choices if isinstance(self.parse, values.OneOf) else ()
+
+    @property
     def env_name(self) -> str:
         return ENV_PREFIX + self.key.upper()
 

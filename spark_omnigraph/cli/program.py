@@ -13,6 +13,7 @@ from types import FrameType
 
 from spark_omnigraph import __version__
 from spark_omnigraph.cli.config import resolve, salvage
+from spark_omnigraph.cli.derived.printed import WORDS, printed
 from spark_omnigraph.cli.host import surroundings
 from spark_omnigraph.cli.output.ending import JobReport
 from spark_omnigraph.cli.output.log import logging_to, standard_error
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if not words or words in ([HELP], [HELP, "--help"]) or words[:1] in (["--help"], ["-h"]):
-            print_out(overview(VERBS))
+            print_out(overview(VERBS, WORDS))
             return 0 if words else UsageError.exit_code
         if words[:1] == ["--version"]:
             print_out(f"{PROGRAM} {__version__}")
@@ -69,7 +70,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
     report = JobReport(environ)
     try:
         try:
-            text = _help_asked(words, verbs)
+            text = _help_asked(words, verbs) or printed(words, verbs)
             if text is not None:
                 print_out(text)
                 return 0
