@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_omnigraph import Graph
+from spark_omnigraph.spark.java import ensure_java
+from tests.spark.sessions import connect_server
+from tests.spark.test_packaging import ROOT, packed_environment
 from tests.support.notebooks import CELL, EXITS, FIRST, FOLDER, STORY, cells, run, story
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -23,6 +29,22 @@ def test_the_notebooks_tell_one_story(spark: SparkSession, tmp_path: Path) -> No
     # Nothing of them stays behind in the session.
     for view in ("Film", "Person", "Directed"):
         spark.catalog.dropTempView(view)
+
+
+@pytest.mark.long
+@pytest.mark.classic
+def test_the_server_may_have_another_environment(tmp_path: Path) -> None:
+    """The client is a process without a JVM, with this checkout; the server's workers have a copy of the package in an
+    environment of their own. Classic: another session of Connect runs in a process of its own.
+    """
+    place = packed_environment(tmp_path)
+    ensure_java()
+    with connect_server(tmp_path, str(place / "bin" / "python"), package=None) as url:
+        command = [sys.executable, "-m", "tests.support.notebooks", "--remote", url, str(tmp_path / "story")]
+        (tmp_path / "story").mkdir()
+        environ = {**os.environ, "SPARK_CONNECT_MODE_ENABLED": "1"}
+        ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=280, check=False)
+    assert (ended.returncode, ended.stderr[-3000:] if ended.returncode else "") == (0, "")
 
 
 def test_every_notebook_is_played() -> None:

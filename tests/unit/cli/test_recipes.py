@@ -108,7 +108,7 @@ def test_airflow_tries_again_what_is_worth_it(
     assert load.function("2026-01-31") == 1
     facts = films.commits()[0].facts
     assert facts is not None
-    assert facts.metadata == {"day": "2026-01-31"}
+    assert facts.origin.metadata == {"day": "2026-01-31"}
     Path("incoming/2026-02-01.jsonl").write_text(BAD)
     with pytest.raises(AirflowFailError, match="bad_rows: "):
         load.function("2026-02-01")
