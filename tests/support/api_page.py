@@ -30,6 +30,9 @@ GROUPS = (
 """Headings of the page, and the beginnings of the modules whose names stand there; the first that fits has them."""
 
 
+_STARS = {"VAR_KEYWORD": "**", "VAR_POSITIONAL": "*"}
+
+
 def api_page() -> str:
     """The page."""
     groups: dict[str, list[str]] = {title: [] for title, _ in GROUPS}
@@ -96,7 +99,7 @@ def _signature(name: str, function: Callable[..., object]) -> str:
 
 
 def _parameter(each: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}.get(each.kind, "")
+    stars = _STARS.get(each.kind.name, "")
     kind = "" if each.annotation is inspect.Parameter.empty else f": {_typed(each.annotation)}"
     if each.default is inspect.Parameter.empty:
         return f"{stars}{each.name}{kind}"

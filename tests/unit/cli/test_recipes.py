@@ -113,7 +113,7 @@ def test_airflow_tries_again_what_is_worth_it(
     with pytest.raises(AirflowFailError, match="bad_rows: "):
         load.function("2026-02-01")
     assert json.loads(Path("reports/2026-02-01.jsonl").read_text())["rule"] == "range"
-    ended = subprocess.CompletedProcess([], 4)
+    ended: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 4)
     monkeypatch.setattr(subprocess, "run", lambda *_args, **_options: ended)
     with pytest.raises(RuntimeError, match="exit code 4"):
         load.function("2026-02-02")
