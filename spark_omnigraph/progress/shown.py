@@ -18,7 +18,7 @@ DELAY = 0.5
 TICK = 0.25
 
 
-class Shown:
+class ShownProgress:
     """A `Progress` with a bar, which appears when work takes long enough, and moves while nothing is told, too.
 
     A context manager: the bar is gone when it ends, and `above` writes lines that stay.
@@ -32,7 +32,7 @@ class Shown:
         self._ended = threading.Event()
         self._ticking = threading.Thread(target=self._move, daemon=True)
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> ShownProgress:
         self._ticking.start()
         return self
 
@@ -125,5 +125,5 @@ def progress_bar(stream: TextIO | None = None) -> Iterator[Progress]:
     if bar is None:
         yield unheard
         return
-    with Shown(bar) as shown:
+    with ShownProgress(bar) as shown:
         yield shown

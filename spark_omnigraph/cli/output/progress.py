@@ -13,7 +13,7 @@ from spark_omnigraph.cli.output.log import ROOT_LOGGER, LogHandler, standard_err
 from spark_omnigraph.cli.output.log import Progress as Lines
 from spark_omnigraph.progress.bars import Bar
 from spark_omnigraph.progress.meter import Progress, unheard
-from spark_omnigraph.progress.shown import Shown, bar_for, is_terminal
+from spark_omnigraph.progress.shown import ShownProgress, bar_for, is_terminal
 
 Emit = Callable[[str], None]
 
@@ -31,7 +31,7 @@ def progress_of(config: JobConfig, log: logging.Logger, emit: Emit) -> Iterator[
         with Lines(log) as lines:
             yield lines, _ending(lines.end, emit)
         return
-    with Shown(bar) as shown, _above(shown):
+    with ShownProgress(bar) as shown, _above(shown):
         yield shown, _ending(shown.end, emit)
 
 
@@ -54,7 +54,7 @@ def _bar(config: JobConfig, log: logging.Logger) -> Bar | None:
 
 
 @contextmanager
-def _above(shown: Shown) -> Iterator[None]:
+def _above(shown: ShownProgress) -> Iterator[None]:
     handlers = [each for each in logging.getLogger(ROOT_LOGGER).handlers if isinstance(each, LogHandler)]
     for each in handlers:
         each.above = shown.above

@@ -19,7 +19,7 @@ from spark_omnigraph.cli.program import main
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.progress import shown as places
 from spark_omnigraph.progress.bars import RichBar
-from spark_omnigraph.progress.shown import Shown
+from spark_omnigraph.progress.shown import ShownProgress
 
 SCHEMA = 'node Film { name: String @key  year: I32?  vec: Vector(2)? @embed("name") }'
 ERASE = "\r\x1b[2K"
@@ -29,7 +29,7 @@ ERASE = "\r\x1b[2K"
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(output, "Shown", partial(Shown, delay=0, tick=60))  # work is short here
+    monkeypatch.setattr(output, "ShownProgress", partial(ShownProgress, delay=0, tick=60))  # work is short here
     Graph.init("g", SCHEMA)
     for part in (1, 2):
         lines = [{"type": "Film", "data": {"name": f"{part}-{number}"}} for number in range(500)]

@@ -16,7 +16,7 @@ import pytest
 from spark_omnigraph.progress import shown
 from spark_omnigraph.progress.bars import Bar, NotebookBar, PlainBar, RichBar, TqdmBar, notebook_html, plain_line
 from spark_omnigraph.progress.meter import Meter, unheard
-from spark_omnigraph.progress.shown import Shown, bar_for, progress_bar
+from spark_omnigraph.progress.shown import ShownProgress, bar_for, progress_bar
 from tests.unit.draw.test_html import Seen
 
 TERMINAL = {"TERM": "xterm"}
@@ -231,8 +231,8 @@ class Recorder:
         self.closed += 1
 
 
-def drawn(bar: Bar, **options: float) -> Iterator[Shown]:
-    with Shown(bar, **options) as progress:
+def drawn(bar: Bar, **options: float) -> Iterator[ShownProgress]:
+    with ShownProgress(bar, **options) as progress:
         progress.begins("stage", 2)
         progress.rows(7)
         progress("stage", 1, 2)
