@@ -177,6 +177,7 @@ class Progress:
         self._began = self._last = clock()
         self._shown: str | None = None
         self._state = "at work"
+        self._rows: int | None = None
         self._ended = threading.Event()
         self._waiting = threading.Thread(target=self._wait, daemon=True)
 
@@ -192,8 +193,13 @@ class Progress:
         """Says nothing more."""
         self._ended.set()
 
+    def rows(self, count: int) -> None:
+        """So many rows were in the parts of this phase."""
+        self._rows = count
+
     def begins(self, phase: str, total: int) -> None:
         """A phase of so many parts begins; 0 where there is nothing to count."""
+        self._rows = None
         self._state = f"{phase}: 0 of {total:,} (0%)" if total else phase
 
     def _wait(self) -> None:
@@ -212,7 +218,10 @@ class Progress:
             return
         self._last = now
         self._shown = phase if done < total else None
-        self._log.info("%s", self._state, extra=told("progress", phase=phase, done=done, total=total))
+        facts: dict[str, object] = {"phase": phase, "done": done, "total": total}
+        if self._rows is not None:
+            facts["rows"] = self._rows
+        self._log.info("%s", self._state, extra=told("progress", **facts))
 
 
 def log_bad_rows(log: logging.Logger, summary: BadRowSummary, show_rows: int | None = None) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.output.log import ROOT_LOGGER, LogHandler, standard_error
@@ -16,6 +16,43 @@ from spark_omnigraph.progress.meter import Progress, unheard
 from spark_omnigraph.progress.shown import ShownProgress, bar_for, is_terminal
 
 Emit = Callable[[str], None]
+Listener = ShownProgress | Lines
+
+
+class BegunProgress:
+    """A `Progress` that shows itself once it is told something: what never tells of itself is over soon."""
+
+    def __init__(self, show: Callable[[], AbstractContextManager[Listener]]) -> None:
+        self._show = show
+        self._stack = ExitStack()
+        self._listener: Listener | None = None
+
+    def __enter__(self) -> BegunProgress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def begins(self, phase: str, total: int) -> None:
+        """A phase of so many parts begins; 0 where there is nothing to count."""
+        self._begun().begins(phase, total)
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        self._begun()(phase, done, total)
+
+    def rows(self, count: int) -> None:
+        """So many rows were in the parts of this phase."""
+        self._begun().rows(count)
+
+    def end(self) -> None:
+        """Shows nothing more."""
+        if self._listener is not None:
+            self._listener.end()
+
+    def _begun(self) -> Listener:
+        if self._listener is None:
+            self._listener = self._stack.enter_context(self._show())
+        return self._listener
 
 
 @contextmanager
@@ -27,12 +64,21 @@ def progress_of(config: JobConfig, log: logging.Logger, emit: Emit) -> Iterator[
         yield unheard, emit
         return
     bar = _bar(config, log)
-    if bar is None:
-        with Lines(log) as lines:
-            yield lines, _ending(lines.end, emit)
-        return
-    with ShownProgress(bar) as shown, _above(shown):
-        yield shown, _ending(shown.end, emit)
+    with BegunProgress(lambda: Lines(log) if bar is None else _below_messages(bar)) as progress:
+        yield progress, _ending(progress.end, emit)
+
+
+@contextmanager
+def _below_messages(bar: Bar) -> Iterator[ShownProgress]:
+    handlers = [each for each in logging.getLogger(ROOT_LOGGER).handlers if isinstance(each, LogHandler)]
+    with ShownProgress(bar) as shown:
+        for each in handlers:
+            each.above = shown.above
+        try:
+            yield shown
+        finally:
+            for each in handlers:
+                each.above = None
 
 
 def _ending(end: Callable[[], None], emit: Emit) -> Emit:
@@ -51,15 +97,3 @@ def _bar(config: JobConfig, log: logging.Logger) -> Bar | None:
     if config.progress == "log" or config.log_format != "text" or not log.isEnabledFor(logging.INFO):
         return None
     return bar_for(standard_error(), os.environ)
-
-
-@contextmanager
-def _above(shown: ShownProgress) -> Iterator[None]:
-    handlers = [each for each in logging.getLogger(ROOT_LOGGER).handlers if isinstance(each, LogHandler)]
-    for each in handlers:
-        each.above = shown.above
-    try:
-        yield
-    finally:
-        for each in handlers:
-            each.above = None

@@ -15,6 +15,7 @@ from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.inputs import delta_alone, find_inputs, input_choices
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.progress.meter import begin
 from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
@@ -46,6 +47,7 @@ def ingest(job: Job) -> VerbOutcome:
     executor = job.host.executor(config, found.size)
     source = found.paths if found.table is None else _delta_rows(executor, found.table, config.version_as_of)
     arguments |= {"version_as_of": None} if found.table is not None else {}
+    begin(job.progress, "plan")
     report = graph.with_origin(job.origin).ingest(
         source,
         config.branch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -14,7 +15,9 @@ from typing import TextIO
 
 import pytest
 
+from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.output import progress as output
+from spark_omnigraph.cli.output.log import Progress, logging_to
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.progress import shown as places
@@ -152,3 +155,19 @@ def test_other_work_on_executors_tells_of_itself(terminal: Terminal, monkeypatch
     shown = terminal.run("embed", "--graph", "g", "--type", "Film", "--no-cache")
     assert "ask ████████████████████████ 100%" in shown
     assert "write ████████████████████████ 100%" in shown
+
+
+@pytest.mark.usefixtures("place", "plain")
+def test_what_never_tells_of_itself_has_no_bar(terminal: Terminal) -> None:
+    assert "\x1b" not in terminal.run("commits", "--graph", "g")
+
+
+def test_a_line_for_programs_has_the_rows() -> None:
+    stream = io.StringIO()
+    with logging_to(stream, JobConfig(verb="ingest", log_format="json"), "r1") as log:
+        lines = Progress(log, every=0)
+        lines.begins("stage", 2)
+        lines.rows(500)
+        lines("stage", 1, 2)
+    told = json.loads(stream.getvalue())
+    assert (told["message"], told["rows"], told["done"], told["total"]) == ("stage: 1 of 2 (50%)", 500, 1, 2)
