@@ -134,7 +134,7 @@ class NotebookBar:
         shown = self._display.HTML(notebook_html(meter))
         if self._handle is None:
             self._handle = self._display.display(shown, display_id=True)
-        elif self._handle is not None:
+        else:
             self._handle.update(shown)
 
     def above(self, line: str) -> None:

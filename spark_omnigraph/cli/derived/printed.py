@@ -18,7 +18,9 @@ WORDS: Mapping[str, str] = {
 
 def printed(words: Sequence[str], verbs: Mapping[str, Verb]) -> str | None:
     """What the words ask to be printed; None when they do not. UsageError for a shell that is not known."""
-    if words[:1] == [SCHEMA] and len(words) == 1:
+    if words[:1] == [SCHEMA]:
+        if len(words) > 1:
+            raise UsageError(f"'{SCHEMA}' takes no argument")
         from spark_omnigraph.cli.derived.schema import schema_text  # noqa: PLC0415 - no verb needs it
 
         return schema_text(verbs)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
@@ -52,7 +52,13 @@ def logging_to(
         logger.propagate = before[1]
 
 
-class LogHandler(logging.StreamHandler[TextIO]):
+if TYPE_CHECKING:
+    _TextHandler = logging.StreamHandler[TextIO]
+else:
+    _TextHandler = logging.StreamHandler  # it takes no type before Python 3.11
+
+
+class LogHandler(_TextHandler):
     """Writes messages to a stream, or hands them to whoever keeps a bar below them."""
 
     above: Callable[[str], None] | None = None

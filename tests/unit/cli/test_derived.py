@@ -100,6 +100,7 @@ def test_the_program_prints_both(capsys: pytest.CaptureFixture[str]) -> None:
         (["completion"], "'completion' needs one of bash, zsh, fish after it"),
         (["completion", "bsh"], "'completion' needs one of bash, zsh, fish after it; did you mean 'bash'?"),
         (["completion", "bash", "x"], "'completion' needs one of bash, zsh, fish after it"),
+        (["config-schema", "x"], "'config-schema' takes no argument"),
     ],
 )
 def test_another_shell_is_a_mistake(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
