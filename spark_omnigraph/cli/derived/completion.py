@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 
-from spark_omnigraph.cli.derived.printed import COMPLETION, SCHEMA, SHELLS
 from spark_omnigraph.cli.options import Option, Shape
 from spark_omnigraph.cli.parser import HELP, PROGRAM
 from spark_omnigraph.cli.verb import Verb
 
+COMPLETION, SCHEMA = "completion", "config-schema"
+"""Words that print something, and are completed as verbs are."""
+SHELLS = ("bash", "zsh", "fish")
 _BASH = Template("""\
 _spark_omnigraph() {
     local cur prev verb options

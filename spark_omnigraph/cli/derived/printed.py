@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from spark_omnigraph.cli.derived.completion import COMPLETION, SCHEMA, SHELLS, script
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.words import nearest
 
-COMPLETION, SCHEMA = "completion", "config-schema"
-SHELLS = ("bash", "zsh", "fish")
 WORDS: Mapping[str, str] = {
     f"{COMPLETION} SHELL": f"Prints what completes these words at a prompt of {', '.join(SHELLS)}.",
     SCHEMA: "Prints a JSON schema of configuration files, for editors.",
@@ -29,6 +28,4 @@ def printed(words: Sequence[str], verbs: Mapping[str, Verb]) -> str | None:
     if len(words) != 2 or words[1] not in SHELLS:
         near = nearest(words[1], SHELLS) if len(words) > 1 else ""
         raise UsageError(f"'{COMPLETION}' needs one of {', '.join(SHELLS)} after it{near}")
-    from spark_omnigraph.cli.derived.completion import script  # noqa: PLC0415 - no verb needs it
-
     return script(words[1], verbs)

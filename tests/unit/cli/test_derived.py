@@ -12,8 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from spark_omnigraph.cli.derived.completion import script
-from spark_omnigraph.cli.derived.printed import SHELLS
+from spark_omnigraph.cli.derived.completion import SHELLS, script
 from spark_omnigraph.cli.derived.schema import configuration_schema, schema_text
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.cli.registry import VERBS
