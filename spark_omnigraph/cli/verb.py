@@ -34,12 +34,18 @@ class Job:
     progress: Progress = unheard
     """Is told how far the work is."""
 
-    def executor(self, input_bytes: int = 0) -> Executor:
+    def executor(self) -> Executor:
         """The executor of the job, this process where it names none; what it runs tells how far it is."""
         from spark_omnigraph.write.executor import LocalExecutor, WatchedExecutor  # noqa: PLC0415 - help needs neither
 
-        chosen = self.host.executor(self.config, input_bytes)
-        return WatchedExecutor(LocalExecutor(1) if chosen is None else chosen, self.progress)
+        return self.named_executor() or WatchedExecutor(LocalExecutor(1), self.progress)
+
+    def named_executor(self) -> Executor | None:
+        """As `executor`; None where the job names none, for work that has threads of its own then."""
+        from spark_omnigraph.write.executor import WatchedExecutor  # noqa: PLC0415 - help needs it not
+
+        chosen = self.host.executor(self.config, 0)
+        return None if chosen is None else WatchedExecutor(chosen, self.progress)
 
     @property
     def origin(self) -> CommitOrigin:
