@@ -160,6 +160,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.manifest.snapshot import GraphMark as GraphMark
     from spark_omnigraph.manifest.snapshot import Snapshot as Snapshot
     from spark_omnigraph.manifest.snapshot import TableEntry as TableEntry
+    from spark_omnigraph.progress.meter import Progress as Progress
+    from spark_omnigraph.progress.shown import progress_bar as progress_bar
     from spark_omnigraph.records.mode import EmbedAtLoad as EmbedAtLoad
     from spark_omnigraph.records.mode import LoadMode as LoadMode
     from spark_omnigraph.records.mode import Nulls as Nulls
@@ -179,6 +181,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.storage.manifest.commit_log import RecoveryAudit as RecoveryAudit
     from spark_omnigraph.write.executor import Executor as Executor
     from spark_omnigraph.write.executor import LocalExecutor as LocalExecutor
+    from spark_omnigraph.write.executor import WatchedExecutor as WatchedExecutor
     from spark_omnigraph.write.indexes import BuiltIndexes as BuiltIndexes
     from spark_omnigraph.write.indexes import IndexProgress as IndexProgress
     from spark_omnigraph.write.indexes import IndexStatus as IndexStatus
@@ -250,6 +253,8 @@ _HOMES = {
     "manifest.lineage": ("Commit",),
     "manifest.rows": ("SchemaEpoch", "TableId", "Transaction"),
     "manifest.snapshot": ("GraphMark", "Snapshot", "TableEntry"),
+    "progress.meter": ("Progress",),
+    "progress.shown": ("progress_bar",),
     "records.mode": ("EmbedAtLoad", "LoadMode", "Nulls", "OnDuplicate", "OnMissing", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
@@ -257,7 +262,7 @@ _HOMES = {
     "spark.writes": ("last_write", "write_edges", "write_nodes"),
     "sql.result": ("SqlResult",),
     "storage.manifest.commit_log": ("RecoveryAudit",),
-    "write.executor": ("Executor", "LocalExecutor"),
+    "write.executor": ("Executor", "LocalExecutor", "WatchedExecutor"),
     "write.indexes": ("BuiltIndexes", "IndexProgress", "IndexStatus"),
 }  # laid out as a table  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

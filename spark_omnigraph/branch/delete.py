@@ -20,6 +20,8 @@ from spark_omnigraph.commit.lost import forget_branch
 from spark_omnigraph.commit.owners import await_turn
 from spark_omnigraph.commit.publisher import current_head
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, RecoveryRequiredError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import BranchName
 from spark_omnigraph.storage.faults import CommitFailed
@@ -28,8 +30,8 @@ from spark_omnigraph.storage.layout import COMMITS, MANIFEST
 from spark_omnigraph.storage.tables.commits import drop_branch
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedBranch:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeletedBranch(Displayed):
     """A branch that is gone. `head` was its newest commit; `forks` are the tables that it had of its own."""
 
     branch: BranchName
@@ -38,13 +40,26 @@ class DeletedBranch:
     warnings: tuple[str, ...] = ()
     """What of it could not be removed now; `cleanup` will."""
 
+    def _card(self) -> Card:
+        forks = grid("Tables of its own", ("table",), ((key,) for key in self.forks), len(self.forks))
+        head = "without commits" if self.head is None else f"head {self.head}"
+        return Card("DeletedBranch", f"{self.branch}, {head}", {"head": self.head}, without_empty(forks), self.warnings)
 
-@dataclass(frozen=True, slots=True)
-class MergedBranches:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MergedBranches(Displayed):
     """Merged branches that are gone, and for each that stays its name and why."""
 
     deleted: tuple[DeletedBranch, ...]
     stays: tuple[str, ...]
+
+    def _card(self) -> Card:
+        heads = ((each.branch, each.head) for each in self.deleted)
+        gone = grid("Deleted", ("branch", "head"), heads, len(self.deleted))
+        stays = grid("What stays, and why", ("branch",), ((why,) for why in self.stays), len(self.stays))
+        warnings = tuple(warning for each in self.deleted for warning in each.warnings)
+        line = f"{len(self.deleted):,} deleted, {len(self.stays):,} stay"
+        return Card("MergedBranches", line, grids=without_empty(gone, stays), notes=warnings)
 
 
 def delete_branch(store: GraphStore, name: str) -> DeletedBranch:

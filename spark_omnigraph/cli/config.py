@@ -61,6 +61,7 @@ class JobConfig:
     meta: dict[str, str] = field(default_factory=dict)
     log_format: str = "text"
     log_level: str = "info"
+    progress: str = "auto"
     storage_options: dict[str, str] = field(default_factory=dict, repr=False)
     schema: str = ""
     accept: bool = False

@@ -50,6 +50,11 @@ class Option:
         return self.flag or f"--{self.key.replace('_', '-')}"
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it takes; none where it takes others."""
+        return self.parse.choices if isinstance(self.parse, values.OneOf) else ()
+
+    @property
     def env_name(self) -> str:
         return ENV_PREFIX + self.key.upper()
 
@@ -138,7 +143,16 @@ PAGE = Option(
     env=True,
 )
 
-REPORTING = (CONFIG, SUMMARY, METRICS, LOG_FORMAT, LOG_LEVEL)
+PROGRESS = Option(
+    "progress",
+    "how long work says how far it is: auto draws a bar at a terminal and in a notebook, and writes lines elsewhere; "
+    "log always writes lines",
+    values.one_of("auto", "log", "none"),
+    "auto|log|none",
+    default="auto",
+    env=True,
+)
+REPORTING = (CONFIG, SUMMARY, METRICS, LOG_FORMAT, LOG_LEVEL, PROGRESS)
 TO_READ = (GRAPH, BRANCH, STORAGE_OPTION, *REPORTING)
 """Common options of what looks at one branch."""
 TO_KEEP = (GRAPH, BRANCH, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)

@@ -138,10 +138,11 @@ def build(verb: Verb) -> argparse.ArgumentParser:
     return parser
 
 
-def overview(verbs: Mapping[str, Verb]) -> str:
-    """Help of the program as a whole."""
-    width = max(len(name) for name in verbs) + 2
-    lines = [f"  {name:<{width}}{verb.help}" for name, verb in verbs.items()]
+def overview(verbs: Mapping[str, Verb], words: Mapping[str, str] | None = None) -> str:
+    """Help of the program as a whole; `words` are what it prints without doing any work."""
+    helps = {**{name: verb.help for name, verb in verbs.items()}, **(words or {})}
+    width = max(len(name) for name in helps) + 2
+    lines = [f"  {name:<{width}}{said}" for name, said in helps.items()]
     hint = f"{PROGRAM} {HELP} VERB, or {PROGRAM} VERB --help, shows the options of a verb."
     return "\n".join((f"usage: {PROGRAM} VERB [OPTION…]", "", "verbs:", *lines, "", hint, LAST_LINE, EXIT_CODES))
 

@@ -13,9 +13,11 @@ from types import FrameType
 
 from spark_omnigraph import __version__
 from spark_omnigraph.cli.config import resolve, salvage
+from spark_omnigraph.cli.derived.printed import WORDS, printed
 from spark_omnigraph.cli.host import surroundings
 from spark_omnigraph.cli.output.ending import JobReport
 from spark_omnigraph.cli.output.log import logging_to, standard_error
+from spark_omnigraph.cli.output.progress import progress_of
 from spark_omnigraph.cli.output.streams import emit, print_out
 from spark_omnigraph.cli.output.summary import INTERRUPTED, REFUSED, TERMINATED, JobEnding
 from spark_omnigraph.cli.parser import HELP, PROGRAM, build, family, find_verb, overview, split_arguments
@@ -40,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if not words or words in ([HELP], [HELP, "--help"]) or words[:1] in (["--help"], ["-h"]):
-            print_out(overview(VERBS))
+            print_out(overview(VERBS, WORDS))
             return 0 if words else UsageError.exit_code
         if words[:1] == ["--version"]:
             print_out(f"{PROGRAM} {__version__}")
@@ -68,7 +70,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], verbs: Mapping[str, Ve
     report = JobReport(environ)
     try:
         try:
-            text = _help_asked(words, verbs)
+            text = _help_asked(words, verbs) or printed(words, verbs)
             if text is not None:
                 print_out(text)
                 return 0
@@ -105,10 +107,14 @@ def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mappi
     try:
         meta = {key: redact(value, report.secrets) for key, value in config.meta.items()}
         said = CommitOrigin(verb.name, report.run_id, metadata=meta)
-        with _termination_as_exception(), surroundings(f"{PROGRAM} {verb.name}", log, environ) as host:
+        with (
+            _termination_as_exception(),
+            surroundings(f"{PROGRAM} {verb.name}", log, environ) as host,
+            progress_of(config, log, emit) as (progress, write),
+        ):
             report.storage_options = host.storage_options(config)
             report.hide(report.storage_options)
-            outcome = verb.run(Job(config, host, log, emit, said, report.inputs))
+            outcome = verb.run(Job(config, host, log, write, said, report.inputs, progress))
             return JobEnding(REFUSED if outcome.refused else 0, outcome=outcome)
     except OmnigraphError as error:
         return JobEnding(error.exit_code, error=error)

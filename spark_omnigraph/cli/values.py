@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -217,15 +218,21 @@ def instant(value: str) -> str:
     return value
 
 
-def one_of(*choices: str) -> Parser:
+@dataclass(frozen=True, slots=True)
+class OneOf:
     """One word of a list."""
 
-    def parse(value: str) -> str:
-        if value not in choices:
-            raise ValueError(f"'{shortened(value)}' is not one of {', '.join(choices)}")
+    choices: tuple[str, ...]
+
+    def __call__(self, value: str) -> str:
+        if value not in self.choices:
+            raise ValueError(f"'{shortened(value)}' is not one of {', '.join(self.choices)}")
         return value
 
-    return parse
+
+def one_of(*choices: str) -> OneOf:
+    """The parser of one word of a list."""
+    return OneOf(choices)
 
 
 def switch(value: str) -> bool:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from spark_omnigraph.bad_rows import BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.host import Host
 from spark_omnigraph.cli.options import Option
 from spark_omnigraph.manifest.facts import CommitOrigin
+from spark_omnigraph.progress.meter import Progress, unheard
+
+if TYPE_CHECKING:
+    from spark_omnigraph.write.executor import Executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,22 @@ class Job:
     """What is known of the run before it has a Spark session."""
     inputs: list[tuple[str, int]] = field(default_factory=list)
     """Files that go in, with their bytes: noted as soon as they are known, for the page of a run that fails, too."""
+
+    progress: Progress = unheard
+    """Is told how far the work is."""
+
+    def executor(self) -> Executor:
+        """The executor of the job, this process where it names none; what it runs tells how far it is."""
+        from spark_omnigraph.write.executor import LocalExecutor, WatchedExecutor  # noqa: PLC0415 - help needs neither
+
+        return self.named_executor() or WatchedExecutor(LocalExecutor(1), self.progress)
+
+    def named_executor(self) -> Executor | None:
+        """As `executor`; None where the job names none, for work that has threads of its own then."""
+        from spark_omnigraph.write.executor import WatchedExecutor  # noqa: PLC0415 - help needs it not
+
+        chosen = self.host.executor(self.config, 0)
+        return None if chosen is None else WatchedExecutor(chosen, self.progress)
 
     @property
     def origin(self) -> CommitOrigin:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from spark_omnigraph.errors import StorageError
+from spark_omnigraph.progress.meter import Progress, begin, phase_of, tell
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,6 +56,25 @@ class LocalExecutor:
                 f"a worker process ended before its work was done ({_WHY}); "
                 "give the machine more memory, or run fewer at once: --load-concurrency, or LocalExecutor(n)"
             ) from error
+
+
+class WatchedExecutor:
+    """Another executor, with a `Progress` that is told of every item that is done."""
+
+    def __init__(self, executor: Executor, progress: Progress) -> None:
+        self._executor = executor
+        self._progress = progress
+
+    @property
+    def parallelism(self) -> int:
+        return self._executor.parallelism
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        phase = phase_of(work)
+        begin(self._progress, phase, len(items))
+        for done, result in enumerate(self._executor.map(work, items), 1):
+            tell(self._progress, phase, done, len(items))
+            yield result
 
 
 def available_cores() -> int:

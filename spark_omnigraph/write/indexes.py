@@ -20,6 +20,7 @@ from spark_omnigraph.errors import ConflictError, OmnigraphError, StorageError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.records.ulid import new_ulid
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.commits import TableChange
@@ -246,6 +247,7 @@ def _built(store: GraphStore, tasks: list[_Task], executor: Executor | None) -> 
         return list(pool.map(lambda task: _attempt(store, task), tasks))
 
 
+@in_phase("index")
 def _build_remotely(root: str, options: Mapping[str, str], task: _Task) -> IndexBuild | str:
     """One index whole, by a task: in parts that stand side by side, each look-up would ask every part."""
     return _attempt(GraphStore.open(root, options or None), task)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_omnigraph.catalog.types import EntityType, Scalar
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.tables.commits import TableChange
 from spark_omnigraph.storage.tables.scan import PinnedTable, fragment_sizes
@@ -128,6 +129,7 @@ def _slices(entity: EntityType, change: ValueChange) -> Iterator[ValueChange]:
         yield change.only(slice(start, start + size))
 
 
+@in_phase("write")
 def write_part(context: WriteContext, part: WritePart) -> Written:
     """Stages one part. Runs on an executor; nothing refers to the files yet."""
     change = part.change

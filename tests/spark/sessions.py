@@ -56,7 +56,7 @@ def connect_session(folder: Path) -> Iterator[SparkSession]:
     Nothing that needs a JVM can be had here: starting one, or a SparkContext, is an error of the test.
     """
     ensure_java()
-    with _server(folder) as url, patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm):
+    with connect_server(folder) as url, patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm):
         builder = SparkSession.builder.remote(url)
         for key, value in CONF.items():
             if key.startswith("spark.sql."):
@@ -69,7 +69,10 @@ def connect_session(folder: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def connect_server(folder: Path, python: str = sys.executable, package: Path | None = _ROOT) -> Iterator[str]:
+    """The address of a server whose Python workers are of this interpreter; `package` is where they find this package,
+    None where it is installed for them.
+    """
     (port,) = free_ports(1)
     conf = {**CONF, **_places(folder), "spark.connect.grpc.binding.port": str(port), "spark.ui.enabled": "false"}
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--class", _SERVER]
@@ -77,9 +80,13 @@ def _server(folder: Path) -> Iterator[str]:
     for key, value in conf.items():
         command += ["--conf", f"{key}={value}"]
     # The server runs our code in Python workers of its own; an installed package would need no PYTHONPATH.
-    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": path}
-    environ = {**os.environ, **python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    paths = [] if package is None else [str(package), os.environ.get("PYTHONPATH")]
+    pythons = {
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+    environ = {**os.environ, **pythons, "SPARK_LOCAL_IP": "127.0.0.1"}
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "spark-internal"], cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT

@@ -18,6 +18,7 @@ from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.spark.read.options import READ_OPTIONS, STORAGE_HELP
 from spark_omnigraph.spark.write.options import WRITE_OPTIONS
 from tests.spark import type_matrix
+from tests.support.api_page import api_page
 from tests.support.films import FILM_COUNTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -94,7 +95,9 @@ def films_picture() -> str:
 
 
 PICTURES: Mapping[str, Callable[[], str]] = {"films.svg": films_picture}
-"""Whole files that are made."""
+"""Whole files in docs/ that are made, and that the README shows."""
+FILES: Mapping[str, Callable[[], str]] = {"docs/api.md": api_page}
+"""Other whole files that are made."""
 
 
 def render(page: str) -> str:
@@ -134,3 +137,5 @@ if __name__ == "__main__":
         (DOCS / page).write_text(render(page), encoding="utf-8")
     for name, make in PICTURES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
+    for name, make in FILES.items():
+        (DOCS.parent / name).write_text(make(), encoding="utf-8")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import spark_omnigraph
 from spark_omnigraph.bad_rows import Rule
 from spark_omnigraph.errors import OmnigraphError
 from spark_omnigraph.spark.errors import CodedError
-from tests.support.pages import DOCS, PICTURES, RULES, errors_table, pages, render
+from tests.support.pages import DOCS, FILES, PICTURES, RULES, errors_table, pages, render
 
 
 @pytest.mark.parametrize("page", pages())
@@ -19,6 +20,16 @@ def test_a_page_made_from_the_code_is_current(page: str) -> None:
 def test_a_picture_made_from_the_code_is_current(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == PICTURES[name](), "run python -m tests.support.pages"
     assert f"docs/{name}" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_made_from_the_code_is_current(name: str) -> None:
+    assert (DOCS.parent / name).read_text(encoding="utf-8") == FILES[name](), "run python -m tests.support.pages"
+
+
+def test_the_page_of_the_api_has_every_public_name() -> None:
+    page = FILES["docs/api.md"]()
+    assert [name for name in spark_omnigraph.__all__ if f"`{name}" not in page] == []
 
 
 def test_every_error_says_what_to_do() -> None:

@@ -11,13 +11,14 @@ from datetime import datetime, timezone
 from typing import TextIO
 
 from spark_omnigraph.cli.config import JobConfig, refused_files
-from spark_omnigraph.cli.output.log import is_terminal, log_bad_rows, logging_to, standard_error, told
+from spark_omnigraph.cli.output.log import log_bad_rows, logging_to, standard_error, told
 from spark_omnigraph.cli.output.metrics import add_metrics
 from spark_omnigraph.cli.output.page import Run, is_page, write_page
 from spark_omnigraph.cli.output.streams import silence, write_to
 from spark_omnigraph.cli.output.summary import JobEnding, as_line, as_sentence, error_body, summary_of, write_summary
 from spark_omnigraph.cli.verb import Verb
 from spark_omnigraph.errors import BadRowsError, IoError, OmnigraphError
+from spark_omnigraph.progress.shown import is_terminal
 from spark_omnigraph.redaction import SECRET_NAME
 from spark_omnigraph.storage.targets import why_kept
 

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from spark_omnigraph.bad_rows import BadRow, BadRowSummary
 from spark_omnigraph.cli.config import JobConfig
+from spark_omnigraph.progress.shown import is_terminal
 from spark_omnigraph.redaction import one_line, redact, visible
 
 ROOT_LOGGER = "spark_omnigraph"
@@ -38,7 +39,7 @@ def logging_to(
     """
     logger = logging.getLogger(ROOT_LOGGER)
     before = (logger.level, logger.propagate)
-    handler = logging.StreamHandler(stream) if stream is not None else logging.NullHandler()
+    handler = LogHandler(stream) if stream is not None else logging.NullHandler()
     handler.setFormatter(JsonFormatter(run_id, secrets) if config.log_format == "json" else TextFormatter(secrets))
     logger.addHandler(handler)
     logger.setLevel(config.log_level.upper())
@@ -49,6 +50,27 @@ def logging_to(
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate = before[1]
+
+
+if TYPE_CHECKING:
+    _TextHandler = logging.StreamHandler[TextIO]
+else:
+    _TextHandler = logging.StreamHandler  # it takes no type before Python 3.11
+
+
+class LogHandler(_TextHandler):
+    """Writes messages to a stream, or hands them to whoever keeps a bar below them."""
+
+    above: Callable[[str], None] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.above is None:
+            super().emit(record)
+            return
+        try:
+            self.above(self.format(record))
+        except Exception:  # noqa: BLE001 - as the base class has it: a message that cannot be written stops no work
+            self.handleError(record)
 
 
 class TextFormatter(logging.Formatter):
@@ -161,6 +183,7 @@ class Progress:
         self._began = self._last = clock()
         self._shown: str | None = None
         self._state = "at work"
+        self._rows: int | None = None
         self._ended = threading.Event()
         self._waiting = threading.Thread(target=self._wait, daemon=True)
 
@@ -169,8 +192,21 @@ class Progress:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._ended.set()
+        self.end()
         self._waiting.join()
+
+    def end(self) -> None:
+        """Says nothing more."""
+        self._ended.set()
+
+    def rows(self, count: int) -> None:
+        """So many rows were in the parts of this phase."""
+        self._rows = count
+
+    def begins(self, phase: str, total: int) -> None:
+        """A phase of so many parts begins; 0 where there is nothing to count."""
+        self._rows = None
+        self._state = f"{phase}: 0 of {total:,} (0%)" if total else phase
 
     def _wait(self) -> None:
         while not self._ended.wait(self._every):
@@ -181,14 +217,17 @@ class Progress:
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         now = self._clock()
-        share = f" ({100 * done // total}%)" if total else ""
-        self._state = f"{phase}: {done:,} of {total:,}{share}"
+        share = f" of {total:,} ({100 * done // total}%)" if total else ""
+        self._state = f"{phase}: {done:,}{share}"
         # Short work says nothing: a phase ends with a line only when one was due before.
         if now - self._last < self._every and not (done >= total and self._shown == phase):
             return
         self._last = now
         self._shown = phase if done < total else None
-        self._log.info("%s", self._state, extra=told("progress", phase=phase, done=done, total=total))
+        facts: dict[str, object] = {"phase": phase, "done": done, "total": total}
+        if self._rows is not None:
+            facts["rows"] = self._rows
+        self._log.info("%s", self._state, extra=told("progress", **facts))
 
 
 def log_bad_rows(log: logging.Logger, summary: BadRowSummary, show_rows: int | None = None) -> None:
@@ -246,11 +285,3 @@ def standard_error() -> TextIO | None:
     process was started without one.
     """
     return sys.stderr
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person sees what is written to a stream."""
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:  # it is closed
-        return False

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TextIO
 
-from spark_omnigraph.cli.output.log import is_terminal
 from spark_omnigraph.errors import IoError
+from spark_omnigraph.progress.shown import is_terminal
 from spark_omnigraph.redaction import visible
 
 _ESCAPES = "spark_omnigraph.json_escapes"

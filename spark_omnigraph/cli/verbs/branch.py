@@ -63,7 +63,7 @@ def merge_branch(job: Job) -> VerbOutcome:
             on_conflict=config.on_conflict,
             conflicts=config.conflicts,
             decisions=config.decisions,
-            executor=job.host.executor(config, 0),
+            executor=job.executor(),
         )
     except MergeConflictsError as error:
         _say_conflicts(job, error)

@@ -49,7 +49,7 @@ def embed(job: Job) -> VerbOutcome:
         dry_run=config.dry_run,
         cache_every_texts=config.cache_every,
         cache_every_seconds=config.cache_seconds,
-        executor=job.host.executor(config, 0),
+        executor=job.executor(),
     )
     _say(job, report)
     counts = report.properties.values()

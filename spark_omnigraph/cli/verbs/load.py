@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_omnigraph.cli.output.log import Progress, counted, log_bad_rows, told
+from spark_omnigraph.cli.output.log import counted, log_bad_rows, told
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.provider import provider_of
@@ -15,6 +15,7 @@ from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.load.inputs import delta_alone, find_inputs, input_choices
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport
+from spark_omnigraph.progress.meter import begin
 from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
@@ -46,16 +47,16 @@ def ingest(job: Job) -> VerbOutcome:
     executor = job.host.executor(config, found.size)
     source = found.paths if found.table is None else _delta_rows(executor, found.table, config.version_as_of)
     arguments |= {"version_as_of": None} if found.table is not None else {}
-    with Progress(job.log) as progress:
-        report = graph.with_origin(job.origin).ingest(
-            source,
-            config.branch,
-            config.base,
-            config.mode,
-            actor=config.actor,
-            options=load_options(job, executor, progress),
-            **arguments,
-        )
+    begin(job.progress, "plan")
+    report = graph.with_origin(job.origin).ingest(
+        source,
+        config.branch,
+        config.base,
+        config.mode,
+        actor=config.actor,
+        options=load_options(job, executor),
+        **arguments,
+    )
     _say(job, report)
     return VerbOutcome(
         branch=report.branch,
@@ -106,7 +107,7 @@ def _delta_rows(executor: Executor | None, table: str, version: int | None) -> O
     return delta_rows(executor.spark, table, version)
 
 
-def load_options(job: Job, executor: Executor | None, progress: Progress) -> LoadOptions:
+def load_options(job: Job, executor: Executor | None) -> LoadOptions:
     """Options of the load as the library takes them."""
     config = job.config
     return LoadOptions(
@@ -126,7 +127,7 @@ def load_options(job: Job, executor: Executor | None, progress: Progress) -> Loa
         cache=config.cache,
         build_indexes=config.index,
         dry_run=config.dry_run,
-        progress=progress,
+        progress=job.progress,
         executor=executor,
     )
 

@@ -19,6 +19,7 @@ from spark_omnigraph.graph.maintain.cleanup import CleanupReport
 from spark_omnigraph.graph.maintain.expire import ExpiryReport
 from spark_omnigraph.graph.maintain.repair import Drift, RepairReport
 from spark_omnigraph.manifest.branches import MAIN, display
+from spark_omnigraph.progress.meter import begin
 from spark_omnigraph.write.indexes import BuiltIndexes
 
 
@@ -150,6 +151,7 @@ def cleanup(job: Job) -> VerbOutcome:
     confirm = config.confirm and not config.dry_run
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode="rw" if confirm else "r", storage_options=storage)
+    begin(job.progress, "look")
     report = graph.cleanup(config.older_than, keep=config.keep, confirm=confirm, force=config.force)
     if config.report is not None and not is_page(config.report):
         with whole_file(config.report) as file:
@@ -211,7 +213,8 @@ def _index(job: Job) -> VerbOutcome:
     storage = job.host.storage_options(config)
     mode = "r" if config.dry_run else "rw"
     graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
-    built = BuiltIndexes() if config.dry_run else graph.ensure_indices(executor=job.host.executor(config, 0))
+    begin(job.progress, "index")
+    built = BuiltIndexes() if config.dry_run else graph.ensure_indices(executor=job.named_executor())
     found = graph.indexes()
     rows = [(s.table_key, s.column, s.kind, s.rows, s.total, s.progress) for s in found]
     say_table(job.log, ("table", "column", "kind", "rows", "total", "progress"), rows)
@@ -239,7 +242,8 @@ def _optimize(job: Job) -> VerbOutcome:
     mode = "r" if config.dry_run else "rw"
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode=mode, branch=config.branch, storage_options=storage)
-    executor = None if config.dry_run else job.host.executor(config, 0)
+    begin(job.progress, "optimize")
+    executor = None if config.dry_run else job.named_executor()
     graph = graph.with_origin(job.origin)
     report = graph.optimize(actor=config.actor, dry_run=config.dry_run, executor=executor)
     rows = [(key, t.files_before, t.files_after, t.left or "") for key, t in report.tables.items()]

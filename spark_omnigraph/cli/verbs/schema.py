@@ -25,7 +25,7 @@ def plan_schema(job: Job) -> VerbOutcome:
         values=config.set,
         allow_data_loss=config.allow_data_loss,
         bad_rows=config.bad_rows,
-        executor=job.host.executor(config, 0),
+        executor=job.executor(),
     )
     _say(job, found)
     return VerbOutcome(
@@ -52,7 +52,7 @@ def apply_schema(job: Job) -> VerbOutcome:
         allow_data_loss=config.allow_data_loss,
         bad_rows=config.bad_rows,
         actor=config.actor,
-        executor=job.host.executor(config, 0),
+        executor=job.executor(),
     )
     for step in report.steps:
         job.log.info("%s", sentence(step))

@@ -13,6 +13,7 @@ from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.read.history import Where
 from spark_omnigraph.manifest.branches import MAIN, display
 from spark_omnigraph.manifest.kept import Tag
+from spark_omnigraph.progress.meter import begin
 
 
 def create_tag(job: Job) -> VerbOutcome:
@@ -56,7 +57,7 @@ def restore(job: Job) -> VerbOutcome:
         dry_run=config.dry_run,
         confirm=config.confirm,
         rewind_apps=config.rewind_apps,
-        executor=job.host.executor(config, 0),
+        executor=job.executor(),
         **config.past(),
     )
     for key, counts in sorted(report.tables.items()):
@@ -97,6 +98,7 @@ def copy_graph(job: Job) -> VerbOutcome:
     graph = _open(job, "r")
     where: Where = {**config.past(), "branch": config.only}
     storage = config.to_storage_options or job.host.storage_options(config)
+    begin(job.progress, "copy")
     report = graph.copy(config.to, storage_options=storage, dry_run=config.dry_run, **where)
     what = "all branches" if report.all_branches else f"one state of branch {config.only or MAIN}"
     size = f"{report.files:,} files, {report.bytes:,} bytes, {report.rows:,} rows"
@@ -112,6 +114,7 @@ def erase_row(job: Job) -> VerbOutcome:
     config = job.config
     confirm = config.confirm and not config.dry_run
     graph = _open(job, "rw" if confirm else "r").with_origin(job.origin)
+    begin(job.progress, "erase")
     report = graph.erase(config.table, config.id, confirm=confirm, actor=config.actor)
     for branch, counts in report.deleted.items():
         figures = ", ".join(f"{key} {count:,}" for key, count in sorted(counts.items()))
@@ -175,6 +178,7 @@ def convert_graph(job: Job) -> VerbOutcome:
     config = job.config
     storage = job.host.storage_options(config)
     graph = Graph.open(config.graph, mode="r", storage_options=storage).with_origin(job.origin)
+    begin(job.progress, "convert")
     report = graph.convert(
         config.to,
         all_branches=config.all_branches,

@@ -24,6 +24,8 @@ from spark_omnigraph.commit.contract import Contract, contract_at, state_text, v
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.making import end_stages, remaking
 from spark_omnigraph.commit.recovery import Scope, recover_for_writing
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, OmnigraphError
 from spark_omnigraph.graph.convert.branches import convert_branch
 from spark_omnigraph.graph.convert.digest import TableDigest
@@ -53,8 +55,8 @@ _FIRST_COLUMN_IDS = 4
 """The stamp whose writers make the id of a composite key of its first column; older ones may be of either kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ConvertReport(Displayed):
     """What was converted; in a dry run, what would be.
 
     `branches` are manifest versions of the target by branch, `tables` rows and digest by branch and table. `written`
@@ -71,6 +73,22 @@ class ConvertReport:
     written: int
     left_behind: Mapping[str, object]
     warnings: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        rows = [(b, key, each.get("rows")) for b, tables in self.tables.items() for key, each in tables.items()]
+        left = self.left_behind
+        facts = {"from": self.source, "to": self.target, "stamp of the source": self.internal_schema_version}
+        return Card(
+            "ConvertReport",
+            f"{self.source} to {self.target}: {self.rows:,} rows on {len(self.branches):,} branches",
+            {**facts, "tables written by this run": self.written},
+            without_empty(
+                grid("Branches", ("branch", "manifest version"), self.branches.items(), len(self.branches)),
+                grid("Rows", ("branch", "table", "rows"), rows, len(rows)),
+                grid("What the source alone has", ("what", "which"), left.items(), len(left)),
+            ),
+            self.warnings,
+        )
 
 
 def convert_graph(

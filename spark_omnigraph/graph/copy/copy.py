@@ -26,6 +26,8 @@ from spark_omnigraph.commit.lost import WholeBranch
 from spark_omnigraph.commit.making import end_stages, remaking
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.stage import staging
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, NotFoundError, StorageError
 from spark_omnigraph.graph.copy.captured import Captured, capture_all, files_of
 from spark_omnigraph.graph.copy.state import copy_tables, files_of_state
@@ -54,8 +56,8 @@ _AT_ONCE = 8
 """Files under way at a time: most of it is waiting for the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CopyReport(Displayed):
     """What is at the target: manifest version and rows of each branch, files and bytes, and how many of the files this
     run sent; the others were there. In a dry run, what there would be. `warnings` says when nothing kept clean-up away.
     """
@@ -69,6 +71,13 @@ class CopyReport:
     bytes: int
     sent: int
     warnings: tuple[str, ...] = ()
+
+    def _card(self) -> Card:
+        what = "all branches" if self.all_branches else "one state"
+        size = f"{self.rows:,} rows, {self.files:,} files, {self.bytes:,} bytes"
+        versions = grid("Branches", ("branch", "manifest version"), self.branches.items(), len(self.branches))
+        facts = {"from": self.source, "to": self.target, "files sent by this run": self.sent}
+        return Card("CopyReport", f"{what} of {self.source} to {self.target}: {size}", facts, without_empty(versions))
 
 
 def copy_graph(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_omnigraph.graph.embed.request import EmbedTarget
 from spark_omnigraph.graph.embed.select import texts_of
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.staging.asking import Asking, Replies
 from spark_omnigraph.storage.tables.scan import PinnedTable
 from spark_omnigraph.storage.tables.stored_rows import StoredRows
@@ -33,6 +34,7 @@ class AskPart:
     keys: pa.Array
 
 
+@in_phase("ask")
 def ask(context: AskContext, part: AskPart) -> Replies:
     """Asks, and keeps what is answered. Runs on an executor. Raises what `Asking.ask` raises."""
     rows = StoredRows.open(context.table, context.target.columns).take(pa.array(part.rows))

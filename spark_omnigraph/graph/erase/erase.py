@@ -19,6 +19,8 @@ import pyarrow as pa
 from spark_omnigraph.branch.control import list_branches
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import NotFoundError
 from spark_omnigraph.graph.delete.by_id import DeleteRequest, delete_ids
 from spark_omnigraph.graph.erase.search import HeldVersion, Search
@@ -41,8 +43,8 @@ OUTSIDE = (
 """What a graph knows nothing of, and what may hold the row as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class EraseReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class EraseReport(Displayed):
     """What was erased, or would be. `deleted` counts rows by branch and table. `held` are the versions that hold the
     row: before in a dry run, and what is left of them otherwise, because of `blocked_by`. `outside` is to be seen to.
     """
@@ -54,6 +56,23 @@ class EraseReport:
     blocked_by: tuple[str, ...]
     outside: tuple[str, ...]
     done: bool
+
+    def _card(self) -> Card:
+        """Without the id, which may be what was to be erased."""
+        deleted = [(branch, key, rows) for branch, tables in self.deleted.items() for key, rows in tables.items()]
+        rows = sum(count for *_, count in deleted)
+        held = ((each.table, each.branch, each.version) for each in self.held)
+        how = "done" if self.done else f"not done, {len(self.held):,} versions hold it"
+        return Card(
+            "EraseReport",
+            f"a row of {self.table}, {rows:,} rows on {len(self.deleted):,} branches: {how}",
+            grids=without_empty(
+                grid("Rows that were or would be deleted", ("branch", "table", "rows"), deleted, len(deleted)),
+                grid("Versions that hold the row", ("table", "branch", "version"), held, len(self.held)),
+                grid("What keeps them", ("what",), ((each,) for each in self.blocked_by), len(self.blocked_by)),
+                grid("To be seen to outside", ("what",), ((each,) for each in self.outside), len(self.outside)),
+            ),
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""

@@ -39,6 +39,7 @@ from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin, RowFacts
 from spark_omnigraph.manifest.rows import Transaction
+from spark_omnigraph.progress.meter import begin, tell
 from spark_omnigraph.records.mode import EmbedAtLoad, LoadMode
 from spark_omnigraph.staging.edge_ids import check_edge_id
 from spark_omnigraph.staging.filling import VectorFill
@@ -171,12 +172,14 @@ def stage_load(
         with clock.phase("look"):
             _look(store, request, plan, executor)
     receipts: list[RangeReceipt] = []
+    rows = 0
+    begin(request.options.progress, "stage", len(plan.ranges))
     with clock.phase("stage"):
         for receipt in executor.map(partial(stage_range, plan.context), plan.ranges):
             receipts.append(receipt)
             files.add(receipt.files)
-            if request.options.progress is not None:
-                request.options.progress("stage", len(receipts), len(plan.ranges))
+            rows += sum(receipt.read.values())
+            tell(request.options.progress, "stage", len(receipts), len(plan.ranges), rows)
     reach(CrashPoint.STAGED)
     tables = gather(receipts, plan.context.targets, plan.context.storage_options)
     return StagedLoad(plan, tuple(receipts), tables, InputAgain(plan.context, executor, plan.ranges), executor)
@@ -194,6 +197,7 @@ def check_and_finish(
     store: GraphStore, request: LoadRequest, staged: StagedLoad, clock: Clock, files: StagedFiles
 ) -> LoadReport:
     """The second half of an attempt."""
+    begin(request.options.progress, "check")
     with clock.phase("check"):
         checked = check_load(store, request, staged, files)
     reach(CrashPoint.CHECKED)
@@ -204,6 +208,7 @@ def check_and_finish(
     prepared = replace(prepare(store, request, checked, changes), facts=_facts(request, checked, clock))
     if prepared.is_empty:
         return _report(request, checked, staged.plan.base.unchanged, clock)
+    begin(request.options.progress, "commit")
     with clock.phase("commit"):
         published = files.commit(prepared)
     return _report(request, checked, published, clock)

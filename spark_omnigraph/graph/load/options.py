@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
@@ -12,6 +12,7 @@ from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_gr
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.arguments import CALLABLE, EXECUTOR, SWITCH, WHOLE, require
+from spark_omnigraph.progress.meter import Progress
 from spark_omnigraph.records.mode import (
     BLOB_SCHEMES,
     REMOTE_SCHEMES,
@@ -29,8 +30,6 @@ from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.write.executor import Executor
 
 ENDS = "ends"
-Progress = Callable[[str, int, int], None]
-"""Called with a phase, items done, and items in all."""
 
 
 @dataclass(frozen=True, slots=True)

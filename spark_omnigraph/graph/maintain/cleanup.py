@@ -22,6 +22,8 @@ from spark_omnigraph.catalog.dates import moment_text
 from spark_omnigraph.commit.announced import announced, claim_path
 from spark_omnigraph.commit.claim import STATES_CLAIM, abandoned, claimed, is_held
 from spark_omnigraph.commit.owners import Owners, end_lease, find_owners, lost_leases
+from spark_omnigraph.draw.card import Card, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import ConflictError, StorageError
 from spark_omnigraph.graph.maintain.expire import ExpiryReport, Policy, before, expire
 from spark_omnigraph.storage.graph_store import GraphStore
@@ -70,8 +72,8 @@ class KeptObject:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CleanupReport(Displayed):
     """What was found, and in a confirmed run deleted. `younger` counts residue that is not old enough yet."""
 
     before: datetime
@@ -81,6 +83,24 @@ class CleanupReport:
     warnings: tuple[str, ...] = ()
     expiry: ExpiryReport | None = None
     """Of old versions; None where no policy was given."""
+
+    def _card(self) -> Card:
+        reasons = self.by_reason()
+        by_reason = ((reason, count, size) for reason, (count, size) in reasons.items())
+        gone = sum(item.deleted for item in self.items)
+        done = f"{gone:,} of {len(self.items):,} objects removed" if gone else f"{len(self.items):,} objects found"
+        expired = "" if self.expiry is None else f", {self.expiry.versions:,} versions expire"
+        return Card(
+            "CleanupReport",
+            f"{done}, {self.size:,} bytes{expired}",
+            {"older than": moment_text(self.before), "younger": self.younger or None},
+            without_empty(
+                grid("By reason", ("reason", "objects", "bytes"), by_reason, len(reasons)),
+                *(() if self.expiry is None else self.expiry.grids()),
+                grid("What was left", ("what", "why"), ((each.what, each.why) for each in self.kept), len(self.kept)),
+            ),
+            self.warnings,
+        )
 
     @property
     def size(self) -> int:

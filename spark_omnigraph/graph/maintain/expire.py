@@ -27,6 +27,8 @@ from spark_omnigraph.commit.owners import Owners, covering
 from spark_omnigraph.commit.publisher import Publication, publish
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.commit.schema.removal import empty_above
+from spark_omnigraph.draw.card import Card, Grid, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, DamagedError, DriftError, StorageError
 from spark_omnigraph.graph.arguments import WHOLE, require
 from spark_omnigraph.graph.maintain.referenced import BranchStates, Needed, branch_states, needed, unbroken
@@ -123,8 +125,8 @@ class ExpiredStates:
     commits: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExpiryReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExpiryReport(Displayed):
     """What goes or went, and what is waited for. Bytes before and after are those of the datasets that lose something,
     as they are stored; None in a dry run.
     """
@@ -135,6 +137,21 @@ class ExpiryReport:
     """What was left although it is old enough, and why."""
     bytes_before: int | None = None
     bytes_after: int | None = None
+
+    def _card(self) -> Card:
+        facts = {"bytes before": self.bytes_before, "bytes after": self.bytes_after}
+        return Card("ExpiryReport", f"{self.versions:,} versions, {self.bytes:,} bytes", facts, self.grids())
+
+    def grids(self) -> tuple[Grid, ...]:
+        """What expires as tables, for people."""
+        states = ((b.branch, b.oldest_version, moment_text(b.oldest_at), b.states) for b in self.branches)
+        lines = ((line.dataset, line.branch, len(line.versions), line.bytes, line.left) for line in self.lines)
+        columns = ("dataset", "branch", "versions", "bytes", "left")
+        return without_empty(
+            grid("What can be read", ("branch", "from version", "of", "states that go"), states, len(self.branches)),
+            grid("Versions that go", columns, lines, len(self.lines)),
+            grid("What is waited for", ("what", "why"), self.kept, len(self.kept)),
+        )
 
     @property
     def bytes(self) -> int:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from spark_omnigraph.commit.claim import refuse_remade
 from spark_omnigraph.commit.plan import Published, WriterKind
 from spark_omnigraph.commit.stage import staging
+from spark_omnigraph.draw.card import Card, commit_line, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin
@@ -53,8 +55,8 @@ class CompactedTable:
     left: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizeReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class OptimizeReport(Displayed):
     """What was done: by table, the indexes that were built, and how many files joined internal datasets had before.
     `commit` is None when no files were joined.
     """
@@ -67,6 +69,26 @@ class OptimizeReport:
     commit: str | None = None
     warnings: tuple[str, ...] = ()
     """Indexes that could not be built, and the way out."""
+
+    def _card(self) -> Card:
+        tables, indexes, internal = self.tables, self.indexes, self.internal
+        before, after = (sum(getattr(t, name) for t in tables.values()) for name in ("files_before", "files_after"))
+        rows = ((key, table.files_before, table.files_after, table.left) for key, table in tables.items())
+        done = f"{before:,} to {after:,} files, {len(indexes):,} indexes built"
+        joined = grid(
+            "Internal datasets that were joined", ("dataset", "files before"), internal.items(), len(internal)
+        )
+        return Card(
+            "OptimizeReport",
+            f"on {self.branch}: {done}, {commit_line(self.commit)}",
+            {"manifest version": self.manifest_version},
+            without_empty(
+                grid("Files", ("table", "before", "after", "left alone"), rows, len(tables)),
+                grid("Indexes that were built", ("index",), ((name,) for name in indexes), len(indexes)),
+                joined,
+            ),
+            self.warnings,
+        )
 
 
 def optimize(store: GraphStore, request: OptimizeRequest, executor: Executor | None = None) -> OptimizeReport:

@@ -20,6 +20,8 @@ from spark_omnigraph.commit.realign import realign
 from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.commit.sidecar import pending
 from spark_omnigraph.commit.stage import staging
+from spark_omnigraph.draw.card import Card, commit_line, grid, without_empty
+from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, DamagedError, StorageError, WriterBusyError
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitFacts, CommitOrigin
@@ -100,8 +102,8 @@ class Drift:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RepairReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class RepairReport(Displayed):
     """All drift of a branch, and which tables of it were published (none in a dry run). `tables` are all that the
     branch owns.
     """
@@ -113,6 +115,22 @@ class RepairReport:
     warnings: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     confirmed: bool = False
+
+    def _card(self) -> Card:
+        actions = self.actions()
+        rows = (
+            (each.table_key, each.published, each.head, each.verdict, actions.get(each.table_key), each.advice)
+            for each in self.drifts
+        )
+        columns = ("table", "published", "head", "verdict", "action", "advice")
+        seen = f"{len(self.drifts):,} of {len(self.tables):,} tables drifted, {len(self.repaired):,} published"
+        return Card(
+            "RepairReport",
+            f"{seen}, {commit_line(self.commit)}",
+            {"manifest version": self.manifest_version},
+            without_empty(grid("Tables that drifted", columns, rows, len(self.drifts))),
+            self.warnings,
+        )
 
     def actions(self) -> dict[str, RepairAction]:
         """What was done to each table."""

@@ -21,6 +21,7 @@ from spark_omnigraph.branch.merge import Bools, judge
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.graph.merge.decisions import TableDecisions
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.records.equality import equal_rows
 from spark_omnigraph.records.record_text import record_text
@@ -192,6 +193,7 @@ def slices(found: pa.Table) -> Iterator[pa.Table]:
         yield found.slice(start, SLICE_ROWS)
 
 
+@in_phase("compare")
 def merge_slice(sides: TableSides, into: TableTarget, options: Mapping[str, str], part: pa.Table) -> MergedSlice:
     """Decides on candidates and stages what the target takes over.
 

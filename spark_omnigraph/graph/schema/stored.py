@@ -13,6 +13,7 @@ import pyarrow as pa
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.graph.schema.projection import Projection
 from spark_omnigraph.graph.schema.rules import RowRule
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.storage.tables.scan import BATCH_BYTES, PinnedTable, TableScan, read_batches
 from spark_omnigraph.storage.tables.staged import TableTarget
 from spark_omnigraph.validate.batch import BatchChecker
@@ -56,6 +57,7 @@ class RowAnswers:
         return np.flatnonzero(np.unpackbits(self.broken[rule], count=self.rows))
 
 
+@in_phase("check")
 def answer(asked: RowQuestions, fragments: tuple[int, ...] | None) -> RowAnswers:
     """Reads the needed columns of some fragments once, or of all (None). Runs on an executor."""
     checkers = [BatchChecker(rule.entity) for rule in asked.rules]

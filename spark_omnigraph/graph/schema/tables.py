@@ -27,6 +27,7 @@ from spark_omnigraph.commit.schema.removal import DroppedVersions, empty_above
 from spark_omnigraph.errors import InternalError
 from spark_omnigraph.manifest.rows import RowKind
 from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.columns import (
@@ -146,10 +147,12 @@ class TableStager:
 _NUMBERED = (RowKind.VERSION, RowKind.TOMBSTONE)
 
 
+@in_phase("rewrite")
 def _fill(source: TableSource, layout: Layout, fragment: int) -> StagedFile | None:
     return stage_columns(source, fragment, layout)
 
 
+@in_phase("rewrite")
 def _copy(source: TableSource, layout: Layout, target: TableTarget, fragment: int) -> StagedFile | None:
     return stage_copy(source, fragment, layout, target)
 

@@ -11,6 +11,7 @@ import lance
 from lance import LanceDataset
 from lance.optimize import Compaction, CompactionPlan, CompactionTask, RewriteResult
 
+from spark_omnigraph.progress.meter import in_phase
 from spark_omnigraph.storage.faults import reading
 
 TARGET_ROWS = 1 << 20
@@ -73,6 +74,7 @@ def stage_compaction(
     return tuple(workers.map(work, plan.tasks))
 
 
+@in_phase("compact")
 def _rewrite(table: _Compacted, task: CompactionTask) -> RewriteResult:
     with reading(f"compact {table.uri}"):
         dataset = lance.dataset(table.uri, version=table.version, storage_options=dict(table.options) or None)

@@ -198,6 +198,7 @@ def test_common_options_are_those_that_jobs_share() -> None:
         "metrics",
         "log_format",
         "log_level",
+        "progress",
     ]
 
 

@@ -12,26 +12,36 @@ from spark_omnigraph import Graph
 from spark_omnigraph.cli import main
 
 DOCS = Path(__file__).parents[3] / "docs"
-_FILE = re.compile(r"`([\w/]+\.\w+)`[^`]*?:\n\n```\w+\n(.*?)```", re.DOTALL)
+_FILE = re.compile(r"`([\w./-]+\.\w+)`[^`]*?:\n\n```\w+\n(.*?)```", re.DOTALL)
 _BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
 
 
-def follow(page: str, capsys: pytest.CaptureFixture[str]) -> int:
-    """Does what a page says, in this folder; how many answers it has, all of which were right."""
-    shown, answers = "", 0
+def unpack(page: str) -> None:
+    """Writes the files of a page into this folder."""
     for name, text in _FILE.findall(page):
-        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).parent.mkdir(exist_ok=True, parents=True)
         Path(name).write_text(text, encoding="utf-8")
+
+
+def follow(page: str, capsys: pytest.CaptureFixture[str], heard: list[str] | None = None) -> int:
+    """Does what a page says, in this folder; how many answers it has, all of which were right. A command behind which
+    stands `# exit 3` ends so. `heard` gets all that is said.
+    """
+    shown, answers = "", 0
+    unpack(page)
     for kind, text in _BLOCK.findall(page):
         if kind == "text":
             assert shown == text
             answers += 1
             continue
         for line in text.splitlines():
-            program, *arguments = shlex.split(line)
+            command, _, ends = line.partition("  # exit ")
+            program, *arguments = shlex.split(command)
             assert program == "spark-omnigraph"
-            assert main(arguments) == 0, line
-            shown = capsys.readouterr().out
+            assert main(arguments) == int(ends or 0), line
+            shown, told = capsys.readouterr()
+            if heard is not None:
+                heard += [shown, told]
     return answers
 
 

@@ -50,12 +50,19 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, object]:
         graph.merge_branch("draft")
     found["conflicts"] = conflicts.value
     found["merge"] = graph.merge_branch("draft", on_conflict="source", conflicts=str(root / "c.jsonl"))
-    graph.delete_branch("draft")
+    found["branch"] = graph.delete_branch("draft")
     found |= {"graph": graph, "pinned": graph.at(version=first.manifest_version)}
     found["plan"] = graph.plan_schema(SCHEMA.replace("0..150", "0..20"))
     found["schema"] = graph.apply_schema(SCHEMA.replace("I32", "I64"))
     found["deleted"] = graph.delete("node:Person", [f"{BOLD}1", "nobody"])
     found["restored"] = graph.restore(version=graph.snapshot().version - 1, dry_run=True)
+    found |= {"optimized": graph.optimize(), "repaired": graph.repair(), "cleaned": graph.cleanup(keep=1, force=True)}
+    found["expiry"] = found["cleaned"].expiry  # type: ignore[attr-defined]  # it is a report
+    graph.create_branch("merged")
+    found["merged"] = graph.delete_merged_branches()
+    found["copied"] = graph.copy(root / "copy")
+    found["erased"] = graph.erase("Person", "Bea")
+    found["converted"] = graph.convert(root / "converted", dry_run=True)
     found["embedded"] = graph.embed(embedder=lambda texts: [[1.0] for _ in texts])
     return found
 
@@ -75,6 +82,15 @@ LINES = {
     "plan": "<SchemaPreview: 2 steps, would be refused>",
     "schema": "<SchemaReport: 1 step applied, commit ",
     "deleted": "<DeleteReport: on main: 2 deleted, 1 missing, commit ",
+    "branch": "<DeletedBranch: draft, head ",
+    "merged": "<MergedBranches: 0 deleted, ",
+    "optimized": "<OptimizeReport: on main: ",
+    "repaired": "<RepairReport: 0 of 2 tables drifted, 0 published, no commit>",
+    "cleaned": "<CleanupReport: 0 objects found, 0 bytes, ",
+    "expiry": "<ExpiryReport: ",
+    "copied": "<CopyReport: all branches of ",
+    "erased": "<EraseReport: a row of node:Person, 2 rows on 2 branches: not done, ",
+    "converted": "<ConvertReport: ",
     "summary": "<BadRowSummary: 1 bad row (range 1)>",
 }
 
@@ -134,6 +150,22 @@ def test_bad_rows_are_tables_without_their_text(shown: Mapping[str, object]) -> 
 def test_conflicts_are_a_table(shown: Mapping[str, object]) -> None:
     texts = Seen(html(shown["conflicts"])).texts
     assert {"By kind", "divergent_insert", "node:Person", "Bea", "divergent insert for id 'Bea'"} <= set(texts)
+
+
+def test_what_keeps_a_graph_whole_says_what_it_did(shown: Mapping[str, object]) -> None:
+    texts = {
+        name: set(Seen(html(shown[name])).texts) for name in ("optimized", "cleaned", "copied", "erased", "branch")
+    }
+    assert {"Files", "node:Person", "before", "after"} <= texts["optimized"]
+    assert {"What can be read", "Versions that go", "main", "from version"} <= texts["cleaned"]
+    assert {"Branches", "main", "files sent by this run"} <= texts["copied"]
+    assert {"Versions that hold the row", "To be seen to outside", "node:Person"} <= texts["erased"]
+    assert {"Tables of its own", "node:Person"} <= texts["branch"]
+
+
+def test_whoever_is_erased_is_not_named(shown: Mapping[str, object]) -> None:
+    assert "Bea" not in repr(shown["erased"])
+    assert "Bea" not in html(shown["erased"])
 
 
 def test_a_difference_is_iterated(shown: Mapping[str, object]) -> None:
