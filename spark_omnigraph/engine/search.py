@@ -18,22 +18,20 @@ _RUN = 1 << 22
 
 def text_mask(table: Table, match: TextMatch, positions: Positions) -> np.ndarray:
     """Whether each row's text matches."""
-    return ~np.isnan(_matches(table, match).of(positions))
+    return ~np.isnan(hits_of(table, match).of(positions))
 
 
 def matching(table: Table, match: TextMatch) -> Positions:
     """Positions of the rows whose text matches, ascending."""
-    return _matches(table, match).positions
+    return hits_of(table, match).positions
 
 
-def _matches(table: Table, match: TextMatch) -> Hits:
-    edits = edits_of(match.max_edits) if match.form is TextForm.FUZZY else None
-    return _hits(table, match.column, match.query, edits)
-
-
-def search_hits(table: Table, search: Bm25) -> Hits:
+def hits_of(table: Table, search: Bm25 | TextMatch) -> Hits:
     """All rows that a search finds, with their scores."""
-    return _hits(table, search.column, search.query, None)
+    edits = None
+    if isinstance(search, TextMatch) and search.form is TextForm.FUZZY:
+        edits = edits_of(search.max_edits)
+    return _hits(table, search.column, search.query, edits)
 
 
 def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) -> Scores:
