@@ -41,8 +41,8 @@ class Choice:
 
 
 def choose(plan: Plan, catalog: Catalog, stored: Stored) -> Choice:
-    """By numbers of rows alone: the embedded engine, unless its index of the edges that are walked from many nodes would
-    not fit, or the answer itself is large.
+    """By numbers of rows alone: the embedded engine, unless its index of the edges that are walked from many nodes
+    would not fit, or the answer itself is large.
     """
     walked = {key: stored(key) for key in _walked(plan.root, catalog, stored, MANY)}
     edges = sum(walked.values())
@@ -52,9 +52,8 @@ def choose(plan: Plan, catalog: Catalog, stored: Stored) -> Choice:
     rows = _answer(plan.root, catalog, stored)
     if rows > LARGE_ANSWER:
         return Choice(Engine.SPARK, f"the answer begins with {rows:,} rows and is not limited")
-    return Choice(
-        Engine.EMBEDDED, f"{edges:,} edges are walked from many nodes, and the answer begins with {rows:,} rows"
-    )
+    few = f"{edges:,} edges are walked from many nodes, and the answer begins with {rows:,} rows"
+    return Choice(Engine.EMBEDDED, few)
 
 
 def _answer(root: Operator, catalog: Catalog, stored: Stored) -> int:

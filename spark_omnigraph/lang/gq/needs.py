@@ -124,7 +124,7 @@ def _is_fused(score: Score) -> bool:
 
 def is_lookup(entity: EntityType, predicates: Iterable[Predicate]) -> bool:
     """Whether predicates give the id of the only row that there can be, or its whole key."""
-    given = set()
+    given: set[str] = set()
     for each in predicates:
         if isinstance(each, Comparison) and each.comparator is Comparator.EQUAL:
             sides = each.left, each.right

@@ -1,8 +1,8 @@
 """Rows between operators as a DataFrame, and the types that columns have there.
 
-Columns are called `c0`, `c1`, …, and no two scans share a name: so neither dots nor Spark's blindness to case matter, and
-a frame can be joined with itself. Dates are days and instants milliseconds until the end, which makes them independent
-of the session's time zone and calendar.
+Columns are called `c0`, `c1`, …, and no two scans share a name: so neither dots nor Spark's blindness to case matter,
+and a frame can be joined with itself. Dates are days and instants milliseconds until the end, which makes them
+independent of the session's time zone and calendar.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegerType, Lon
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import PropType, Scalar
-from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Column, Constant, Nearest, Value
+from spark_omnigraph.lang.gq.plan import IDENTITY, Column, Constant, Ranking, Value
 from spark_omnigraph.spark.types import spark_type
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Frame:
     data: DataFrame
     columns: Mapping[tuple[str, str], str]
     tables: Mapping[str, TableKey]
-    scores: Mapping[Nearest | Bm25, str] = field(default_factory=dict)
+    scores: Mapping[Ranking, str] = field(default_factory=dict)
 
     def name(self, variable: str, column: str = IDENTITY) -> str:
         """What the column of a variable is called."""

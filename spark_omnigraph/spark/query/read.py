@@ -24,7 +24,7 @@ from spark_omnigraph.spark.api import check_arguments
 from spark_omnigraph.spark.errors import typed_errors
 from spark_omnigraph.spark.executor import SparkExecutor
 from spark_omnigraph.spark.query.result import plan_frame
-from spark_omnigraph.spark.query.tables import GraphTables, run_tasks
+from spark_omnigraph.spark.query.tables import COLUMN_BYTES, UNKNOWN_BYTES, GraphTables, run_tasks
 from spark_omnigraph.spark.query.tasks import AnswerTask
 from spark_omnigraph.spark.session import embed_key
 from spark_omnigraph.spark.session import storage_options as session_storage_options
@@ -52,13 +52,13 @@ def read_query(  # noqa: PLR0913 - those of Graph.query, by name
     tag: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of a read query, as `Graph.query` finds them, of one state of the graph however often the frame is used.
+    """The rows of a read query, as `Graph.query` finds them, of one state of the graph however often they are used.
 
-    `engine` says who finds them: `embedded`, the engine of `Graph.query`, in tasks; `spark`, joins of DataFrames; `auto`
-    takes `spark` where the numbers of stored rows say that the other one would not do, which `Graph.explain` shows. Rows
-    are in the order that the query asks for as long as the frame is collected or written as it is. Walks of several
-    hops run while the frame of `spark` is made. The graph is opened where this is called, over Spark Connect by the
-    client.
+    `engine` says who finds them: `embedded`, the engine of `Graph.query`, in tasks; `spark`, joins of DataFrames;
+    `auto` takes `spark` where the numbers of stored rows say that the other one would not do, which `Graph.explain`
+    shows. Rows are in the order that the query asks for as long as the frame is collected or written as it is. Walks
+    of several hops run while the frame of `spark` is made. The graph is opened where this is called, over Spark
+    Connect by the client.
 
     Raises what `Graph.query` raises; BadRequestError for two columns of one name.
     """
@@ -103,6 +103,7 @@ class Query:
         run = run_tasks(spark)
         if engine is Engine.EMBEDDED:
             shares = tuple(task.shares(slots))
-            return run(AnswerTask(task, shares, schema), len(shares), 0)
+            size = min(sum(task.rows.values()) * COLUMN_BYTES * len(schema), UNKNOWN_BYTES)
+            return run(AnswerTask(task, shares, schema), len(shares), size)
         with typed_errors():
             return plan_frame(self.plan, GraphTables(spark, self.catalog, task.tables, task.rows, slots, run))

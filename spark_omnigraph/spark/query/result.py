@@ -139,9 +139,8 @@ class _Result:
             rows = all_scored(self.tables, rows, [key.by.of for key in operator.ties if isinstance(key.by, Score)])
         else:
             rows = self._scored(below, asked, operator.ties)
-        return ranked(
-            self.tables, rows, operator.by, operator.limit, [*self._keys(rows, operator.ties), *identities(rows)]
-        )
+        ties = [*self._keys(rows, operator.ties), *identities(rows)]
+        return ranked(self.tables, rows, operator.by, operator.limit, ties)
 
     def _keys(self, rows: Frame, keys: Iterable[SortKey]) -> list[SparkColumn]:
         return [_key(self._value(rows, key.by), key.descending) for key in keys]

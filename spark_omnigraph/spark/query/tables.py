@@ -15,16 +15,20 @@ from spark_omnigraph.catalog.types import Catalog, EntityType, PropType, Scalar
 from spark_omnigraph.engine.pushdown import Pushed, ask
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.needs import Needs, is_lookup
-from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Comparison, Nearest, Predicate, TextMatch
+from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Comparison, Nearest, Predicate, Ranking, TextMatch
 from spark_omnigraph.predicates.sql import NO_ROW
 from spark_omnigraph.spark.query.frame import Frame, Names, inside_type
 from spark_omnigraph.spark.query.tasks import HitsTask, ScanTask, Task, TaskBody
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes, group_fragments
 
-_COLUMN_BYTES = 24
+COLUMN_BYTES = 24
 """What Spark is told that a value takes; it need not be right, but grow with the table."""
+UNKNOWN_BYTES = 64 << 20
+"""What rows of unknown number are said to take at most: more than what Spark broadcasts by default."""
 _MOST_BYTES = 1 << 30
 """More than that no table is said to take: Spark broadcasts none that is larger, and counts as far."""
+
+NOTHING = Needs()
 
 Run = Callable[[Task, int, int], DataFrame]
 """Makes the frame of a task of so many parts, whose rows take about so many bytes."""
@@ -51,9 +55,9 @@ def sized(spark: SparkSession, parts: int, size: int) -> DataFrame:
     """
     each = max(1, min(size, _MOST_BYTES) // 8 // parts)
     numbers = spark.range(0, parts * each, 1, parts)
-    return (
-        numbers if each == 1 else numbers.filter(F.col("id") % each == 0).select(F.expr(f"id div {each}").alias("id"))
-    )
+    if each == 1:
+        return numbers
+    return numbers.filter(F.col("id") % each == 0).select(F.expr(f"id div {each}").alias("id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class GraphTables:
         variable: str,
         key: TableKey,
         predicates: Iterable[Predicate] = (),
-        needs: Needs = Needs(),
+        needs: Needs = NOTHING,
         best: int | None = None,
     ) -> Frame:
         """The rows of a type that satisfy comparisons and text searches: ids, and what is needed of the variable."""
@@ -96,7 +100,7 @@ class GraphTables:
         entity = self.catalog.require(key)
         wanted, distances = needs.of(variable)
         fields = {name: (self.names.fresh(), inside_type(_type(entity, name))) for name in (IDENTITY, *wanted)}
-        scores = {each: self.names.fresh() for each in distances}
+        scores: dict[Ranking, str] = {each: self.names.fresh() for each in distances}
         if searches or len(scores) != 1:
             best = None
         scan = _Scan(
@@ -109,7 +113,7 @@ class GraphTables:
             _schema([*fields.values(), *((name, DoubleType()) for name in scores.values())]),
         )
         named = {(variable, column): name for column, (name, _) in fields.items()}
-        frame = Frame(self._rows(scan), named, {variable: key}, dict(scores))
+        frame = Frame(self._rows(scan), named, {variable: key}, scores)
         for search in searches:
             frame = self.matching(frame, search)
         return frame
@@ -122,7 +126,7 @@ class GraphTables:
         if table is None or search.column.name not in self._names(key, table):
             return self.nothing(schema), found, score
         task = HitsTask(table, self.catalog.require(key), search, schema)
-        return self.run(task, 1, self.stored[key] * _COLUMN_BYTES * 2), found, score
+        return self.run(task, 1, self.stored[key] * COLUMN_BYTES * 2), found, score
 
     def matching(self, frame: Frame, search: TextMatch) -> Frame:
         """Rows whose variable a text search finds."""
@@ -149,7 +153,7 @@ class GraphTables:
         task = ScanTask(
             table, scan.entity, stored, scan.columns, pushed, scan.distances, scan.best, groups, scan.schema
         )
-        return self.run(task, len(groups), rows * _COLUMN_BYTES * len(scan.schema))
+        return self.run(task, len(groups), rows * COLUMN_BYTES * len(scan.schema))
 
     def _names(self, key: TableKey, table: PinnedTable) -> frozenset[str]:
         if key not in self._columns:
