@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -98,13 +99,26 @@ def expected(world: World, state: State, question: Question) -> Answer | None:
         return None
 
 
-def first_mismatch(world: World, state: State, question: Question) -> Mismatch | None:
+class Way(Protocol):
+    """Something that answers plans."""
+
+    @property
+    def name(self) -> str: ...
+
+    def table(self, world: World, plan: Plan) -> pa.Table:
+        """The rows of a plan."""
+
+
+Ways = Callable[[World, State], Iterable[Way]]
+
+
+def first_mismatch(world: World, state: State, question: Question, ways: Ways = forms) -> Mismatch | None:
     """The first form that answers differently from the oracle."""
     wanted = expected(world, state, question)
     if wanted is None:
         return None
     plan = bound_plan(prepare(world.catalog, question.text), question.given, NOW)
-    for form in forms(world, state):
+    for form in ways(world, state):
         try:
             found = form.table(world, plan)
         except OmnigraphError as error:
@@ -116,15 +130,15 @@ def first_mismatch(world: World, state: State, question: Question) -> Mismatch |
     return None
 
 
-def minimal(world: World, mismatch: Mismatch) -> Mismatch:
+def minimal(world: World, mismatch: Mismatch, ways: Ways = forms) -> Mismatch:
     """The same mistake with as few parts of the question as possible."""
     for smaller in mismatch.question.smaller():
         try:
-            found = first_mismatch(world, mismatch.state, smaller)
+            found = first_mismatch(world, mismatch.state, smaller, ways)
         except OmnigraphError:
             continue  # without this part it is no query any more
         if found is not None:
-            return minimal(world, found)
+            return minimal(world, found, ways)
     return mismatch
 
 
@@ -147,7 +161,9 @@ def _frozen(value: Stored) -> Stored:
 def _rounded(row: tuple[Stored, ...]) -> tuple[Stored, ...]:
     """Rows whose kinds count, and whose sums may have been added in any order."""
     return tuple(
-        (type(v).__name__, _shortened(v) if isinstance(v, float) else v if not isinstance(v, tuple) else _rounded(v))
+        ("float", _shortened(v))  # a literal is a float that knows its digits
+        if isinstance(v, float)
+        else (type(v).__name__, _rounded(v) if isinstance(v, tuple) else v)
         for v in row
     )
 

@@ -64,12 +64,9 @@ def read_query(  # noqa: PLR0913 - those of Graph.query, by name
     """
     chosen = _engine(engine)
     store = GraphStore.open(uri, {**session_storage_options(spark), **(storage_options or {})} or None)
-    target = ReadTarget(branch, version, snapshot, as_of, tag)
-    contract, state = view(store, lambda: resolve(store, target))
     key = embed_key(spark)
     source = embedding_config(api_key=key) if embedder is None and key is not None else embedder
-    plan = bound_plan(prepare(contract.catalog, text, name), params, embedder=source)
-    query = Query(store, contract.catalog, state, plan)
+    query = ask(store, ReadTarget(branch, version, snapshot, as_of, tag), Asked(text, name, params, source))
     return query.frame(spark, chosen or query.choice)
 
 
@@ -79,6 +76,23 @@ def _engine(name: str) -> Engine | None:
     if name not in known:
         raise BadRequestError(f"engine is one of {', '.join(known)}, not '{name}'{nearest(name, known)}")
     return None if name == AUTO else Engine(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query of a text, the values of its parameters, and what gives vectors for texts of `nearest`."""
+
+    text: str
+    name: str | None = None
+    params: Mapping[str, object] | None = None
+    embedder: Embedder | EmbedConfig | EmbedFunction | None = None
+
+
+def ask(store: GraphStore, target: ReadTarget, asked: Asked) -> Query:
+    """A query of one state of a graph. Raises as `read_query`."""
+    contract, state = view(store, lambda: resolve(store, target))
+    prepared = prepare(contract.catalog, asked.text, asked.name)
+    return Query(store, contract.catalog, state, bound_plan(prepared, asked.params, embedder=asked.embedder))
 
 
 @dataclass(frozen=True, slots=True)
