@@ -10,7 +10,7 @@ from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.plan import Bm25, Column, Operand, TextForm, TextMatch
 from spark_omnigraph.lang.gq.search_values import edits_of, text_of, vector_of
 from spark_omnigraph.storage.tables.reader import Positions
-from spark_omnigraph.storage.tables.search import Hits, Scores, text_hits
+from spark_omnigraph.storage.tables.search import Hits, Scores, fragment_hits, text_hits
 
 _RUN = 1 << 22
 """Vector components whose differences are in memory at one time."""
@@ -28,10 +28,23 @@ def matching(table: Table, match: TextMatch) -> Positions:
 
 def hits_of(table: Table, search: Bm25 | TextMatch) -> Hits:
     """All rows that a search finds, with their scores."""
-    edits = None
+    return _hits(table, search.column, search.query, _edits(search))
+
+
+def hits_among(table: Table, search: Bm25 | TextMatch, fragments: tuple[int, ...]) -> pa.Table | None:
+    """Ids and scores of the rows of some fragments that a search finds; None for the search of null. Only where the
+    column's index tells the scores of single fragments (`is_spread`).
+    """
+    text = text_of(search.query)
+    if table.reader is None or text is None:
+        return None
+    return fragment_hits(table.reader, (search.column.name, text, _edits(search)), fragments)
+
+
+def _edits(search: Bm25 | TextMatch) -> int | None:
     if isinstance(search, TextMatch) and search.form is TextForm.FUZZY:
-        edits = edits_of(search.max_edits)
-    return _hits(table, search.column, search.query, edits)
+        return edits_of(search.max_edits)
+    return None
 
 
 def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) -> Scores:

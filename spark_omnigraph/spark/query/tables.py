@@ -19,7 +19,9 @@ from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Comparison, Nearest, Pr
 from spark_omnigraph.predicates.sql import NO_ROW
 from spark_omnigraph.spark.query.frame import Frame, Names, inside_type
 from spark_omnigraph.spark.query.tasks import HitsTask, ScanTask, Task, TaskBody
+from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes, group_fragments
+from spark_omnigraph.storage.tables.search import is_spread
 
 COLUMN_BYTES = 24
 """What Spark is told that a value takes; it need not be right, but grow with the table."""
@@ -123,10 +125,12 @@ class GraphTables:
         found, score = self.names.fresh(), self.names.fresh()
         schema = _schema([(found, StringType()), (score, DoubleType())])
         table = self.pinned.get(key)
-        if table is None or search.column.name not in self._names(key, table):
+        if table is None or not self.stored[key] or search.column.name not in self._names(key, table):
             return self.nothing(schema), found, score
-        task = HitsTask(table, self.catalog.require(key), search, schema)
-        return self.run(task, 1, self.stored[key] * COLUMN_BYTES * 2), found, score
+        spread = is_spread(ReadCache().open(table), search.column.name)
+        groups = self._groups(table) if spread else (None,)
+        task = HitsTask(table, self.catalog.require(key), search, groups, schema)
+        return self.run(task, len(groups), self.stored[key] * COLUMN_BYTES * 2), found, score
 
     def matching(self, frame: Frame, search: TextMatch) -> Frame:
         """Rows whose variable a text search finds."""
@@ -146,7 +150,7 @@ class GraphTables:
         text_key = Table(scan.entity, None).text_key
         pushed = Pushed.of(ask(predicate, stored, text_key) for predicate in scan.comparisons)
         lookup = is_lookup(scan.entity, scan.comparisons)
-        groups = (None,) if lookup else tuple(group_fragments(fragment_sizes(table), self.slots))
+        groups = (None,) if lookup else self._groups(table)
         if pushed.where == NO_ROW or not groups:
             return self.nothing(scan.schema)
         rows = 1 if lookup else self.stored[scan.key]
@@ -154,6 +158,9 @@ class GraphTables:
             table, scan.entity, stored, scan.columns, pushed, scan.distances, scan.best, groups, scan.schema
         )
         return self.run(task, len(groups), rows * COLUMN_BYTES * len(scan.schema))
+
+    def _groups(self, table: PinnedTable) -> tuple[tuple[int, ...] | None, ...]:
+        return tuple(group_fragments(fragment_sizes(table), self.slots))
 
     def _names(self, key: TableKey, table: PinnedTable) -> frozenset[str]:
         if key not in self._columns:

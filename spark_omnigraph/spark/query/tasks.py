@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from spark_omnigraph.catalog.types import EntityType
 from spark_omnigraph.engine.compare import compare
 from spark_omnigraph.engine.pushdown import Pushed
-from spark_omnigraph.engine.search import distances, hits_of, query_vector
+from spark_omnigraph.engine.search import distances, hits_among, hits_of, query_vector
 from spark_omnigraph.engine.table import Table, as_declared
 from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.read.query import QueryTask
@@ -113,23 +113,33 @@ def _least(batches: list[pa.RecordBatch], most: int) -> list[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class HitsTask:
-    """Ids of the rows of a table that a text search finds, and their scores."""
+    """Ids of the rows that a text search finds, and their scores: of groups of fragments, or of the whole table."""
 
     table: PinnedTable
     entity: EntityType
     search: Bm25 | TextMatch
+    groups: tuple[tuple[int, ...] | None, ...]
     frame: StructType
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
-        """All of them; there is one task."""
-        reader = ReadCache().open(self.table)
-        found = hits_of(Table(self.entity, reader), self.search)
+        """Those of one group."""
+        table = Table(self.entity, ReadCache().open(self.table))
         target = arrow_target(self.frame)
+        for ids, scores in self._found(table, self.groups[number]):
+            batch = pa.RecordBatch.from_arrays([ids, scores], names=self.frame.names)
+            yield to_frame(batch, target)
+
+    def _found(self, table: Table, group: tuple[int, ...] | None) -> Iterator[tuple[pa.Array, pa.Array]]:
+        if group is not None:
+            among = hits_among(table, self.search, group)
+            for batch in among.to_batches(ANSWER_ROWS) if among is not None else ():
+                yield batch.column(0), batch.column(1).cast(pa.float64())
+            return
+        found = hits_of(table, self.search)
         for start in range(0, len(found.positions), ANSWER_ROWS):
             run = slice(start, start + ANSWER_ROWS)
-            ids = reader.take(found.positions[run], [IDENTITY]).column(IDENTITY).combine_chunks()
-            scores = pa.array(found.scores[run], pa.float64())
-            yield to_frame(pa.RecordBatch.from_arrays([ids, scores], names=self.frame.names), target)
+            [ids] = table.columns(found.positions[run], [IDENTITY])
+            yield ids, pa.array(found.scores[run], pa.float64())
 
 
 @dataclass(frozen=True, slots=True)
