@@ -76,12 +76,12 @@ def _by_spark(job: Job, text: str) -> VerbOutcome:
     config = job.config
     spark = job.host.session()  # a missing pyspark is told
     from spark_omnigraph.cli.output.answer_files import write_answer  # noqa: PLC0415 - needs pyspark, which is optional
-    from spark_omnigraph.spark.query.read import Asked, ask  # noqa: PLC0415 - as above
+    from spark_omnigraph.spark.query.read import AskedQuery, ask  # noqa: PLC0415 - needs pyspark, too
 
     key = job.host.embed_key
     embedder = None if key is None else embedding_config(api_key=key)
     store = GraphStore.open(config.graph, job.host.storage_options(config))
-    asked = Asked(text, config.name or None, config.params, embedder)
+    asked = AskedQuery(text, config.name or None, config.params, embedder)
     target = ReadTarget(config.branch, config.version, config.snapshot, config.as_of, config.tag)
     query = ask(store, target, asked)
     rows = write_answer(query.frame(spark, Engine.SPARK), query.plan.columns, str(config.output), config.format)

@@ -43,7 +43,7 @@ _UNORDERED = 2
 """Sign of a comparison with NaN: only `!=` is true."""
 
 
-class _Kind(TextEnum):
+class _Compared(TextEnum):
     """What values are compared as."""
 
     PLAIN = "plain"
@@ -56,13 +56,13 @@ class _Kind(TextEnum):
 @dataclass(frozen=True, slots=True)
 class _Side:
     column: SparkColumn
-    kind: _Kind
+    kind: _Compared
 
 
 _KINDS = {
-    **dict.fromkeys((Scalar.I32, Scalar.I64, Scalar.U32, Scalar.DATE, Scalar.DATETIME), _Kind.WHOLE),
-    **dict.fromkeys((Scalar.F32, Scalar.F64), _Kind.FLOAT),
-    Scalar.U64: _Kind.UNSIGNED,
+    **dict.fromkeys((Scalar.I32, Scalar.I64, Scalar.U32, Scalar.DATE, Scalar.DATETIME), _Compared.WHOLE),
+    **dict.fromkeys((Scalar.F32, Scalar.F64), _Compared.FLOAT),
+    Scalar.U64: _Compared.UNSIGNED,
 }
 
 
@@ -91,7 +91,7 @@ def _no_column(column: Column) -> NoReturn:
 
 def _side(operand: Operand, frame: Frame) -> _Side:
     if isinstance(operand, Column):
-        return _Side(frame.column(operand), _KINDS.get(operand.type.scalar, _Kind.PLAIN))
+        return _Side(frame.column(operand), _KINDS.get(operand.type.scalar, _Compared.PLAIN))
     if not isinstance(operand, Constant):
         raise InternalError(f"parameter '{operand.name}' is not bound to a value")
     return _constant(operand.value)
@@ -99,17 +99,17 @@ def _side(operand: Operand, frame: Frame) -> _Side:
 
 def _constant(value: Value) -> _Side:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _Side(plain(value), _Kind.PLAIN)
+        return _Side(plain(value), _Compared.PLAIN)
     if isinstance(value, float):
-        return _Side(plain(value), _Kind.FLOAT)
-    return _Side(plain(value), _Kind.UNSIGNED if value >= 2**63 else _Kind.WHOLE)
+        return _Side(plain(value), _Compared.FLOAT)
+    return _Side(plain(value), _Compared.UNSIGNED if value >= 2**63 else _Compared.WHOLE)
 
 
 def _has_item(asked: Comparison, frame: Frame) -> SparkColumn:
     """Every item is asked, since Spark's own search for one takes NaN for equal."""
     item = _side(asked.right, frame)
     if isinstance(asked.left, Column):
-        kind = _KINDS.get(asked.left.type.scalar, _Kind.PLAIN)
+        kind = _KINDS.get(asked.left.type.scalar, _Compared.PLAIN)
         found = frame.column(asked.left)
         return F.exists(found, lambda one: F.coalesce(_ordered(Comparator.EQUAL, _Side(one, kind), item), F.lit(False)))
     assert isinstance(asked.left, Constant)
@@ -120,7 +120,7 @@ def _has_item(asked: Comparison, frame: Frame) -> SparkColumn:
 
 def _ordered(comparator: Comparator, left: _Side, right: _Side) -> SparkColumn:
     apply = _OPERATORS[comparator]
-    floats = (left.kind is _Kind.FLOAT, right.kind is _Kind.FLOAT)
+    floats = (left.kind is _Compared.FLOAT, right.kind is _Compared.FLOAT)
     if not any(floats):
         return apply(left.column, right.column)
     if all(floats):
@@ -140,7 +140,7 @@ def _floats(comparator: Comparator, left: SparkColumn, right: SparkColumn) -> Sp
 
 def _on_sign(comparator: Comparator, whole: _Side, real: SparkColumn) -> SparkColumn:
     """Integers against floats: with the whole part exactly, then by the fraction."""
-    low, high = (0.0, 2.0**64) if whole.kind is _Kind.UNSIGNED else (-(2.0**63), 2.0**63)
+    low, high = (0.0, 2.0**64) if whole.kind is _Compared.UNSIGNED else (-(2.0**63), 2.0**63)
     inside = F.when((real >= F.lit(low)) & (real < F.lit(high)), real)
     floor = inside - F.pmod(inside, F.lit(1.0))
     exact = floor.cast(DecimalType(20, 0))

@@ -29,7 +29,7 @@ Matching = Scan | OuterRows | Cross | Expand | Connect | Filter | AntiJoin
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class PatternFrames:
     """Makes the frames of operators; `needs` are what whoever stands above asks of the rows."""
 
     tables: GraphTables

@@ -66,7 +66,7 @@ def read_query(  # noqa: PLR0913 - those of Graph.query, by name
     store = GraphStore.open(uri, {**session_storage_options(spark), **(storage_options or {})} or None)
     key = embed_key(spark)
     source = embedding_config(api_key=key) if embedder is None and key is not None else embedder
-    query = ask(store, ReadTarget(branch, version, snapshot, as_of, tag), Asked(text, name, params, source))
+    query = ask(store, ReadTarget(branch, version, snapshot, as_of, tag), AskedQuery(text, name, params, source))
     return query.frame(spark, chosen or query.choice)
 
 
@@ -79,7 +79,7 @@ def _engine(name: str) -> Engine | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuery:
     """A query of a text, the values of its parameters, and what gives vectors for texts of `nearest`."""
 
     text: str
@@ -88,15 +88,15 @@ class Asked:
     embedder: Embedder | EmbedConfig | EmbedFunction | None = None
 
 
-def ask(store: GraphStore, target: ReadTarget, asked: Asked) -> Query:
+def ask(store: GraphStore, target: ReadTarget, asked: AskedQuery) -> BoundQuery:
     """A query of one state of a graph. Raises as `read_query`."""
     contract, state = view(store, lambda: resolve(store, target))
     prepared = prepare(contract.catalog, asked.text, asked.name)
-    return Query(store, contract.catalog, state, bound_plan(prepared, asked.params, embedder=asked.embedder))
+    return BoundQuery(store, contract.catalog, state, bound_plan(prepared, asked.params, embedder=asked.embedder))
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BoundQuery:
     """A bound plan and the state of the graph that it is asked of."""
 
     store: GraphStore

@@ -36,7 +36,7 @@ from spark_omnigraph.lang.gq.plan import (
     TextMatch,
 )
 from spark_omnigraph.spark.query.frame import Frame, literal, shown
-from spark_omnigraph.spark.query.pattern import Matching, Pattern
+from spark_omnigraph.spark.query.pattern import Matching, PatternFrames
 from spark_omnigraph.spark.query.search import Ordered, all_scored, identities, ranked, scored
 from spark_omnigraph.spark.query.tables import GraphTables
 
@@ -49,7 +49,7 @@ def plan_frame(plan: Plan, tables: GraphTables) -> DataFrame:
     """The rows of a plan whose parameters are bound, of the plan's names and the types that Spark shows. Walks of
     several hops run while it is made.
     """
-    data, names = _Result(tables, Pattern(tables)).columns(plan.root)
+    data, names = _Result(tables, PatternFrames(tables)).columns(plan.root)
     return data.select(*(shown(F.col(name), c.type).alias(c.name) for name, c in zip(names, plan.columns, strict=True)))
 
 
@@ -66,7 +66,7 @@ class _Asked:
 @dataclass(frozen=True, slots=True)
 class _Result:
     tables: GraphTables
-    pattern: Pattern
+    pattern: PatternFrames
 
     def columns(self, root: Operator) -> tuple[DataFrame, list[str]]:
         """Rows, and the names of the columns of the answer among theirs."""

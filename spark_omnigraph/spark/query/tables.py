@@ -63,7 +63,7 @@ def sized(spark: SparkSession, parts: int, size: int) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class _Wanted:
     """What is wanted of one table."""
 
     key: TableKey
@@ -105,7 +105,7 @@ class GraphTables:
         scores: dict[Ranking, str] = {each: self.names.fresh() for each in distances}
         if searches or len(scores) != 1:
             best = None
-        scan = _Scan(
+        scan = _Wanted(
             key,
             entity,
             tuple(p for p in asked if isinstance(p, Comparison)),
@@ -142,7 +142,7 @@ class GraphTables:
         """No rows."""
         return self.spark.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema.fields))
 
-    def _rows(self, scan: _Scan) -> DataFrame:
+    def _rows(self, scan: _Wanted) -> DataFrame:
         table = self.pinned.get(scan.key)
         if table is None:
             return self.nothing(scan.schema)
