@@ -79,7 +79,7 @@ def test_a_frame_stays_at_its_state(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_what_does_not_fit_is_refused_at_once(spark: SparkSession, people: Graph) -> None:
-    with pytest.raises(BadRequestError, match=r"engine is one of auto, embedded, spark, not 'sparc' \(did you mean"):
+    with pytest.raises(BadRequestError, match=r"engine is one of auto, embedded, spark, not 'sparc'; did you mean 'spark'"):
         read_query(spark, people.uri, TEXT, "walk", PARAMS, engine="sparc")
     with pytest.raises(QueryTypeError, match="has no property"):
         read_query(spark, people.uri, "query q() { match { $p: P } return { $p.nope } }")
