@@ -43,7 +43,9 @@ def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str,
                 return body.run(batches)
 
             packing = "gzip" if is_packed(path) else "none"
-            counted.mapInArrow(lines, _LINES).write.text(path, compression=packing)
+            # Spark would take `film.title` for a member of a column `film`.
+            plain = counted.toDF(*(f"c{place}" for place in range(len(columns))))
+            plain.mapInArrow(lines, _LINES).write.text(path, compression=packing)
     except PySparkException as error:
         if error.getCondition() == _THERE:
             raise BadRequestError(f"'{path}' is there already: Spark writes a new folder of files") from error
