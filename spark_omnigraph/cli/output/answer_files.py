@@ -84,14 +84,14 @@ class _Lines(Portable):
 class _Batch(Rows):
     """Some rows of an answer."""
 
-    rows: pa.RecordBatch
+    batch: pa.RecordBatch
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        return self.rows.schema
+        return self.batch.schema
 
     def to_arrow(self) -> pa.Table:
-        return pa.Table.from_batches([self.rows])
+        return pa.Table.from_batches([self.batch])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        yield self.rows
+        yield self.batch
