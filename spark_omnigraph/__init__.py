@@ -173,6 +173,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.spark.api import read_nodes as read_nodes
     from spark_omnigraph.spark.api import register as register
     from spark_omnigraph.spark.executor import SparkExecutor as SparkExecutor
+    from spark_omnigraph.spark.query.read import read_query as read_query
     from spark_omnigraph.spark.session import local_session as local_session
     from spark_omnigraph.spark.writes import last_write as last_write
     from spark_omnigraph.spark.writes import write_edges as write_edges
@@ -258,6 +259,7 @@ _HOMES = {
     "records.mode": ("EmbedAtLoad", "LoadMode", "Nulls", "OnDuplicate", "OnMissing", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
     "spark.executor": ("SparkExecutor",),
+    "spark.query.read": ("read_query",),
     "spark.session": ("local_session",),
     "spark.writes": ("last_write", "write_edges", "write_nodes"),
     "sql.result": ("SqlResult",),

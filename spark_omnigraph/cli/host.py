@@ -74,11 +74,15 @@ class Host:
         """
         if not self.takes_spark(config, input_bytes):
             return None if config.load_concurrency is None else _local_executor(config.load_concurrency)
+        return _spark_executor(self.session(), config.load_concurrency)
+
+    def session(self) -> SparkSession:
+        """The Spark session of the surroundings; a local one is started where there is none."""
         if self._spark is None:
             self._log.info("starting Spark")
             self._spark = active_or_local(self._app_name, conf=_ONLY_OURS)
             self._owned = True
-        return _spark_executor(self._spark, config.load_concurrency)
+        return self._spark
 
     def close(self) -> None:
         """Stops the session if it is owned."""

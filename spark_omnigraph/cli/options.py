@@ -90,6 +90,12 @@ MERGE_EXECUTOR = replace(
 SCAN_EXECUTOR = replace(
     EXECUTOR, help="where rows are read: this process, or Spark; auto takes Spark when the master is a cluster"
 )
+QUERY_EXECUTOR = replace(
+    EXECUTOR,
+    help="who finds the rows: this process, or Spark, which writes answers of any size as the files of a new folder "
+    "(--output, --format jsonl, csv or parquet); auto is this process",
+    env=False,
+)
 DRY_RUN = Option("dry_run", "check everything, change nothing", values.switch, default="false", shape=Shape.SWITCH)
 SUMMARY = Option("summary", "also write the JSON summary to this file", values.new_file, "PATH", env=True)
 LOG_FORMAT = Option(

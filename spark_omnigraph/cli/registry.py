@@ -100,7 +100,7 @@ _ALL = (
         _in("query", "query"),
         (
             *(o.QUERY_FILE, o.QUERY_TEXT, o.QUERY_NAME, o.PARAMS, o.FORMAT, o.OUTPUT, o.EXPLAIN, o.ANALYZE),
-            *(*o.BOUNDS, *o.PAST, o.CACHE_MEMORY),
+            *(*o.BOUNDS, *o.PAST, o.CACHE_MEMORY, o.QUERY_EXECUTOR),
         ),
         o.TO_READ,
         has_rows=True,

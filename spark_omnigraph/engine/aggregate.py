@@ -78,11 +78,41 @@ def _summary(function: AggregateFunction, values: pa.Array, group: Ranks, count:
         return pa.array(numbered, pa.int64())
     if function in (AggregateFunction.MIN, AggregateFunction.MAX):
         return _extreme(function, values, owner, valid, count)
-    added: np.ndarray = np.bincount(owner, weights=numbers(values)[valid].astype(np.float64), minlength=count)
+    added = _added(numbers(values)[valid], owner, numbered)
     nothing = numbered == 0
     if function is AggregateFunction.AVG:
         added = added / np.where(nothing, 1, numbered)
     return pa.array(added, pa.float64(), mask=nothing)
+
+
+_EXACT = 2**53
+"""Integers up to it are floats of the same value."""
+
+
+def _added(values: np.ndarray, owner: Ranks, numbered: np.ndarray) -> np.ndarray:
+    """The sum of each group: of integers exact, and rounded once; of floats as they are added. `numbered` are the sizes
+    of the groups.
+    """
+    count = len(numbered)
+    if values.dtype.kind == "f" or _are_small(values, int(numbered.max(initial=0))):
+        return np.bincount(owner, weights=values.astype(np.float64), minlength=count)
+    # Halves of 32 bits: neither sum can overflow.
+    high, low = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    np.add.at(high, owner, (values >> 32).astype(np.int64))
+    np.add.at(low, owner, (values & 0xFFFFFFFF).astype(np.int64))
+    high, low = high + (low >> 32), low & 0xFFFFFFFF
+    # Both are exact as floats, so that putting them together is what rounds.
+    added: np.ndarray = high.astype(np.float64) * 2.0**32 + low.astype(np.float64)
+    for group in np.flatnonzero(np.abs(high) >= _EXACT).tolist():
+        added[group] = float((int(high[group]) << 32) + int(low[group]))
+    return added
+
+
+def _are_small(values: np.ndarray, most: int) -> bool:
+    """Whether no sum of so many of these integers can be rounded."""
+    if not len(values):
+        return True
+    return max(abs(int(values.min())), abs(int(values.max()))) * most < _EXACT
 
 
 def _extreme(

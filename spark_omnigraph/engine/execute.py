@@ -18,6 +18,7 @@ from spark_omnigraph.engine.rank import by_identity, column_key, rank, ranked_sc
 from spark_omnigraph.engine.select import known_ids, select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.needs import leading_scan
 from spark_omnigraph.lang.gq.plan import (
     Aggregate,
     AntiJoin,
@@ -48,7 +49,10 @@ def run_plan(plan: Plan, source: EngineSource, watch: Watch | None = None) -> pa
     """The rows of a plan whose parameters are bound. Columns have the plan's names, which may repeat, and the
     types in which values leave (`shown_type`). A `watch` measures the operators.
     """
-    columns = _Run(source, watch).result(plan.root)
+    leading = leading_scan(plan.root) if source.share is not None else None
+    if source.share is not None and leading is None:
+        raise InternalError(f"the plan of '{plan.query}' cannot be run in shares")
+    columns = _Run(source, watch, leading).result(plan.root)
     arrays = [array.cast(shown_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
     schema = pa.schema([pa.field(c.name, a.type) for c, a in zip(plan.columns, arrays, strict=True)])
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -58,6 +62,8 @@ def run_plan(plan: Plan, source: EngineSource, watch: Watch | None = None) -> pa
 class _Run:
     source: EngineSource
     watch: Watch | None = None
+    leading: Scan | None = None
+    """The scan of which only a share is looked at."""
 
     def result(self, root: Operator) -> list[pa.Array]:
         """Columns of the answer."""
@@ -100,9 +106,7 @@ class _Run:
 
     def bindings(self, operator: Operator, outer: Bindings | None) -> Bindings:
         if isinstance(operator, Scan):
-            table = self.source.table(TableKey.node(operator.node_type))
-            positions = select(table, operator.predicates)
-            return scanned(operator.variable, table, positions, known_ids(table, operator.predicates, len(positions)))
+            return self.scanned(operator)
         if isinstance(operator, OuterRows):
             if outer is None:
                 raise InternalError("outer rows outside an anti-join")
@@ -118,6 +122,14 @@ class _Run:
         if isinstance(operator, AntiJoin):
             return self.without(operator, outer)
         return self.ordered_rows(operator, outer)
+
+    def scanned(self, operator: Scan) -> Bindings:
+        table = self.source.table(TableKey.node(operator.node_type))
+        positions = select(table, operator.predicates)
+        if operator is self.leading and self.source.share is not None:
+            start, stop = self.source.share
+            positions = positions[(positions >= start) & (positions < stop)]
+        return scanned(operator.variable, table, positions, known_ids(table, operator.predicates, len(positions)))
 
     def filtered(self, operator: Filter, outer: Bindings | None) -> Bindings:
         pairs = operator.input

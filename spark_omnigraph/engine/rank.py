@@ -12,7 +12,7 @@ from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.engine.access_path import access_path
 from spark_omnigraph.engine.bindings import Bindings, scanned
 from spark_omnigraph.engine.order import SortColumn, ordered
-from spark_omnigraph.engine.search import distances, query_vector, search_hits, text_scores
+from spark_omnigraph.engine.search import distances, hits_of, query_vector, text_scores
 from spark_omnigraph.engine.select import satisfied, select
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
@@ -162,7 +162,7 @@ class _Candidates:
 
     def all_matching(self, by: Bm25, predicates: Sequence[Predicate]) -> Bindings:
         """Every row that the search finds and that satisfies the predicates."""
-        found = search_hits(self.table, by)
+        found = hits_of(self.table, by)
         rows = scanned(self.variable, self.table, found.positions).with_scores(by, found.scores)
         return rows.keep(satisfied(self.table, found.positions, predicates))
 

@@ -10,7 +10,7 @@ from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.plan import Bm25, Column, Operand, TextForm, TextMatch
 from spark_omnigraph.lang.gq.search_values import edits_of, text_of, vector_of
 from spark_omnigraph.storage.tables.reader import Positions
-from spark_omnigraph.storage.tables.search import Hits, Scores, text_hits
+from spark_omnigraph.storage.tables.search import Hits, Scores, fragment_hits, text_hits
 
 _RUN = 1 << 22
 """Vector components whose differences are in memory at one time."""
@@ -18,22 +18,33 @@ _RUN = 1 << 22
 
 def text_mask(table: Table, match: TextMatch, positions: Positions) -> np.ndarray:
     """Whether each row's text matches."""
-    return ~np.isnan(_matches(table, match).of(positions))
+    return ~np.isnan(hits_of(table, match).of(positions))
 
 
 def matching(table: Table, match: TextMatch) -> Positions:
     """Positions of the rows whose text matches, ascending."""
-    return _matches(table, match).positions
+    return hits_of(table, match).positions
 
 
-def _matches(table: Table, match: TextMatch) -> Hits:
-    edits = edits_of(match.max_edits) if match.form is TextForm.FUZZY else None
-    return _hits(table, match.column, match.query, edits)
-
-
-def search_hits(table: Table, search: Bm25) -> Hits:
+def hits_of(table: Table, search: Bm25 | TextMatch) -> Hits:
     """All rows that a search finds, with their scores."""
-    return _hits(table, search.column, search.query, None)
+    return _hits(table, search.column, search.query, _edits(search))
+
+
+def hits_among(table: Table, search: Bm25 | TextMatch, fragments: tuple[int, ...]) -> pa.Table | None:
+    """Ids and scores of the rows of some fragments that a search finds; None for the search of null. Only where the
+    column's index tells the scores of single fragments (`is_spread`).
+    """
+    text = text_of(search.query)
+    if table.reader is None or text is None:
+        return None
+    return fragment_hits(table.reader, (search.column.name, text, _edits(search)), fragments)
+
+
+def _edits(search: Bm25 | TextMatch) -> int | None:
+    if isinstance(search, TextMatch) and search.form is TextForm.FUZZY:
+        return edits_of(search.max_edits)
+    return None
 
 
 def text_scores(table: Table, search: Bm25 | TextMatch, positions: Positions) -> Scores:

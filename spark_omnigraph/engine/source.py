@@ -26,6 +26,10 @@ class EngineSource:
     pin: Callable[[TableKey], PinnedTable | None]
     cache: ReadCache = field(default_factory=ReadCache)
     costs: Costs = field(default_factory=Costs)
+    share: tuple[int, int] | None = None
+    """Positions [start, stop) of the leading scan that alone are looked at; the rows of all shares together are the
+    answer. Only for plans that have such a scan.
+    """
     _tables: dict[str, Table] = field(default_factory=dict)
 
     def entity(self, table_key: TableKey) -> EntityType:

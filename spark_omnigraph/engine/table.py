@@ -69,10 +69,10 @@ class Table:
             read = self.kept.read(positions, known)
         schema = physical_schema(self.entity)
         found = {n: read[n] if n in read else pa.nulls(len(positions)) for n in names}
-        return [_as_declared(schema.field(n), column) for n, column in found.items()]
+        return [as_declared(schema.field(n), column) for n, column in found.items()]
 
 
-def _as_declared(field: pa.Field, column: pa.Array) -> pa.Array:
+def as_declared(field: pa.Field, column: pa.Array) -> pa.Array:
     """A column in its declared type: a version of before a schema change may store a narrower one, or none."""
     null = pa.types.is_null(column.type)
     narrower = pa.types.is_primitive(column.type) and column.type != field.type and not null

@@ -291,12 +291,12 @@ class Graph(StateVerbs):
         analyze: bool = False,
         **choices: Unpack[Bounded],
     ) -> str:
-        """The plan of a read query as text, one operator a line; with `params` their values stand in it. With `analyze`
-        the query runs, with choices as in `query`, and each line has the rows that its operator gave and the time that
-        it took itself.
+        """The plan of a read query as text, one operator a line, and the engine that `read_query` would take for it by
+        itself; with `params` their values stand in it. With `analyze` the query runs, with choices as in `query`, and
+        each line has the rows that its operator gave and the time that it took itself.
         """
         if not analyze:
-            return verbs.explain_query(self.catalog(), text, name, params)
+            return verbs.explain_query(*self._shown(split_limits(choices)[1]), text, name, params)
         limits, where = split_limits(choices)
         catalog, snapshot = self._shown(where)
         plan = verbs.bound_plan(verbs.prepare(catalog, text, name), params)

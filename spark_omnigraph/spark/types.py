@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 
 from spark_omnigraph.catalog.types import EntityType, PropType, Scalar
 from spark_omnigraph.errors import BadRequestError, StorageError
+from spark_omnigraph.lang.gq.plan import ResultColumn
 from spark_omnigraph.words import nearest
 
 _SCALARS: Mapping[Scalar, DataType] = {
@@ -82,6 +83,18 @@ def spark_type(prop: PropType) -> DataType:
     """Spark type of a property; elements of lists and vectors may be null."""
     scalar = _SCALARS[prop.scalar]
     return ArrayType(scalar) if prop.is_list else scalar
+
+
+def answer_schema(columns: Sequence[ResultColumn]) -> StructType:
+    """Columns of the answer to a query. BadRequestError for two names that Spark takes for one."""
+    names = [column.name for column in columns]
+    first: dict[str, str] = {}
+    for place, name in enumerate(names):
+        if first.setdefault(name.lower(), name) != name or name in names[:place]:
+            other = first[name.lower()]
+            alike = f"'{name}'" if other == name else f"'{other}' and '{name}', which Spark does not tell apart"
+            raise BadRequestError(f"two columns are called {alike}: give one another name with `as`")
+    return StructType([StructField(c.name, spark_type(c.type)) for c in columns])
 
 
 def frame_schema(entity: EntityType) -> StructType:

@@ -14,7 +14,7 @@ from tests.differential.run import compare
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--cases", type=int, default=2000, help="queries, each run in four forms")
+    parser.add_argument("--cases", type=int, default=2000, help="queries, each run in five forms")
     parser.add_argument("--worlds", type=int, default=8, help="graphs over which the queries are spread")
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)

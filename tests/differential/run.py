@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.differential.play import first_mismatch, minimal
+from tests.differential.play import Ways, first_mismatch, forms, minimal
 from tests.differential.questions import Maker
 from tests.differential.worlds import make_world
 
 MOST_SHOWN = 10
 
 
-def compare(seed: int, cases: int, worlds: int, folder: Path) -> tuple[int, list[str]]:
+def compare(seed: int, cases: int, worlds: int, folder: Path, ways: Ways = forms) -> tuple[int, list[str]]:
     """How many questions were compared, and the mismatches as text, which are printed as they are found."""
     found: list[str] = []
     compared = 0
@@ -23,13 +23,13 @@ def compare(seed: int, cases: int, worlds: int, folder: Path) -> tuple[int, list
             state = source.choice(world.states)
             question = Maker(source, world.catalog, state.rows).question()
             try:
-                mismatch = first_mismatch(world, state, question)
+                mismatch = first_mismatch(world, state, question, ways)
             except BaseException:
                 print(f"seed {seed}, graph {number}, {state.name}: {question.text} {question.given}", flush=True)
                 raise
             compared += 1
             if mismatch is not None:
-                found.append(f"seed {seed}, graph {number}: {minimal(world, mismatch).shown(world.schema)}")
+                found.append(f"seed {seed}, graph {number}: {minimal(world, mismatch, ways).shown(world.schema)}")
                 print(found[-1], flush=True)
             if len(found) == MOST_SHOWN:
                 return compared, found

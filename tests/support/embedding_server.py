@@ -7,7 +7,6 @@ asked for.
 from __future__ import annotations
 
 import json
-import os
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +18,8 @@ from ssl import SSLContext
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any
-from unittest.mock import patch
+
+import pytest
 
 from spark_omnigraph.embed.embedder import Role
 from spark_omnigraph.embed.mock import MockEmbedder
@@ -154,8 +154,12 @@ class EmbeddingServer:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """The environment of this process, and of those that begin meanwhile, names it."""
-        with patch.dict(os.environ, self.environ()):
+        """The environment of this process, and of those that begin meanwhile, names it. Other variables that are set
+        meanwhile stay: Spark says there that its sessions are those of Connect.
+        """
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.environ().items():
+                patch.setenv(name, value)
             yield
 
     def next_act(self, asked: Asked) -> Act | Reply:

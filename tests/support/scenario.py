@@ -36,6 +36,16 @@ class NotBuiltError(Exception):
     """The case needs something that does not exist yet; everything before it held."""
 
 
+def check_answer(step: Step, columns: list[str], rows: list[Json]) -> None:
+    """MismatchError where these are not the columns and rows that a step of a query expects."""
+    _equal(step, columns, step.expect["columns"])
+    if "row_count" in step.expect:
+        _equal(step, len(rows), step.expect["row_count"])
+    if "rows" in step.expect:
+        ordered, expected = step.expect.get("ordered"), step.expect["rows"]
+        _equal(step, rows if ordered else _multiset(rows), expected if ordered else _multiset(expected))
+
+
 @dataclass
 class Scenario:
     """State of one run: the graph, its named checkpoints, and the read steps that had to be left out."""
@@ -175,15 +185,8 @@ class Scenario:
         asked = (step.fields["source"], step.fields.get("query"), step.fields.get("params"))
         with embedding_steps.environment(step, mock="mock_embeddings" in self.case.requires):
             got = self._open.query(*asked, **self._where(step))
-        if step.fails:
-            return
-        _equal(step, got.column_names, step.expect["columns"])
-        if "row_count" in step.expect:
-            _equal(step, got.row_count, step.expect["row_count"])
-        if "rows" in step.expect:
-            ordered = step.expect.get("ordered")
-            rows, expected = got.to_pylist(), step.expect["rows"]
-            _equal(step, rows if ordered else _multiset(rows), expected if ordered else _multiset(expected))
+        if not step.fails:
+            check_answer(step, got.column_names, got.to_pylist())
 
     def _lint(self, step: Step) -> None:
         found = lint_differences(self.case.schema, step)

@@ -13,20 +13,30 @@ from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.provider import embedding_config
+from spark_omnigraph.graph.read.history import ReadTarget
+from spark_omnigraph.lang.gq.choose import Engine
 from spark_omnigraph.limits import Leaving
+from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.memory import Memory
+from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.globs import is_packed
 from spark_omnigraph.storage.tables.reader import ReadCache
+
+SPARK_FORMS = ("jsonl", "csv", "parquet")
+"""Forms of rows that many files can have."""
 
 
 def query(job: Job) -> VerbOutcome:
     """The rows of a read query."""
     config = job.config
-    check_output(config)
+    by_spark = config.executor == "spark" and not config.explain
+    (check_folder if by_spark else check_output)(config)
     named = next((f"--{name.replace('_', '-')}" for name, value in config.past().items() if value is not None), None)
     if config.explain and not config.analyze and named is not None:
         raise UsageError(f"--explain shows a plan and reads no state: leave {named} out")
     text = query_text(config)
+    if by_spark:
+        return _by_spark(job, text)
     graph = Graph.open(config.graph, mode="r", branch=config.branch, storage_options=job.host.storage_options(config))
     graph.store.reads = ReadCache(Memory(config.cache_memory))
     if config.explain or config.analyze:
@@ -43,17 +53,44 @@ def query(job: Job) -> VerbOutcome:
         # In another thread, so that an interrupt is seen at once.
         result = Leaving[QueryResult](None).value(answer)
     write_rows(job, result)
-    job.log.info("%s: %s", result.name, counted(result.row_count, "row"))
-    return VerbOutcome(
-        branch=result.branch,
-        manifest_version=result.manifest_version,
-        result={
-            "query_name": result.name,
-            "row_count": result.row_count,
-            "columns": result.column_names,
-            "output": config.output,
-        },
-    )
+    figures = {"query_name": result.name, "row_count": result.row_count, "columns": result.column_names}
+    return _told(job, result.branch, result.manifest_version, figures)
+
+
+def _told(job: Job, branch: str, version: int, figures: dict[str, object]) -> VerbOutcome:
+    job.log.info("%s: %s", figures["query_name"], counted(int(str(figures["row_count"])), "row"))
+    return VerbOutcome(branch=branch, manifest_version=version, result={**figures, "output": job.config.output})
+
+
+def check_folder(config: JobConfig) -> None:
+    """UsageError where Spark cannot write rows as the options say."""
+    if config.output is None or config.format not in SPARK_FORMS:
+        raise UsageError(
+            f"--executor spark writes files: give a new folder with --output, and --format {', '.join(SPARK_FORMS)}"
+        )
+    given = {"--analyze": config.analyze, "--time-limit": config.time_limit, "--max-rows": config.max_rows}
+    refused = [name for name, value in given.items() if value]
+    if refused:
+        raise UsageError(f"{refused[0]} does not go with --executor spark")
+
+
+def _by_spark(job: Job, text: str) -> VerbOutcome:
+    """The rows by joins of DataFrames, written by tasks."""
+    config = job.config
+    spark = job.host.session()  # a missing pyspark is told
+    from spark_omnigraph.cli.output.answer_files import write_answer  # noqa: PLC0415 - needs pyspark, which is optional
+    from spark_omnigraph.spark.query.read import AskedQuery, ask  # noqa: PLC0415 - needs pyspark, too
+
+    key = job.host.embed_key
+    embedder = None if key is None else embedding_config(api_key=key)
+    store = GraphStore.open(config.graph, job.host.storage_options(config))
+    asked = AskedQuery(text, config.name or None, config.params, embedder)
+    target = ReadTarget(config.branch, config.version, config.snapshot, config.as_of, config.tag)
+    query = ask(store, target, asked)
+    rows = write_answer(query.frame(spark, Engine.SPARK), query.plan.columns, str(config.output), config.format)
+    names = [column.name for column in query.plan.columns]
+    figures = {"query_name": query.plan.query, "row_count": rows, "columns": names}
+    return _told(job, display(query.snapshot.branch), query.snapshot.version, figures)
 
 
 def _explained(job: Job, graph: Graph, text: str) -> VerbOutcome:

@@ -29,7 +29,8 @@ def table_reader(source: Any) -> pa.RecordBatchReader | None:
             return pa.Table.from_batches([pa.record_batch(source)]).to_reader()
         if hasattr(source, "__dataframe__"):
             return pa.interchange.from_dataframe(source).to_reader()
-    except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
+    except (pa.ArrowException, TypeError, ValueError, RuntimeError) as error:
+        # What Arrow has no word for is one of the last kind, as is what other libraries have not built.
         raise BadRequestError(f"a {type(source).__name__} is no table of Arrow: {error}") from error
     return None
 

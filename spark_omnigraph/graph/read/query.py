@@ -21,8 +21,10 @@ from spark_omnigraph.graph.read.embedding import with_vectors
 from spark_omnigraph.graph.read.scan import pin
 from spark_omnigraph.lang.gq.bind import bind
 from spark_omnigraph.lang.gq.check.read_query import check_read
+from spark_omnigraph.lang.gq.choose import choose
 from spark_omnigraph.lang.gq.explain import explain, operators
 from spark_omnigraph.lang.gq.lower import lower
+from spark_omnigraph.lang.gq.needs import MANY, is_lookup, leading_scan
 from spark_omnigraph.lang.gq.params import bind_params
 from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
@@ -31,7 +33,7 @@ from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.storage.tables.scan import PinnedTable
+from spark_omnigraph.storage.tables.scan import TASK_ROWS, PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +156,25 @@ def _within(limits: Limits, source: EngineSource, plan: Plan, watch: Watch | Non
     return work.value(lambda: run_plan(plan, bounded, watch))
 
 
-def explain_query(catalog: Catalog, text: str, name: str | None, params: Mapping[str, object] | None) -> str:
-    """The plan of a query as text; with `params` their values stand in it. No provider is asked for vectors."""
+def explain_query(
+    catalog: Catalog, snapshot: Snapshot, text: str, name: str | None, params: Mapping[str, object] | None
+) -> str:
+    """The plan of a query as text, and which engine a frame of Spark would take by itself; with `params` their values
+    stand in it. No provider is asked for vectors, and no table is opened.
+    """
     prepared = prepare(catalog, text, name)
-    return explain(prepared.plan if params is None else _bound(prepared, params))
+    plan = prepared.plan if params is None else _bound(prepared, params)
+    return f"{explain(plan)}engine auto: {choose(plan, catalog, stored_rows(snapshot))}\n"
+
+
+def stored_rows(snapshot: Snapshot) -> Callable[[TableKey], int]:
+    """Numbers of rows of types, as the manifest has them."""
+
+    def rows(key: TableKey) -> int:
+        entry = snapshot.entries.get(key)
+        return 0 if entry is None else entry.row_count
+
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +183,30 @@ class QueryTask:
 
     catalog: Catalog
     tables: Mapping[str, PinnedTable]
+    rows: Mapping[str, int]
     plan: Plan
 
-    def run(self) -> pa.Table:
-        """The rows."""
-        return run_plan(self.plan, EngineSource(self.catalog, self.tables.get))
+    def run(self, share: tuple[int, int] | None = None) -> pa.Table:
+        """The rows, or those of a share of its leading scan."""
+        return run_plan(self.plan, EngineSource(self.catalog, self.tables.get, share=share))
+
+    def shares(self, slots: int) -> list[tuple[int, int] | None]:
+        """Shares for so many tasks at once, whose rows together are the answer: as many as have enough rows to do,
+        [None] for a plan that one task must run.
+        """
+        scan = leading_scan(self.plan.root)
+        key = None if scan is None else TableKey.node(scan.node_type)
+        if scan is None or key is None or is_lookup(self.catalog.require(key), scan.predicates):
+            return [None]
+        rows = self.rows.get(key, 0)
+        parts = min(slots, rows // TASK_ROWS)
+        if parts < 2:
+            return [None]
+        starts = [rows * part // parts for part in range(parts)]
+        return list(zip(starts, [*starts[1:], MANY]))
 
 
 def query_task(store: GraphStore, catalog: Catalog, snapshot: Snapshot, plan: Plan) -> QueryTask:
     """What another process needs to run a plan on a snapshot."""
-    return QueryTask(catalog, {key: pin(store, entry) for key, entry in snapshot.entries.items()}, plan)
+    tables = {key: pin(store, entry) for key, entry in snapshot.entries.items()}
+    return QueryTask(catalog, tables, {key: entry.row_count for key, entry in snapshot.entries.items()}, plan)

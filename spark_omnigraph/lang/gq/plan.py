@@ -294,7 +294,8 @@ class Project:
 
 class AggregateFunction(TextEnum):
     """Nulls are skipped. `count` is I64 and 0 for nothing; `sum` and `avg` are F64, `min` and `max` of their argument's
-    type, all three null for nothing.
+    type, all four null for nothing. Sums of integers are exact and rounded once, an average is such a sum divided; sums
+    of floats are within rounding, since they may be added in any order.
     """
 
     COUNT = "count"

@@ -24,7 +24,7 @@ READ_OPTIONS: Mapping[str, str] = {
     "node": "name of a node type",
     "edge": "name of an edge type",
     "table": "`commits`, `branches`, `tables`, `tags`, `consumers`, `recoveries`, `conflicts`; `changes`: the feed",
-    "query": "text with a read query (`.gq`); its rows are found by one task",
+    "query": "text with a read query (`.gq`); its rows are found by one task, or by several where each goes its way",
     "queryName": "which query of the text; without it its only one",
     "params": "parameters of the query, as a JSON object",
     "branch": "default `main`",

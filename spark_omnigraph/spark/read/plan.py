@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog
 from spark_omnigraph.commit.contract import view
-from spark_omnigraph.errors import BadRequestError, EmbeddingConfigError
+from spark_omnigraph.errors import EmbeddingConfigError
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.query import Prepared, QueryTask, bound_plan, prepare, query_task
 from spark_omnigraph.graph.read.scan import (
@@ -32,7 +32,7 @@ from spark_omnigraph.lang.gq.plan import Plan
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.predicates.user_filter import filter_sql
 from spark_omnigraph.spark.read.options import MetaTable, ReadOptions, parse_read_options
-from spark_omnigraph.spark.types import check_user_schema, frame_schema, select_columns, spark_type
+from spark_omnigraph.spark.types import answer_schema, check_user_schema, frame_schema, select_columns
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import PinnedTable, TableScan, check_filter
 from spark_omnigraph.storage.tables.staged import packed
@@ -140,15 +140,7 @@ def _plan_query(
 ) -> ReadPlan:
     prepared = prepare(catalog, options.query or "", options.query_name)
     task = query_task(store, catalog, snapshot, _bound(prepared, options.params, now))
-    names = [column.name for column in task.plan.columns]
-    first: dict[str, str] = {}
-    for place, name in enumerate(names):
-        if first.setdefault(name.lower(), name) != name or name in names[:place]:
-            other = first[name.lower()]
-            alike = f"'{name}'" if other == name else f"'{other}' and '{name}', which Spark does not tell apart"
-            raise BadRequestError(f"two columns are called {alike}: give one another name with `as`")
-    frame = StructType([StructField(c.name, spark_type(c.type)) for c in task.plan.columns])
-    return ReadPlan(frame, f"query '{task.plan.query}'", task)
+    return ReadPlan(answer_schema(task.plan.columns), f"query '{task.plan.query}'", task)
 
 
 def _bound(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None) -> Plan:

@@ -27,6 +27,13 @@ class FragmentGroup(InputPartition):
     ids: tuple[int, ...] | None = None
 
 
+@dataclass(frozen=True)
+class Share(InputPartition):
+    """Rows of the leading scan of a query on which one task's part of the answer begins; None stands for all."""
+
+    rows: tuple[int, int] | None = None
+
+
 class GraphReader(Portable, DataSourceReader):
     """Reads a plan. What it holds is pinned and picklable, so each task opens its dataset once, at that version."""
 
@@ -35,6 +42,8 @@ class GraphReader(Portable, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         source = self.plan.source
+        if isinstance(source, QueryTask):
+            return [Share(rows) for rows in source.shares(available_cores())]
         if not isinstance(source, TableScan) or source.limit is not None:
             return [FragmentGroup()]
         # No session is in reach here. The driver's cores are the task slots of a local one, and a fair guess elsewhere.
@@ -43,7 +52,7 @@ class GraphReader(Portable, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark turns an empty list of partitions into one partition without a value: an empty table.
-        if not isinstance(partition, FragmentGroup):
+        if not isinstance(partition, (FragmentGroup, Share)):
             return
         target = arrow_target(self.plan.frame)
         with coded():
@@ -52,16 +61,18 @@ class GraphReader(Portable, DataSourceReader):
                     yield to_frame(batch, target)
 
 
-def _batches(plan: ReadPlan, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
-    if isinstance(plan.source, TableScan):
-        return read_batches(replace(plan.source, fragments=group.ids))
+def _batches(plan: ReadPlan, part: FragmentGroup | Share) -> Iterator[pa.RecordBatch]:
     names = plan.frame.names
+    if isinstance(plan.source, QueryTask):
+        share = part.rows if isinstance(part, Share) else None
+        return iter(plan.source.run(share).select(names).to_batches(QUERY_BATCH_ROWS))
+    if isinstance(plan.source, TableScan):
+        fragments = part.ids if isinstance(part, FragmentGroup) else None
+        return read_batches(replace(plan.source, fragments=fragments))
     if isinstance(plan.source, CountTask):
         task = plan.source
         counted = {"type": [task.table_key], "count": [count_rows(task.table, task.where)]}
         return iter([pa.record_batch({name: counted[name] for name in names})])
-    if isinstance(plan.source, QueryTask):
-        return iter(plan.source.run().select(names).to_batches(QUERY_BATCH_ROWS))
     if isinstance(plan.source, TablesTask):
         return iter(plan.source.run(names).to_batches())
     if isinstance(plan.source, bytes):

@@ -133,7 +133,7 @@ def read_batches(scan: TableScan) -> Iterator[pa.RecordBatch]:
             columns=list(scan.columns),
             filter=scan.where,
             limit=scan.limit,
-            fragments=None if scan.fragments is None else _fragments(dataset, scan.fragments),
+            fragments=None if scan.fragments is None else fragments_of(dataset, scan.fragments),
             batch_size=scan.batch_rows,
             batch_size_bytes=BATCH_BYTES,
             with_row_address=bool(blobs) or not scan.columns,
@@ -192,7 +192,8 @@ def stored_versions(table: PinnedTable) -> frozenset[int]:
         return frozenset()
 
 
-def _fragments(dataset: LanceDataset, ids: tuple[int, ...]) -> list[lance.LanceFragment]:
+def fragments_of(dataset: LanceDataset, ids: tuple[int, ...]) -> list[lance.LanceFragment]:
+    """Fragments by their ids, in this order."""
     by_id = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
     return [by_id[i] for i in ids]
 

@@ -15,6 +15,7 @@ from spark_omnigraph.storage.tables.commits import text_index_in_memory
 from spark_omnigraph.storage.tables.index import TEXT_SETTINGS, VECTOR_SETTINGS, IndexCoverage, has_settings
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
 from spark_omnigraph.storage.tables.rewritten import rewritten
+from spark_omnigraph.storage.tables.scan import fragments_of
 
 Scores = npt.NDArray[np.float64]
 """`float64[n]`, NaN where a row has no score."""
@@ -78,6 +79,27 @@ def text_hits(reader: TableReader, column: str, query: str, edits: int | None = 
     if index is None or reader.rows <= REBUILT_ROWS or (edits is not None and index.uncovered):
         return _hits(reader, _index_in_memory(reader, column), asked)
     return _confirmed(reader, index, column, asked)
+
+
+def is_spread(reader: TableReader, column: str) -> bool:
+    """Whether a search of some fragments gives their rows the scores that one of all gives them: by one whole index,
+    whose figures do not depend on what is looked at.
+    """
+    index = _text_index(reader, column) if column in reader.names else None
+    return index is not None and _is_exact_for_texts(reader, index)
+
+
+def fragment_hits(reader: TableReader, asked: tuple[str, str, int | None], fragments: tuple[int, ...]) -> pa.Table:
+    """Ids and scores of the rows of some fragments that a search finds, of a column that `is_spread`; asked are column,
+    text and edits.
+    """
+    column, query, edits = asked
+    with reading(f"search a text column of {reader.table.uri}"):
+        return reader.dataset.scanner(
+            columns=["id", _SCORE],
+            full_text_query=MatchQuery(query, column, fuzziness=edits or 0, max_expansions=EXPANSIONS),
+            fragments=fragments_of(reader.dataset, fragments),
+        ).to_table()
 
 
 def _confirmed(reader: TableReader, index: IndexCoverage, column: str, asked: MatchQuery) -> Hits:

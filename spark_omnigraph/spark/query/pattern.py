@@ -1,0 +1,113 @@
+"""Operators that match a pattern, as DataFrames: each yields a frame of its variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.errors import InternalError
+from spark_omnigraph.lang.gq.needs import Needs, named_in, needs_of, predicates_of, walks_far
+from spark_omnigraph.lang.gq.plan import (
+    AntiJoin,
+    Comparison,
+    Connect,
+    Cross,
+    Expand,
+    Filter,
+    OuterRows,
+    Predicate,
+    Scan,
+)
+from spark_omnigraph.spark.query.comparisons import comparison_column
+from spark_omnigraph.spark.query.frame import Frame, renamed, same
+from spark_omnigraph.spark.query.tables import GraphTables
+from spark_omnigraph.spark.query.walks import kept, pairs_of
+
+Matching = Scan | OuterRows | Cross | Expand | Connect | Filter | AntiJoin
+
+
+@dataclass(frozen=True, slots=True)
+class PatternFrames:
+    """Makes the frames of operators; `needs` are what whoever stands above asks of the rows."""
+
+    tables: GraphTables
+
+    def rows(self, operator: Matching, needs: Needs, outer: Frame | None = None) -> Frame:
+        """The rows of an operator; `outer` are those that `OuterRows` stands for."""
+        if isinstance(operator, Scan):
+            return self.tables.scan(operator.variable, TableKey.node(operator.node_type), operator.predicates, needs)
+        if isinstance(operator, OuterRows):
+            if outer is None:
+                raise InternalError("outer rows outside an anti-join")
+            return outer
+        if isinstance(operator, Cross):
+            left, right = self.rows(_m(operator.left), needs, outer), self.rows(_m(operator.right), needs, outer)
+            return left.beside(right, left.data.crossJoin(right.data))
+        if isinstance(operator, Expand):
+            return self._expanded(operator, needs, outer)
+        if isinstance(operator, Connect):
+            return self._connected(operator, needs, outer)
+        if isinstance(operator, Filter):
+            rows = self.rows(_m(operator.input), needs | needs_of(operator.predicates), outer)
+            return self._filtered(rows, operator.predicates)
+        if isinstance(operator, AntiJoin):
+            return self._without(operator, needs, outer)
+        raise InternalError(f"{type(operator).__name__} yields no rows of a pattern")
+
+    def _filtered(self, rows: Frame, predicates: tuple[Predicate, ...]) -> Frame:
+        for predicate in predicates:
+            if isinstance(predicate, Comparison):
+                rows = rows.of(rows.data.filter(comparison_column(predicate, rows)))
+            else:
+                rows = self.tables.matching(rows, predicate)
+        return rows
+
+    def _expanded(self, operator: Expand, needs: Needs, outer: Frame | None) -> Frame:
+        rows = self.rows(_m(operator.input), needs, outer)
+        source = rows.name(operator.source)
+        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs)
+        found = pairs.beside(rows, rows.data.join(pairs.data, same(source, pairs.near)))
+        key = TableKey.node(operator.target_type)
+        # Also of a target that nobody refers to: an edge may lead to a node that is not stored.
+        target = self.tables.scan(operator.target, key, operator.predicates, needs)
+        return found.beside(target, found.data.join(target.data, same(pairs.far, target.name(operator.target))))
+
+    def _connected(self, operator: Connect, needs: Needs, outer: Frame | None) -> Frame:
+        rows = self.rows(_m(operator.input), needs, outer)
+        source, target = rows.name(operator.source), rows.name(operator.target)
+        pairs = pairs_of(self.tables, operator.hops, _starts(rows, source), needs)
+        both = same(source, pairs.near) & same(target, pairs.far)
+        if operator.hops.edge_variable is None:
+            return rows.of(rows.data.join(pairs.data, both, "left_semi"))
+        return pairs.beside(rows, rows.data.join(pairs.data, both))
+
+    def _without(self, operator: AntiJoin, needs: Needs, outer: Frame | None) -> Frame:
+        """Whether a row survives depends on the entities that the inner block names alone, and an entity is its id."""
+        inside = needs_of(predicates_of(operator.inner))
+        rows = self.rows(_m(operator.input), needs | inside, outer)
+        if walks_far(operator.input):
+            rows = rows.of(kept(rows.data))
+        named = named_in(operator.inner) & set(rows.tables)
+        if not named:
+            raise InternalError("a negated block names nothing of the rows that it is about")
+        inner = self.rows(_m(operator.inner), Needs(), rows.only(named, inside.columns))
+        ids = {rows.name(variable): self.tables.names.fresh() for variable in sorted(named)}
+        keys = renamed(inner.data, ids)
+        met = [same(mine, theirs) for mine, theirs in ids.items()]
+        equal = met[0]
+        for each in met[1:]:
+            equal = equal & each
+        return rows.of(rows.data.join(keys, equal, "left_anti"))
+
+
+def _starts(rows: Frame, source: str) -> DataFrame:
+    return rows.data.select(source).distinct()
+
+
+def _m(operator: object) -> Matching:
+    """An operator below one of a pattern, which is of a pattern too."""
+    if not isinstance(operator, Matching):
+        raise InternalError(f"{type(operator).__name__} yields no rows of a pattern")
+    return operator
