@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_omnigraph.answer import Rows
 from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.files import whole_file
-from spark_omnigraph.cli.output.log import Progress, counted
+from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.output.result_text import lines_of, write_parquet
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
@@ -44,14 +44,12 @@ def query(job: Job) -> VerbOutcome:
     key = job.host.embed_key
     embedder = None if key is None else embedding_config(api_key=key)
 
-    with Progress(job.log) as progress:
+    def answer() -> QueryResult:
+        bounds = config.bounded()
+        return graph.query(text, config.name or None, config.params, embedder, progress=job.progress, **bounds)
 
-        def answer() -> QueryResult:
-            bounds = config.bounded()
-            return graph.query(text, config.name or None, config.params, embedder, progress=progress, **bounds)
-
-        # In another thread, so that an interrupt is seen at once.
-        result = Leaving[QueryResult](None).value(answer)
+    # In another thread, so that an interrupt is seen at once.
+    result = Leaving[QueryResult](None).value(answer)
     write_rows(job, result)
     figures = {"query_name": result.name, "row_count": result.row_count, "columns": result.column_names}
     return _told(job, result.branch, result.manifest_version, figures)

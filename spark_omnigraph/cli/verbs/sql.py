@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from spark_omnigraph.cli.output.log import Progress, counted
+from spark_omnigraph.cli.output.log import counted
 from spark_omnigraph.cli.verb import Job, VerbOutcome
 from spark_omnigraph.cli.verbs.mutate import query_text
 from spark_omnigraph.cli.verbs.query import check_output, show_plan, write_rows
 from spark_omnigraph.graph.handle import Graph
+from spark_omnigraph.progress.meter import begin
 
 
 def sql(job: Job) -> VerbOutcome:
@@ -21,8 +22,8 @@ def sql(job: Job) -> VerbOutcome:
     if is_plan:
         rows = result.to_arrow().to_pylist()
         return show_plan(job, "\n".join(f"{row['plan_type']}\n{row['plan']}" for row in rows))
-    with Progress(job.log):
-        write_rows(job, result)
+    begin(job.progress, "query")
+    write_rows(job, result)
     if result.row_count is not None:
         job.log.info("%s", counted(result.row_count, "row"))
     return VerbOutcome(

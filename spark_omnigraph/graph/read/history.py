@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypedDict
@@ -18,6 +18,7 @@ from spark_omnigraph.manifest.branches import Branch, display
 from spark_omnigraph.manifest.facts import decode_facts
 from spark_omnigraph.manifest.lineage import Commit, in_order
 from spark_omnigraph.manifest.snapshot import Snapshot
+from spark_omnigraph.progress.meter import Progress
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.table import read_facts
@@ -53,7 +54,7 @@ class Bounded(Where, total=False):
 class Watched(Bounded, total=False):
     """As above, and who is told how far the work is: of a phase, parts done, and parts in all."""
 
-    progress: Callable[[str, int, int], None] | None
+    progress: Progress | None
 
 
 State = Where | str | int | datetime

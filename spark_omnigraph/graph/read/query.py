@@ -32,6 +32,7 @@ from spark_omnigraph.limits import Leaving, Limits, Watch
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.memory import LruCache
+from spark_omnigraph.progress.meter import Progress, begin
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.scan import TASK_ROWS, PinnedTable
 
@@ -44,8 +45,6 @@ class Prepared:
     params: Mapping[str, PropType]
 
 
-Progress = Callable[[str, int, int], None]
-"""Called with a phase, parts done, and parts in all."""
 PHASE = "query"
 NO_LIMITS = Limits()
 PLANS = 256
@@ -132,6 +131,7 @@ def answer_query(
     watch = None
     if progress is not None:
         total = operators(plan.root)
+        begin(progress, PHASE, total)
         watch = Watch(lambda done: progress(PHASE, done, total))
     table = _within(limits, source, plan, watch)
     limits.check_rows(table.num_rows)
