@@ -257,7 +257,7 @@ class StateVerbs(Handle):
         since, exactly once. The graph remembers where it stands. `source` is `delta:URI`, or `delta_source(spark, URI)`
         for what a Spark session reads. `node`, `edge` or `mapping` say what its rows are. `full` compares the whole
         table, and deletes what is not in it. `app_id` names the place where it stands; by default that follows from the
-        table and the types. Choices besides: `branch`, `actor`, `metadata`, `options`, of which `max_deletes` is 0.1 here.
+        table and the types. Choices besides: `branch`, `actor`, `metadata`, `options` (its `max_deletes` is 0.1 here).
 
         Raises FeedLostError when only `full` leads on, TooManyDeletesError, and what a load raises; then nothing has
         changed.

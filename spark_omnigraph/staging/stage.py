@@ -40,11 +40,11 @@ from spark_omnigraph.staging.receipt import (
     StagedFragment,
     packed,
 )
-from spark_omnigraph.staging.unchanged import unchanged_rows
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
 from spark_omnigraph.storage.input.table_rows import rows_of
 from spark_omnigraph.storage.tables.keys import Matches, find_rows
 from spark_omnigraph.storage.tables.staged import TableTarget
+from spark_omnigraph.storage.values.unchanged import unchanged_rows
 
 FLUSH_ROWS = 1_000_000
 FLUSH_BYTES = 128 << 20
@@ -173,8 +173,7 @@ class _Stager:
             self._add_conflicts(key, waiting, rows, matches, keep)
             keep &= ~matches.hit
             matches = None
-        if matches is not None and self._context.compares:
-            keep &= ~self._as_stored(key, target, rows, matches)
+        keep &= ~self._as_stored(key, target, rows, matches)
         if self._context.fill is not None:
             rows, dropped = self._filled(key, waiting, rows, keep)
             keep &= ~dropped
@@ -183,8 +182,6 @@ class _Stager:
         self._new_ids[key] += int((keep & ~np.concatenate([t.named for t in waiting])).sum())
         if not keep.any():
             return
-        if matches is not None:
-            matches = last_of_each(matches, keep)
         fragment, order = self._written(target, rows, ordinals, keep, matches)
         if self._from_frame:
             lines = np.concatenate([t.lines for t in waiting])
@@ -202,6 +199,7 @@ class _Stager:
         """A file of the rows that are kept, and these in its order."""
         options = self._context.storage_options
         if self._context.mode is not LoadMode.UPDATE:
+            matches = None if matches is None else last_of_each(matches, keep)
             return write_fragment(target, rows, ordinals, keep, matches, options)
         order = np.flatnonzero(keep)
         return write_patches(target, rows.take(pa.array(order)), ordinals[order], options), order
@@ -232,9 +230,11 @@ class _Stager:
         return matches if matches.hit.any() else None
 
     def _as_stored(
-        self, key: str, target: TableTarget, rows: pa.Table, matches: Matches
+        self, key: str, target: TableTarget, rows: pa.Table, matches: Matches | None
     ) -> npt.NDArray[np.bool_]:
-        """Which rows are stored as they are; where these are stored is kept."""
+        """Which rows are stored as they are, where that is asked; the places of these are kept."""
+        if matches is None or not self._context.compares:
+            return np.zeros(rows.num_rows, dtype=np.bool_)
         entity, dataset = self._context.entity(key), target.open(self._context.storage_options)
         same = unchanged_rows(entity, dataset, rows, matches)
         self._unchanged.setdefault(key, []).append(matches.addresses[same[matches.hit]])

@@ -21,12 +21,7 @@ from spark_omnigraph.catalog.types import Catalog, NodeType
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.draw.card import Card, commit_line
 from spark_omnigraph.draw.displayed import Displayed
-from spark_omnigraph.errors import (
-    BadRequestError,
-    ExpectedVersionMismatch,
-    FeedLostError,
-    TransactionCommittedError,
-)
+from spark_omnigraph.errors import BadRequestError, ConflictError, FeedLostError
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.inputs import accepted, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest
@@ -43,15 +38,15 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.delta_feed import FEED, WAY, DeltaState
 from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.words import TextEnum
-from spark_omnigraph.write.attempts import ATTEMPTS
+from spark_omnigraph.write.attempts import in_attempts
 
 MAX_DELETES = 0.1
 """Share of the stored rows of a type that one run deletes at most, unless it is told otherwise."""
 
 
 class SyncChoices(TypedDict, total=False):
-    """What a sync may be told besides: the type of the rows, or a mapping; whether the whole table is compared; the name
-    under which the graph remembers where it stands; and what a load is told.
+    """What a sync may be told besides: the type of the rows, or a mapping; whether the whole table is compared; under
+    which name the graph remembers where it stands; and what a load is told.
     """
 
     node: str | None
@@ -119,7 +114,7 @@ class SyncRequest:
     mapping_digest: str | None = None
 
 
-class _Note(msgspec.Struct, frozen=True):
+class _Followed(msgspec.Struct, frozen=True):
     """What the number of a version is the number of: the table, and its place; which types have its rows, and how these
     are read, as a digest. `turn` counts the tables that one place has had.
     """
@@ -133,8 +128,7 @@ class _Note(msgspec.Struct, frozen=True):
 
 def sync_request(source: DeltaSource, branch: Branch, choices: SyncChoices, origin: CommitOrigin) -> SyncRequest:
     """The checked request. BadRequestError names a choice that is unknown or wrong."""
-    given = {name: choices[name] for name in ("node", "edge", "mapping") if name in choices}  # type: ignore[literal-required]  # of the three
-    inputs = input_choices(given)
+    inputs = input_choices({name: choices.get(name) for name in ("node", "edge", "mapping")})
     if inputs.mapping is not None and inputs.mapping.of_given is None:
         raise BadRequestError("the mapping of a table that is followed has one input, without a path")
     how = inputs.of_tables
@@ -168,14 +162,8 @@ def sync(store: GraphStore, request: SyncRequest) -> SyncReport:
     """
     check_report_path(request.options.bad_rows, (), store.root)
     store.require_branch(request.branch, "; create it first")
-    left = ATTEMPTS
-    while True:
-        left -= 1
-        try:
-            return _Sync(store, request).run()
-        except (TransactionCommittedError, ExpectedVersionMismatch):
-            if not left:  # others were first each time
-                raise
+    types = {str(rule.table_key) for rule in request.how.rules}
+    return in_attempts(store, request.branch, lambda: _Sync(store, request).run(), lambda _: types, lost=ConflictError)
 
 
 class _Sync:
@@ -222,7 +210,7 @@ class _Sync:
     def _load(self, rows: OnceRows) -> LoadReport:
         request, whole = self._request, isinstance(rows, Compared)
         turn = 0 if self._here is None else self._here.turn + (self._here.table != self._state.table_id)
-        note = _Note(self._state.table_id, request.source.place, self._types, self._how, turn)
+        note = _Followed(self._state.table_id, request.source.place, self._types, self._how, turn)
         text = msgspec.json.encode(note).decode()
         load = LoadRequest(
             (),
@@ -268,9 +256,8 @@ class _Sync:
                 )
         if note is not None and note.how != self._how:
             raise FeedLostError(
-                f"the columns of '{self._name}' that {types} are made of, or how they are read, changed after version "
-                f"{self._last.version if self._last else 0}; rows that did not change since would stay as they were read "
-                f"before: {WAY}"
+                f"the columns of '{self._name}' that {types} are made of, or how they are read, are not those of the "
+                f"version that is shown; rows that did not change since would stay as they were: {WAY}"
             )
         if self._last is not None and state.version < self._last.version:
             raise FeedLostError(
@@ -279,10 +266,10 @@ class _Sync:
             )
 
 
-def _note_of(transaction: Transaction) -> _Note | None:
+def _note_of(transaction: Transaction) -> _Followed | None:
     """What the number is of; None where another kind of writer, or a restore, left it."""
     try:
-        return None if transaction.note is None else msgspec.json.decode(transaction.note, type=_Note)
+        return None if transaction.note is None else msgspec.json.decode(transaction.note, type=_Followed)
     except msgspec.MsgspecError:
         return None
 

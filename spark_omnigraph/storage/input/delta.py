@@ -144,7 +144,9 @@ def guarded(name: str, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
             try:
                 yield from rows
             except pa.ArrowException as error:
-                raise IoError(f"storage: cannot read input '{name}', of which a file may be gone: {one_line(error)}") from error
+                raise IoError(
+                    f"storage: cannot read input '{name}', of which a file may be gone: {one_line(error)}"
+                ) from error
 
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
@@ -193,6 +195,7 @@ def has_int96(uri: str, options: Mapping[str, str]) -> bool:
 
 
 def open_part(uri: str, options: Mapping[str, str]) -> IO[bytes]:
+    """A file of a table as a stream."""
     place = plain(uri)
     return open_object(place, None, options, buffered=True) if place.startswith("s3://") else open(place, "rb")
 
@@ -217,9 +220,12 @@ def reading_delta(name: str, version: int | None = None) -> Iterator[Any]:
         raise IoError(f"storage: input '{name}' has lost a file, as after VACUUM: {one_line(error)}") from error
     except (errors.DeltaError, OSError) as error:
         if version is not None:
-            raise NotFoundError(f"input '{name}' has no version {version} that can be read: {one_line(error)}") from error
+            raise NotFoundError(
+                f"input '{name}' has no version {version} that can be read: {one_line(error)}"
+            ) from error
         raise IoError(f"storage: cannot read input '{name}': {one_line(error)}") from error
 
 
 def one_line(error: Exception) -> str:
+    """The text of an error, in one line and not too long."""
     return " ".join(str(error).split())[:300]

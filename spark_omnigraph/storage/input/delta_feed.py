@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -55,7 +55,9 @@ def delta_state(uri: str, version: int | None, options: Mapping[str, str]) -> De
     table = delta_table(uri, version, options)
     with reading_delta(uri):
         meta, schema = table.metadata(), table.schema()
-        types = {field["name"]: json.dumps(field["type"], sort_keys=True) for field in json.loads(schema.to_json())["fields"]}
+        types = {
+            field["name"]: json.dumps(field["type"], sort_keys=True) for field in json.loads(schema.to_json())["fields"]
+        }
         has_feed = meta.configuration.get(FEED) == "true"
         return DeltaState(str(meta.id), table.version(), pa.schema(schema.to_arrow()), types, has_feed)
 
@@ -82,7 +84,9 @@ def delta_changes(uri: str, first: int, last: int, options: Mapping[str, str]) -
             rows = newest.load_cdf(starting_version=first, ending_version=last)
             found = guarded(name, pa.RecordBatchReader.from_stream(rows))
     except IoError as error:
-        raise FeedLostError(f"the changes of '{name}' from version {first} on cannot be read: {WAY} ({error.message})") from error
+        raise FeedLostError(
+            f"the changes of '{name}' from version {first} on cannot be read: {WAY} ({error.message})"
+        ) from error
     return pa.RecordBatchReader.from_batches(found.schema, _as_deletes(name, found))
 
 
@@ -101,7 +105,9 @@ def _as_deletes(name: str, found: pa.RecordBatchReader) -> Iterator[pa.RecordBat
             words = pc.if_else(pc.equal(words, "update_preimage"), "delete", words)
             yield batch.set_column(place, found.schema.field(place), words.cast(found.schema.field(place).type))
     except IoError as error:
-        raise FeedLostError(f"the changes of '{name}' cannot be read any more, as after VACUUM: {WAY} ({error.message})") from error
+        raise FeedLostError(
+            f"the changes of '{name}' cannot be read any more, as after VACUUM: {WAY} ({error.message})"
+        ) from error
 
 
 def _look(name: str, table: DeltaTable, versions: range, options: Mapping[str, str]) -> None:
@@ -117,7 +123,7 @@ def _look(name: str, table: DeltaTable, versions: range, options: Mapping[str, s
             path = next((part["path"] for part in parts if part), None) if instants else None
             if path is not None and _may_wrap(os.path.join(table.table_uri, unquote(path)), options):
                 raise BadRequestError(
-                    f"version {version} of '{name}' has instants stored as INT96, and changes of these may be read wrongly: "
+                    f"version {version} of '{name}' has instants stored as INT96, whose changes may be read wrongly: "
                     f"{BY_SPARK}, or write it with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
                 )
 
@@ -129,10 +135,12 @@ def _may_wrap(uri: str, options: Mapping[str, str]) -> bool:
         return False  # it is gone, which whoever reads it says
 
 
-def _actions(name: str, root: str, version: int, options: Mapping[str, str]) -> Iterator[dict[str, dict]]:
+def _actions(name: str, root: str, version: int, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     try:
         with open_part(os.path.join(root, LOG, f"{version:020d}.json"), options) as stream:
             for line in stream:
                 yield json.loads(line)
     except (OSError, StorageError) as error:
-        raise FeedLostError(f"version {version} of '{name}' is not there any more: {WAY} ({one_line(error)})") from error
+        raise FeedLostError(
+            f"version {version} of '{name}' is not there any more: {WAY} ({one_line(error)})"
+        ) from error
