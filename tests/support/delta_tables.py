@@ -65,7 +65,9 @@ FEED: dict[str, str | None] = {"delta.enableChangeDataFeed": "true"}
 def titles(*names: str, year: int = 1, part: str = "x") -> pa.Table:
     """Rows of a table of films."""
     years = pa.array([year] * len(names), pa.int32())
-    return pa.table({"title": pa.array(names, pa.string()), "year": years, "part": [part] * len(names)})
+    return pa.table(
+        {"title": pa.array(names, pa.string()), "year": years, "part": pa.array([part] * len(names), pa.string())}
+    )
 
 
 def table_rows(place: str) -> list[tuple[Any, ...]]:
@@ -124,7 +126,7 @@ _STEPS: dict[str, Callable[[DeltaTable, list[str], pa.Table, random.Random], obj
     "merge": _merge,
     "overwrite": _overwrite,
     "optimize": lambda table, some, new, luck: table.optimize.compact(),
-    "restore": lambda table, some, new, luck: table.restore(luck.randint(0, table.version())),
+    "restore": lambda table, some, new, luck: table.version() and table.restore(luck.randrange(table.version())),
     "vacuum": lambda table, *_: table.vacuum(0, dry_run=False, enforce_retention_duration=False),
 }
 
