@@ -17,7 +17,7 @@ from typing import TypedDict
 import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
-from spark_omnigraph.catalog.types import Catalog, NodeType
+from spark_omnigraph.catalog.types import Catalog, NodeType, Scalar
 from spark_omnigraph.commit.contract import read_catalog
 from spark_omnigraph.draw.card import Card, commit_line
 from spark_omnigraph.draw.displayed import Displayed
@@ -75,8 +75,8 @@ class SyncOutcome(TextEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SyncReport(Displayed):
-    """What a sync did: the graph shows `version` of the table now, and showed `since` before. `load` is None when there
-    was nothing to do.
+    """What a sync did: the graph shows `version` of the table now, and showed `since` before; so many versions it is
+    `behind`. `load` is None when there was nothing to do.
     """
 
     table: str
@@ -85,6 +85,7 @@ class SyncReport(Displayed):
     outcome: SyncOutcome
     version: int
     since: int | None
+    behind: int = 0
     load: LoadReport | None = None
     warnings: tuple[str, ...] = ()
 
@@ -155,7 +156,8 @@ def sync_request(source: DeltaSource, branch: Branch, choices: SyncChoices, orig
 
 
 def sync(store: GraphStore, request: SyncRequest) -> SyncReport:
-    """One batch, in one commit: all rows of the newest version the first time, then what changed since.
+    """One batch, in one commit: all rows of the newest version the first time, then what changed since. Of types with
+    blobs, of which no row is left out once it is written, each version is a batch.
 
     Raises FeedLostError when the changes do not lead from what is shown to what is there, TooManyDeletesError, and what
     a load raises; then nothing has changed.
@@ -163,7 +165,16 @@ def sync(store: GraphStore, request: SyncRequest) -> SyncReport:
     check_report_path(request.options.bad_rows, (), store.root)
     store.require_branch(request.branch, "; create it first")
     types = {str(rule.table_key) for rule in request.how.rules}
-    return in_attempts(store, request.branch, lambda: _Sync(store, request).run(), lambda _: types, lost=ConflictError)
+
+    def batch() -> SyncReport:
+        return in_attempts(
+            store, request.branch, lambda: _Sync(store, request).run(), lambda _: types, lost=ConflictError
+        )
+
+    report = first = batch()
+    while report.behind and not request.options.dry_run:
+        report = replace(batch(), since=first.since)
+    return report
 
 
 class _Sync:
@@ -173,8 +184,11 @@ class _Sync:
         self._store, self._request = store, request
         self._name = f"{DELTA}{request.source.place}"
         self._state = request.source.newest()
+        self._upto = self._state.version
         self._types = sorted({str(rule.table_key) for rule in request.how.rules})
         catalog = accepted(read_catalog(store), request.options)
+        types = (catalog.table(key) for key in self._types)
+        self._has_blobs = any(p.type.scalar is Scalar.BLOB for each in types if each for p in each.properties)
         decode = decoding(request.options, LoadMode.CHANGES)
         planned = plan_rows(catalog, request.how, self._state.schema, replace(decode, changes=False))
         _require_ids(catalog, planned, decode.edge_id)
@@ -199,7 +213,9 @@ class _Sync:
             return self._snapshot()
         if last.version == state.version:
             return self._report(SyncOutcome.SAME, None)
-        rows = self._request.source.changes(last.version + 1, state.version)
+        if self._has_blobs:
+            self._upto = last.version + 1
+        rows = self._request.source.changes(last.version + 1, self._upto)
         return self._report(SyncOutcome.CHANGES, self._load(rows))
 
     def _snapshot(self) -> SyncReport:
@@ -218,7 +234,7 @@ class _Sync:
             LoadMode.CHANGES,
             request.actor,
             request.options,
-            transaction=Transaction(self._app, self._state.version, text, resets=request.full),
+            transaction=Transaction(self._app, self._upto, text, resets=request.full),
             origin=request.origin,
             mapping_digest=request.mapping_digest,
             compares=whole,
@@ -230,8 +246,8 @@ class _Sync:
         if outcome is SyncOutcome.SNAPSHOT and load is not None and not self._request.options.dry_run:
             warnings += self._strangers(load)
         since = None if self._last is None else self._last.version
-        found = self._name, self._state.table_id, self._app, outcome, self._state.version
-        return SyncReport(*found, since, load, warnings)
+        found = self._name, self._state.table_id, self._app, outcome, self._upto, since
+        return SyncReport(*found, self._state.version - self._upto, load, warnings)
 
     def _strangers(self, load: LoadReport) -> tuple[str, ...]:
         """Warnings about rows that were there before, and are not in the table."""

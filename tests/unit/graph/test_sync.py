@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 import random
@@ -24,6 +25,7 @@ from spark_omnigraph import (
     LoadOptions,
     TooManyDeletesError,
 )
+from spark_omnigraph.cli.program import main
 from spark_omnigraph.graph.load.source import OnceRows
 from spark_omnigraph.graph.sync.source import LocalDelta
 from spark_omnigraph.graph.sync.sync import SyncOutcome, SyncReport
@@ -439,3 +441,59 @@ def test_without_the_package(graph: Graph, place: str) -> None:
     missing = pytest.raises(BadRequestError, match="the package deltalake is not here")
     with patch.dict("sys.modules", {"deltalake": None}), missing:
         follow(graph, place)
+
+
+def test_the_session_of_the_page() -> None:
+    page = Path(__file__).parents[3] / "docs" / "delta.md"
+    results = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert results.failed == 0
+    assert results.attempted > 12
+
+
+def test_of_types_with_blobs_each_version_is_a_commit(tmp_path: Path) -> None:
+    graph, place = (
+        Graph.init(tmp_path / "g", "node Film { title: String @key  poster: Blob? }"),
+        str(tmp_path / "films"),
+    )
+    write_deltalake(place, pa.table({"title": ["a"], "poster": [b"1"]}), configuration=FEED)
+    follow(graph, place)
+    for number in "23":
+        DeltaTable(place).update({"poster": f"X'3{number}'"}, predicate="title = 'a'")
+    commits = len(graph.commits())
+    done = follow(graph, place)
+    assert (done.since, done.version, done.behind, len(graph.commits())) == (0, 2, 0, commits + 2)
+    assert [json.loads(line)["data"]["poster"] for line in graph.export()] == ["base64:Mw=="]
+
+
+def test_the_job_follows_until_it_is_stopped(
+    graph: Graph, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["sync", "--graph", graph.uri, "--from", f"delta:{place}", "--node", "Film", "--executor", "local"]
+    assert main([*given, "--dry-run"]) == 0
+    assert films(graph) == []
+    assert main(given) == 0
+    body = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (body["tables"]["node:Film"]["inserted"], body["result"]["outcome"]) == (3, "snapshot")
+    write_deltalake(place, titles("d"), mode="append")
+    steps: list[Callable[[], object]] = [
+        lambda: DeltaTable(place).update({"year": "5"}, predicate="title = 'd'"), lambda: None
+    ]  # laid out as a table  # fmt: skip
+    waits = iter(steps)
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 30
+        step = next(waits, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    with patch("spark_omnigraph.cli.verbs.load.time.sleep", sleep):
+        assert main([*given, "--every", "30s", "--max-deletes", "100%"]) == 130
+    assert films(graph) == table_rows(place)
+    assert [each.version for each in standing(graph)] == [2]
+    late(place)
+    assert main(given) == 3
+    error = json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
+    assert (error["kind"], "--full" in error["error"]) == ("feed_lost", True)
+    assert main([*given, "--full"]) == 0
+    assert films(graph) == table_rows(place)
