@@ -88,6 +88,7 @@ def sync(job: Job) -> VerbOutcome:
     executor = job.host.executor(config, 0)
     on_spark = job.host.takes_spark(config, 0)
     source = _delta_source(executor, config.source) if on_spark else config.source
+    batch = None if config.every is None else 0
     while True:
         with Progress(job.log) as progress:
             report = graph.sync(
@@ -99,7 +100,7 @@ def sync(job: Job) -> VerbOutcome:
                 app_id=config.app_id,
                 branch=config.branch,
                 actor=config.actor,
-                options=load_options(job, executor, progress),
+                options=replace(load_options(job, executor, progress), batch=batch),
             )
         if report.load is not None:
             _say(job, report.load)

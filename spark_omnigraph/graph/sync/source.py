@@ -20,6 +20,7 @@ from spark_omnigraph.graph.load.source import LocalRows, OnceRows
 from spark_omnigraph.records.changes.ranks import DELETE, RecordChanges
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import InputFormat
+from spark_omnigraph.redaction import has_credentials
 from spark_omnigraph.staging.receipt import ChangeLog, RangeReceipt, StageContext, unpacked_addresses
 from spark_omnigraph.staging.stage import stage_range
 from spark_omnigraph.storage.input.delta import delta_input, delta_scan, delta_schema, is_scanned
@@ -49,8 +50,10 @@ class DeltaSource(Protocol):
 
 
 def place_of(uri: str) -> str:
-    """One spelling for the place of a table."""
+    """One spelling for the place of a table. It stays in the graph: BadRequestError for one that holds credentials."""
     place = plain(uri.removeprefix(DELTA)).rstrip("/")
+    if has_credentials(place):
+        raise BadRequestError("the URI of a table must not hold credentials; give them as storage options")
     return place if "://" in place else os.path.abspath(place)
 
 

@@ -227,13 +227,15 @@ class _Sync:
         request, whole = self._request, isinstance(rows, Compared)
         turn = 0 if self._here is None else self._here.turn + (self._here.table != self._state.table_id)
         note = _Followed(self._state.table_id, request.source.place, self._types, self._how, turn)
-        text = msgspec.json.encode(note).decode()
+        text, options = msgspec.json.encode(note).decode(), request.options
+        if options.batch is not None or self._has_blobs:
+            options = replace(options, batch=self._upto)  # one of several, whose reports stand side by side
         load = LoadRequest(
             (),
             request.branch,
             LoadMode.CHANGES,
             request.actor,
-            request.options,
+            options,
             transaction=Transaction(self._app, self._upto, text, resets=request.full),
             origin=request.origin,
             mapping_digest=request.mapping_digest,

@@ -497,3 +497,19 @@ def test_the_job_follows_until_it_is_stopped(
     assert (error["kind"], "--full" in error["error"]) == ("feed_lost", True)
     assert main([*given, "--full"]) == 0
     assert films(graph) == table_rows(place)
+
+
+def test_reports_of_several_batches_stand_side_by_side(graph: Graph, place: str, tmp_path: Path) -> None:
+    """Of a stream, of which each batch has a number."""
+    few = LoadOptions(max_bad_rows=1, bad_rows=str(tmp_path / "bad.jsonl"), batch=0)
+    for number in range(3):
+        if number:
+            bad = titles("x").set_column(0, "title", pa.array([None], pa.string()))
+            write_deltalake(place, bad, mode="append")
+        follow(graph, place, options=few)
+    assert sorted(path.name for path in tmp_path.glob("bad*")) == ["bad-1.jsonl", "bad-2.jsonl"]
+
+
+def test_a_place_that_holds_credentials_is_not_kept(graph: Graph) -> None:
+    with pytest.raises(BadRequestError, match="must not hold credentials"):
+        graph.sync("delta:s3://key:secret@lake/films", node="Film")
