@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_omnigraph.errors import FeedLostError, OmnigraphError
@@ -31,6 +31,9 @@ _LOST = re.compile(
     r"|FILE_NOT_EXIST|FileNotFoundException|does not exist"
 )
 """What Delta says when changes are not there, not kept, or are those of other columns."""
+_MOVING = ("RENAME COLUMN", "DROP COLUMNS", "REPLACE COLUMNS")
+_SPARE = 1000
+"""Versions that may be made while the history is asked for."""
 
 
 def delta_source(spark: SparkSession, uri: str) -> SparkDelta:
@@ -47,10 +50,9 @@ class SparkDelta:
 
     def newest(self) -> DeltaState:
         rows = delta_rows(self.spark, self.place, None)  # which says what is missing
-        name = f"delta.`{self.place.replace('`', '``')}`"
         with self.reading():
-            version = int(self.spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"])
-            told = self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]
+            version = int(self.spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT 1").collect()[0]["version"])
+            told = self.spark.sql(f"DESCRIBE DETAIL {self._name}").collect()[0]
             rows = delta_rows(self.spark, self.place, version)
             fields = rows.frame.schema.jsonValue()["fields"]
         types = {field["name"]: json.dumps(field["type"], sort_keys=True) for field in fields}
@@ -60,6 +62,9 @@ class SparkDelta:
         return delta_rows(self.spark, self.place, version)
 
     def changes(self, first: int, last: int) -> _Feed:
+        moved = self._moved(first, last)
+        if moved is not None:
+            raise FeedLostError(f"'{DELTA}{self.place}' has other columns since its version {moved}: {WAY}")
         reader = self.spark.read.format("delta").option("readChangeFeed", "true")
         with self.reading(f"the changes of '{DELTA}{self.place}' from version {first} on cannot be read"):
             frame = reader.option("startingVersion", first).option("endingVersion", last).load(self.place)
@@ -67,6 +72,22 @@ class SparkDelta:
             frame = frame.withColumn(CHANGE_TYPE, sf.when(former, "delete").otherwise(sf.col(CHANGE_TYPE)))
             name = f"{DELTA}{self.place}@v{first}" + (f"-{last}" if last > first else "")
             return _Feed(FrameRows(frame, name), self)
+
+    def _moved(self, first: int, last: int) -> int | None:
+        """A version since which a name is that of another column: of rows that did not change the feed says nothing."""
+        told: list[Row] = []
+        for most in (f" LIMIT {last - first + _SPARE}", ""):
+            with self.reading():
+                history = self.spark.sql(f"DESCRIBE HISTORY {self._name}{most}")
+                told = history.select("version", "operation").collect()
+            if told and told[-1]["version"] <= first:
+                break
+        found = (row["version"] for row in told if first <= row["version"] <= last and row["operation"] in _MOVING)
+        return min(found, default=None)
+
+    @property
+    def _name(self) -> str:
+        return f"delta.`{self.place.replace('`', '``')}`"
 
     @contextmanager
     def reading(self, lost: str | None = None) -> Iterator[None]:

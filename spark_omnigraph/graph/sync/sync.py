@@ -205,6 +205,8 @@ class _Sync:
         if not self._request.full:
             self._require_same_table()
         if self._request.full or last is None:
+            if state.bar is not None and not self._request.full:
+                raise BadRequestError(state.bar)
             if not (state.has_feed or self._request.full):
                 raise FeedLostError(
                     f"'{self._name}' keeps no change data feed, so what follows its snapshot would not be known: set "

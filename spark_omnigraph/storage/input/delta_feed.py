@@ -48,6 +48,8 @@ class DeltaState:
     schema: pa.Schema
     types: Mapping[str, str]
     has_feed: bool
+    bar: str | None = None
+    """Why whoever reads the table cannot read its changes."""
 
 
 def delta_state(uri: str, version: int | None, options: Mapping[str, str]) -> DeltaState:
@@ -58,8 +60,8 @@ def delta_state(uri: str, version: int | None, options: Mapping[str, str]) -> De
         types = {
             field["name"]: json.dumps(field["type"], sort_keys=True) for field in json.loads(schema.to_json())["fields"]
         }
-        has_feed = meta.configuration.get(FEED) == "true"
-        return DeltaState(str(meta.id), table.version(), pa.schema(schema.to_arrow()), types, has_feed)
+        has_feed, bar = meta.configuration.get(FEED) == "true", _bar(uri, table)
+        return DeltaState(str(meta.id), table.version(), pa.schema(schema.to_arrow()), types, has_feed, bar)
 
 
 def delta_changes(uri: str, first: int, last: int, options: Mapping[str, str]) -> pa.RecordBatchReader:
@@ -76,8 +78,9 @@ def delta_changes(uri: str, first: int, last: int, options: Mapping[str, str]) -
     newest = delta_table(uri, last, options)
     if table.metadata().configuration.get(FEED) != "true":
         raise no_feed(name, first)
-    if newest.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise BadRequestError(f"'{name}' has mapped columns, whose changes are not read here: {BY_SPARK}")
+    bar = _bar(name, newest)
+    if bar is not None:
+        raise BadRequestError(bar)
     _look(name, newest, range(first, last + 1), options)
     try:
         with reading_delta(name):
@@ -88,6 +91,11 @@ def delta_changes(uri: str, first: int, last: int, options: Mapping[str, str]) -
             f"the changes of '{name}' from version {first} on cannot be read: {WAY} ({error.message})"
         ) from error
     return pa.RecordBatchReader.from_batches(found.schema, _as_deletes(name, found))
+
+
+def _bar(name: str, table: DeltaTable) -> str | None:
+    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    return f"'{name}' has mapped columns, whose changes are not read here: {BY_SPARK}" if mapped else None
 
 
 def no_feed(name: str, first: int) -> FeedLostError:
