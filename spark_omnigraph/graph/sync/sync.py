@@ -115,7 +115,7 @@ class SyncRequest:
     mapping_digest: str | None = None
 
 
-class _Followed(msgspec.Struct, frozen=True):
+class _Bearing(msgspec.Struct, frozen=True):
     """What the number of a version is the number of: the table, and its place; which types have its rows, and how these
     are read, as a digest. `turn` counts the tables that one place has had.
     """
@@ -228,7 +228,7 @@ class _Sync:
     def _load(self, rows: OnceRows) -> LoadReport:
         request, whole = self._request, isinstance(rows, Compared)
         turn = 0 if self._here is None else self._here.turn + (self._here.table != self._state.table_id)
-        note = _Followed(self._state.table_id, request.source.place, self._types, self._how, turn)
+        note = _Bearing(self._state.table_id, request.source.place, self._types, self._how, turn)
         text, options = msgspec.json.encode(note).decode(), request.options
         if options.batch is not None or self._has_blobs:
             options = replace(options, batch=self._upto)  # one of several, whose reports stand side by side
@@ -286,10 +286,10 @@ class _Sync:
             )
 
 
-def _note_of(transaction: Transaction) -> _Followed | None:
+def _note_of(transaction: Transaction) -> _Bearing | None:
     """What the number is of; None where another kind of writer, or a restore, left it."""
     try:
-        return None if transaction.note is None else msgspec.json.decode(transaction.note, type=_Followed)
+        return None if transaction.note is None else msgspec.json.decode(transaction.note, type=_Bearing)
     except msgspec.MsgspecError:
         return None
 
