@@ -95,7 +95,7 @@ class SparkDelta:
         try:
             yield
         except (PySparkException, OmnigraphError) as error:
-            if lost is not None and _LOST.search(str(error)):
+            if lost is not None and _LOST.search(f"{error} {error.__cause__}"):  # of a task the cause says which file
                 raise FeedLostError(f"{lost}: {WAY} ({' '.join(str(error).split())[:300]})") from error
             if isinstance(error, OmnigraphError):
                 raise
