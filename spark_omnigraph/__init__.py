@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.errors import EmbeddingConfigError as EmbeddingConfigError
     from spark_omnigraph.errors import EmbeddingError as EmbeddingError
     from spark_omnigraph.errors import ExpectedVersionMismatch as ExpectedVersionMismatch
+    from spark_omnigraph.errors import FeedLostError as FeedLostError
     from spark_omnigraph.errors import InputError as InputError
     from spark_omnigraph.errors import InternalError as InternalError
     from spark_omnigraph.errors import IoError as IoError
@@ -146,6 +147,9 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.schema.count import StepCount as StepCount
     from spark_omnigraph.graph.schema.preview import SchemaChoices as SchemaChoices
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
+    from spark_omnigraph.graph.sync.sync import SyncChoices as SyncChoices
+    from spark_omnigraph.graph.sync.sync import SyncOutcome as SyncOutcome
+    from spark_omnigraph.graph.sync.sync import SyncReport as SyncReport
     from spark_omnigraph.lang.gq.plan import ResultColumn as ResultColumn
     from spark_omnigraph.lang.pg import compile_schema as compile_schema
     from spark_omnigraph.manifest.copied import CopyOrigin as CopyOrigin
@@ -172,6 +176,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.spark.api import read_edges as read_edges
     from spark_omnigraph.spark.api import read_nodes as read_nodes
     from spark_omnigraph.spark.api import register as register
+    from spark_omnigraph.spark.delta import delta_source as delta_source
     from spark_omnigraph.spark.executor import SparkExecutor as SparkExecutor
     from spark_omnigraph.spark.query.read import read_query as read_query
     from spark_omnigraph.spark.session import local_session as local_session
@@ -214,11 +219,11 @@ _HOMES = {
     "errors": (
         "AlreadyInitializedError", "BadRequestError", "BadRowsError", "BranchExistsError", "CatalogError",
         "ConflictError", "ConstraintError", "DamagedError", "DriftError", "EmbeddingConfigError", "EmbeddingError",
-        "ExpectedVersionMismatch", "InputError", "InternalError", "IoError", "LimitError", "MergeConflict",
-        "MergeConflictsError", "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError", "QueryEngineError",
-        "QueryParseError", "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError", "SchemaParseError",
-        "SourceError", "StorageError", "TagExistsError", "TooManyDeletesError", "TransactionCommittedError",
-        "UnsupportedFormatError", "UsageError", "VersionExpiredError", "WriterBusyError",
+        "ExpectedVersionMismatch", "FeedLostError", "InputError", "InternalError", "IoError", "LimitError",
+        "MergeConflict", "MergeConflictsError", "NotFoundError", "OmnigraphError", "ParameterError", "PolicyError",
+        "QueryEngineError", "QueryParseError", "QueryTypeError", "RecoveryRequiredError", "SchemaFilesError",
+        "SchemaParseError", "SourceError", "StorageError", "TagExistsError", "TooManyDeletesError",
+        "TransactionCommittedError", "UnsupportedFormatError", "UsageError", "VersionExpiredError", "WriterBusyError",
     ),
     "graph.changes.diff": ("Diff", "DiffFilter", "Operation", "RowChange"),
     "graph.delete.by_id": ("DeleteReport",),
@@ -243,6 +248,7 @@ _HOMES = {
     "graph.read.pending": ("PendingWrite",),
     "graph.read.sql": ("SqlChoices",),
     "graph.restore.restore": ("LaterApplication", "RestoreChoices", "RestoreReport"),
+    "graph.sync.sync": ("SyncChoices", "SyncOutcome", "SyncReport"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport"),
     "graph.schema.count": ("StepCount",),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
@@ -258,6 +264,7 @@ _HOMES = {
     "progress.shown": ("progress_bar",),
     "records.mode": ("EmbedAtLoad", "LoadMode", "Nulls", "OnDuplicate", "OnMissing", "UnknownFields"),
     "spark.api": ("create_views", "read_edges", "read_nodes", "register"),
+    "spark.delta": ("delta_source",),
     "spark.executor": ("SparkExecutor",),
     "spark.query.read": ("read_query",),
     "spark.session": ("local_session",),

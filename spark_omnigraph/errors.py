@@ -215,6 +215,13 @@ class TooManyDeletesError(InputError):
         return {**super().to_dict(), "deletes": self.deletes}
 
 
+class FeedLostError(InputError):
+    """The changes of a table that a graph follows do not lead from what it shows to what the table is."""
+
+    kind = "feed_lost"
+    way_out = "run it once with `--full`, in Python `full=True`: the whole table is compared, and followed from there"
+
+
 class QueryTypeError(SourceError):
     """A query does not fit the schema; the message names the rule (`T1` …) where it has a code, `span` says where."""
 

@@ -78,6 +78,9 @@ class JobConfig:
     base: str = "main"
     max_bad_rows: int | float = 0
     max_deletes: int | float | None = None
+    full: bool = False
+    every: timedelta | None = None
+    app_id: str | None = None
     edge_id: str | None = None
     adopt_edges: bool = False
     bad_rows: str | None = None

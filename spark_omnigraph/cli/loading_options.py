@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spark_omnigraph.cli import options as o
 from spark_omnigraph.cli import values
 from spark_omnigraph.cli.options import Option, Shape
@@ -132,5 +134,25 @@ LOADING = (
     *(o.MAX_BAD_ROWS, o.BAD_ROWS, ON_DUPLICATE, *KNOWING_EDGES, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS),
     *(EMBED, o.CACHE, o.SHOW_ROWS, INDEX, LOAD_CONCURRENCY, SPARK_THRESHOLD),
 )
+_FROM = Option("source", "the Delta table to follow", values.graph_uri, "delta:URI", required=True, flag="--from")
+_FULL = Option(
+    "full", "compare all rows of the table, and delete what is not among them", values.switch, default="false",
+    shape=Shape.SWITCH,
+)  # laid out as a table  # fmt: skip
+_EVERY = Option("every", "look for changes every so often until stopped; unset: once", values.duration, "TIME")
+_APP_ID = Option("app_id", "under which name the graph remembers where it stands; unset: of table and types")
+SYNCING = (
+    *(_FROM, replace(NODE, help="node type of the rows of the table")),
+    replace(EDGE, help="edge type of the rows of the table"),
+    replace(MAPPING, help="YAML file that says which columns of the table become which properties of which types"),
+    *(_FULL, replace(MAX_DELETES, default="10%"), _EVERY, _APP_ID, COERCE, o.MAX_BAD_ROWS, o.BAD_ROWS),
+    *(*KNOWING_EDGES, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, o.CACHE, o.SHOW_ROWS, INDEX, LOAD_CONCURRENCY),
+)
+_READER = replace(
+    o.EXECUTOR,
+    help="who reads the table: local processes, or the Delta of a Spark session; auto takes Spark when the master is a "
+    "cluster",
+)
+TO_SYNC = tuple(_READER if option is o.EXECUTOR else option for option in o.COMMON)
 LOADING_PATCHES = tuple(option for option in LOADING if option not in KNOWING_EDGES)
 """Patches name edges by their ids."""

@@ -94,6 +94,14 @@ _ALL = (
         {"mode": "changes"},
     ),
     Verb(
+        "sync",
+        "Follows a Delta table: its snapshot first, then its changes, one commit a run, each exactly once.",
+        "spark-omnigraph sync --graph graphs/films --from delta:s3://lake/films --node Film",
+        _in("load", "sync"),
+        lo.SYNCING,
+        lo.TO_SYNC,
+    ),
+    Verb(
         "query",
         "Runs one read query of a text and shows its rows, or writes them to a file.",
         "spark-omnigraph query --graph graphs/films --file films.gq --name by_year --params '{\"year\": 1995}'",

@@ -156,7 +156,7 @@ def check_expectations(snapshot: Snapshot, expectations: Mapping[str, int]) -> N
 def check_transaction(rows: Sequence[ManifestRow], transaction: Transaction) -> None:
     """Raises TransactionCommittedError when a write of this name, or a later one, was published."""
     last = last_transaction(rows, transaction.app_id)
-    if last is not None and last >= transaction.version:
+    if last is not None and last >= transaction.version and not transaction.resets:
         raise TransactionCommittedError(transaction.app_id, transaction.version, last)
 
 

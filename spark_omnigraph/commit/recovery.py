@@ -406,7 +406,7 @@ class _Recovery:
     def _is_repeated(self) -> bool:
         """Whether the same write, by the name its writer gave it, was published meanwhile."""
         name = self._sidecar.transaction
-        if name is None:
+        if name is None or name.resets:
             return False
         last = last_transaction(self._store.manifest_rows(self._store.manifest(self._sidecar.branch)), name.app_id)
         return last is not None and last >= name.version

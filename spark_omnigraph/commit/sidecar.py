@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
@@ -247,6 +247,8 @@ class _TombstoneBody(msgspec.Struct):
 class _TransactionBody(msgspec.Struct):
     app_id: str
     version: Count
+    note: str | None = None
+    resets: bool = False
 
 
 class _SidecarBody(msgspec.Struct):
@@ -295,7 +297,7 @@ def _sidecar(name: str, body: _SidecarBody) -> Sidecar:
         commit_id=body.x_commit_id,
         schema_hash=body.x_schema_ir_hash,
         reads=body.x_read_expectations,
-        transaction=None if transaction is None else Transaction(transaction.app_id, transaction.version),
+        transaction=None if transaction is None else Transaction(*msgspec.structs.astuple(transaction)),
         facts=decode_facts(body.x_facts) if isinstance(body.x_facts, str) else None,
         planned_on=body.x_planned_on,
         rewound=body.x_rewound,
@@ -371,7 +373,7 @@ def _to_json(store: GraphStore, prepared: PreparedCommit) -> str:
     if prepared.schema is not None:
         body |= _of_schema(prepared, prepared.schema)
     if prepared.transaction is not None:
-        body["x_transaction"] = {"app_id": prepared.transaction.app_id, "version": prepared.transaction.version}
+        body["x_transaction"] = asdict(prepared.transaction)
     if prepared.rewound:
         body["x_rewound"] = dict(prepared.rewound)
     if prepared.facts is not None:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.erase.erase import EraseReport
     from spark_omnigraph.graph.maintain.cleanup import CleanupReport
     from spark_omnigraph.graph.restore.restore import RestoreChoices, RestoreReport
+    from spark_omnigraph.graph.sync.source import DeltaSource
+    from spark_omnigraph.graph.sync.sync import SyncChoices, SyncReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -142,7 +144,7 @@ READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
 @checked(READS, executor=EXECUTOR)
 @dataclass(frozen=True, slots=True, repr=False)
 class StateVerbs(Handle):
-    """Verbs about states of the past: tags, restores, expiry."""
+    """Verbs about states of the past (tags, restores, expiry), and about the state of another table: `sync`."""
 
     def tag(self, name: str, *, dry_run: bool = False, **where: Unpack[Where]) -> Tag:
         """Names a state, by default the newest of this handle's branch: it stays readable (`tag=`) until the tag is
@@ -260,6 +262,26 @@ class StateVerbs(Handle):
             self.refresh()
         report = verbs.restore(self.store, request, choices.get("executor") or LocalExecutor(1))
         return after(self.store, request.branch, report, "restore")
+
+    def sync(self, source: DeltaSource | str | os.PathLike[str], **choices: Unpack[SyncChoices]) -> SyncReport:
+        """Brings types to what a Delta table shows, in one commit: its newest version the first time, then what changed
+        since, exactly once. The graph remembers where it stands. `source` is `delta:URI`, or `delta_source(spark, URI)`
+        for what a Spark session reads. `node`, `edge` or `mapping` say what its rows are. `full` compares the whole
+        table, and deletes what is not in it. `app_id` names the place where it stands; by default that follows from the
+        table and the types. Choices besides: `branch`, `actor`, `metadata`, `options` (its `max_deletes` is 0.1 here).
+
+        Raises FeedLostError when only `full` leads on, TooManyDeletesError, and what a load raises; then nothing has
+        changed.
+        """
+        self._require_writable()
+        options = choices.get("options")
+        if isinstance(source, (str, os.PathLike)):
+            executor = None if options is None else options.executor
+            source = verbs.LocalDelta(verbs.place_of(os.fspath(source)), self.store.storage_options, executor)
+        line = parse_branch(choices.get("branch") or self.branch)
+        request = verbs.sync_request(source, line, choices, self.origin)
+        self.refresh()
+        return verbs.sync(self.store, request)
 
     def cleanup(
         self,

@@ -64,6 +64,13 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.schema.preview import SchemaPreview as SchemaPreview
     from spark_omnigraph.graph.schema.preview import change_request as change_request
     from spark_omnigraph.graph.schema.preview import preview as preview
+    from spark_omnigraph.graph.sync.source import DeltaSource as DeltaSource
+    from spark_omnigraph.graph.sync.source import LocalDelta as LocalDelta
+    from spark_omnigraph.graph.sync.source import place_of as place_of
+    from spark_omnigraph.graph.sync.sync import SyncChoices as SyncChoices
+    from spark_omnigraph.graph.sync.sync import SyncReport as SyncReport
+    from spark_omnigraph.graph.sync.sync import sync as sync
+    from spark_omnigraph.graph.sync.sync import sync_request as sync_request
     from spark_omnigraph.sql.result import SqlResult as SqlResult
 
 _HOMES = {
@@ -92,6 +99,8 @@ _HOMES = {
     "graph.restore.restore": ("restore", "restore_request"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport", "apply_request", "apply_schema"),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview", "change_request", "preview"),
+    "graph.sync.source": ("DeltaSource", "LocalDelta", "place_of"),
+    "graph.sync.sync": ("SyncChoices", "SyncReport", "sync", "sync_request"),
     "sql.result": ("SqlResult",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

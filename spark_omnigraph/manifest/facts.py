@@ -90,7 +90,7 @@ class CommitFacts:
 
     def to_dict(self) -> dict[str, object]:
         """The facts as JSON values; what is not known is not there."""
-        origin = self.origin
+        origin, name = self.origin, self.transaction
         body: dict[str, object] = {
             "operation": self.operation,
             "mode": self.mode,
@@ -100,7 +100,7 @@ class CommitFacts:
             "job": origin.job,
             "run_id": origin.run_id,
             "app_id": origin.app_id,
-            "transaction": None if self.transaction is None else asdict(self.transaction),
+            "transaction": None if name is None else {"app_id": name.app_id, "version": name.version},
             "input_digest": self.input_digest,
             "mapping_digest": self.mapping_digest,
             "metadata": dict(origin.metadata),

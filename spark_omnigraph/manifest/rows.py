@@ -112,11 +112,14 @@ class SchemaEpoch:
 class Transaction:
     """The name that a writer gives a write, so that the same write is recognised when it comes again.
 
-    Numbers of one application rise; each publish records the last one, so all up to it count as committed.
+    Numbers of one application rise; each publish records the last one, so all up to it count as committed. `note` is a
+    text that the writer keeps with its number. A write that `resets` is made whatever the last number was.
     """
 
     app_id: str
     version: int
+    note: str | None = None
+    resets: bool = False
 
 
 def checked(row: ManifestRow) -> ManifestRow:
@@ -139,6 +142,8 @@ def checked(row: ManifestRow) -> ManifestRow:
 def transaction_row(transaction: Transaction, operation: str, commit: str | None) -> ManifestRow:
     """The row that records the last transaction of an application, in the publish that makes it visible."""
     metadata = {"version": transaction.version, "operation": operation, "commit": commit}
+    if transaction.note is not None:
+        metadata["note"] = transaction.note
     return ManifestRow(
         f"{TRANSACTION_PREFIX}{transaction.app_id}", RowKind.TRANSACTION, _NONE, metadata=compact(metadata)
     )
@@ -156,11 +161,15 @@ def rewound_rows(rewound: Mapping[str, int | None], operation: str, commit: str 
 
 def last_transactions(rows: Iterable[ManifestRow]) -> dict[str, int]:
     """Application → number of its last committed transaction."""
-    return {
-        row.object_id.removeprefix(TRANSACTION_PREFIX): decoded(row.metadata, _NamedBody, row).version
-        for row in rows
-        if row.kind == RowKind.TRANSACTION and row.metadata is not None
-    }
+    return {each.app_id: each.version for each in noted_transactions(rows)}
+
+
+def noted_transactions(rows: Iterable[ManifestRow]) -> Iterator[Transaction]:
+    """The last committed transaction of each application."""
+    for row in rows:
+        if row.kind == RowKind.TRANSACTION and row.metadata is not None:
+            body = decoded(row.metadata, _NamedBody, row)
+            yield Transaction(row.object_id.removeprefix(TRANSACTION_PREFIX), body.version, body.note)
 
 
 def facts_row(commit: str, facts: str) -> ManifestRow:
@@ -261,6 +270,7 @@ def sentinel_facts(rows: Iterable[ManifestRow]) -> PublishFacts | None:
 
 class _NamedBody(msgspec.Struct):
     version: Count
+    note: str | None = None
 
 
 class _SchemaBody(msgspec.Struct):

@@ -53,10 +53,11 @@ def delta_rows(spark: SparkSession, uri: str, version: int | None) -> FrameRows:
         frame = (reader if version is None else reader.option("versionAsOf", version)).load(place)
         return FrameRows(frame, f"{DELTA}{place}" if version is None else f"{DELTA}{place}@v{version}")
     except PySparkException as error:
-        raise _refused(error, f"{DELTA}{place}", version) from error
+        raise refused(error, f"{DELTA}{place}", version) from error
 
 
-def _refused(error: PySparkException, name: str, version: int | None) -> Exception:
+def refused(error: PySparkException, name: str, version: int | None) -> Exception:
+    """An error of Delta as ours: NotFoundError, BadRequestError, or that of a task."""
     text = str(error)
     if any(sign in text for sign in _ABSENT):
         return BadRequestError(

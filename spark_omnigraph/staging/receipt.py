@@ -44,6 +44,8 @@ class StageContext:
     """Whether an edge whose id follows from its ends takes the id of a stored one with the same ends."""
     looks: bool = False
     """Whether rows are only looked at: nothing is written, and the logs of changes name all rows."""
+    compares: bool = False
+    """Whether rows are left out that are stored as they are."""
 
     @property
     def accepted(self) -> Catalog:
@@ -105,9 +107,7 @@ class StagedFragment:
         return np.cumsum(np.frombuffer(zlib.decompress(self.lines), dtype=np.int32), dtype=np.int64)
 
     def removed_addresses(self) -> npt.NDArray[np.uint64]:
-        if self.removed is None:
-            return np.empty(0, dtype=np.uint64)
-        return np.cumsum(np.frombuffer(zlib.decompress(self.removed), dtype=np.uint64), dtype=np.uint64)
+        return unpacked_addresses(self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,8 @@ class RangeReceipt:
     """How many staged rows, by table, got an id that they did not bring."""
     known_edges: KnownEdges = field(default_factory=KnownEdges)
     """Stored edges that have the ends of those of the range."""
+    unchanged: Mapping[str, bytes] = field(default_factory=dict)
+    """By table the packed addresses of stored rows that were compared, and are as the range has them."""
 
     @property
     def bad_total(self) -> int:
@@ -190,3 +192,10 @@ def packed(values: npt.NDArray[np.int32] | npt.NDArray[np.uint64]) -> bytes:
     """Whole numbers, small where neighbours are close."""
     # Differences, which wrap around exactly: of neighbouring rows next to nothing travels.
     return zlib.compress(np.diff(values, prepend=values.dtype.type(0)).tobytes(), 1)
+
+
+def unpacked_addresses(data: bytes | None) -> npt.NDArray[np.uint64]:
+    """Addresses that `packed` packed; none of None."""
+    if data is None:
+        return np.empty(0, dtype=np.uint64)
+    return np.cumsum(np.frombuffer(zlib.decompress(data), dtype=np.uint64), dtype=np.uint64)

@@ -38,11 +38,13 @@ from spark_omnigraph.staging.receipt import (
     RangeReceipt,
     StageContext,
     StagedFragment,
+    packed,
 )
 from spark_omnigraph.storage.input.ranges import InputRange, read_chunks
 from spark_omnigraph.storage.input.table_rows import rows_of
 from spark_omnigraph.storage.tables.keys import Matches, find_rows
 from spark_omnigraph.storage.tables.staged import TableTarget
+from spark_omnigraph.storage.values.unchanged import unchanged_rows
 
 FLUSH_ROWS = 1_000_000
 FLUSH_BYTES = 128 << 20
@@ -94,6 +96,7 @@ class _Stager:
         self._logs: dict[str, list[ChangeLog]] = {}
         self._new_ids: Counter[str] = Counter()
         self._known_edges = KnownEdges()
+        self._unchanged: dict[str, list[npt.NDArray[np.uint64]]] = {}
         self._lines = 0
 
     def run(self, pieces: Iterable[Piece]) -> None:
@@ -123,6 +126,7 @@ class _Stager:
             changes={key: ChangeLog.joined(logs).packed() for key, logs in self._logs.items()},
             new_ids=dict(self._new_ids),
             known_edges=self._known_edges,
+            unchanged={key: packed(np.concatenate(parts)) for key, parts in self._unchanged.items()},
         )
 
     def reject(self, rejected: list[Rejected]) -> None:
@@ -160,20 +164,19 @@ class _Stager:
         ordinals = np.arange(first, first + rows.num_rows, dtype=np.int64)
         target = self._context.target(key)
         keep = self._kept(key, ordinals)
-        if self._context.mode is LoadMode.CHANGES:
+        if self._context.decode.changes:
             keep &= ~self._log(key, waiting, rows, ordinals)
         if self._context.looks:
             return
-        matches = self._matches(key, target, rows, keep)
+        matches = self._matches(key, target, rows)
         if matches is not None and self._context.mode is LoadMode.APPEND:
             self._add_conflicts(key, waiting, rows, matches, keep)
             keep &= ~matches.hit
             matches = None
+        keep &= ~self._as_stored(key, target, rows, matches)
         if self._context.fill is not None:
             rows, dropped = self._filled(key, waiting, rows, keep)
             keep &= ~dropped
-            if matches is not None and dropped.any():
-                matches = self._matches(key, target, rows, keep)
             if dropped.any():
                 self._unfilled.setdefault(key, []).append(ordinals[dropped])
         self._new_ids[key] += int((keep & ~np.concatenate([t.named for t in waiting])).sum())
@@ -196,6 +199,7 @@ class _Stager:
         """A file of the rows that are kept, and these in its order."""
         options = self._context.storage_options
         if self._context.mode is not LoadMode.UPDATE:
+            matches = None if matches is None else last_of_each(matches, keep)
             return write_fragment(target, rows, ordinals, keep, matches, options)
         order = np.flatnonzero(keep)
         return write_patches(target, rows.take(pa.array(order)), ordinals[order], options), order
@@ -214,7 +218,7 @@ class _Stager:
         self._logs.setdefault(key, []).append(ChangeLog(changes, ordinals[at], lines, ids))
         return changes.deletes
 
-    def _matches(self, key: str, target: TableTarget, rows: pa.Table, keep: npt.NDArray[np.bool_]) -> Matches | None:
+    def _matches(self, key: str, target: TableTarget, rows: pa.Table) -> Matches | None:
         """Stored rows with the same ids; None when there can be none."""
         if self._context.mode in (LoadMode.OVERWRITE, LoadMode.UPDATE) or not target.row_count:
             return None
@@ -223,9 +227,18 @@ class _Stager:
         if key not in self._given_ids:
             return None
         matches = find_rows(target.open(self._context.storage_options), rows.column("id"))
-        if not matches.hit.any():
-            return None
-        return matches if self._context.mode is LoadMode.APPEND else last_of_each(matches, keep)
+        return matches if matches.hit.any() else None
+
+    def _as_stored(
+        self, key: str, target: TableTarget, rows: pa.Table, matches: Matches | None
+    ) -> npt.NDArray[np.bool_]:
+        """Which rows are stored as they are, where that is asked; the places of these are kept."""
+        if matches is None or not self._context.compares:
+            return np.zeros(rows.num_rows, dtype=np.bool_)
+        entity, dataset = self._context.entity(key), target.open(self._context.storage_options)
+        same = unchanged_rows(entity, dataset, rows, matches)
+        self._unchanged.setdefault(key, []).append(matches.addresses[same[matches.hit]])
+        return same
 
     def _add_conflicts(
         self, key: TableKey, waiting: list[DecodedTable], rows: pa.Table, matches: Matches, keep: npt.NDArray[np.bool_]

@@ -192,8 +192,8 @@ FIXTURES = (
 )
 """Writes of the reference engine, left by fixtures: their sidecars name none of our members."""
 
-PASSED_BY = {"delete by id": (CrashPoint.STAGED,), "frame": (CrashPoint.STAGED,)}
-"""Points that a writer does not have: one stages nothing, the other in tasks that know nothing of each other."""
+PASSED_BY = dict.fromkeys(("delete by id", "frame", "sync"), (CrashPoint.STAGED,))
+"""Points that a writer does not have: one stages nothing, the others in tasks that know nothing of each other."""
 VISIBLE_AFTER = {row.point for row in WRITE_ROWS if row.visible}
 
 
@@ -265,6 +265,9 @@ def check_after_crash(
     untold = [c for c in commits if c.facts is None]
     assert told.keys() == {c.id for c in commits} - {c.id for c in untold}, "no facts without their commit"
     assert all(c.parent is None or (c.actor == RECOVERY and not row.finished) for c in untold), "no commit without its"
+    if writer.mode == "sync":
+        assert (run(graph, writer).commit is None) is row.finished, "what is there already is not applied again"
+        expected = writer.after
     graph.load([person("later", 1)], "merge", branch=writer.branch)
     assert state(graph, writer.branch) == expected | {"Person:later=1"}
     assert_whole(graph)

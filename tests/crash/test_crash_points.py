@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from lance import LanceDataset
 
 from spark_omnigraph import ConflictError, Graph, RecoveryRequiredError, WriterBusyError
@@ -55,11 +57,13 @@ from tests.crash.matrix import (
 from tests.crash.victim import CONTAINER, kill_at, may_unshare
 from tests.crash.worlds import (
     BEFORE,
+    PEOPLE,
     PLAIN,
     WRITERS,
     assert_whole,
     make_graph,
     make_untidy,
+    people,
     person,
     refused_first_publish,
     run,
@@ -76,6 +80,31 @@ def test_a_write_that_stops(tmp_path: Path, name: str, row: Row) -> None:
     with stop_at(row.point), pytest.raises(Crashed):
         run(graph, WRITERS[name])
     check_after_crash(tmp_path / "g", WRITERS[name], row)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in WRITE_ROWS if row.point is not CrashPoint.STAGED], ids=lambda r: r.point
+)
+def test_a_follower_that_stops_goes_on(tmp_path: Path, row: Row) -> None:
+    """Whoever comes next applies what the stopped one has not, and nothing twice."""
+    graph = make_graph(tmp_path / "g")
+    options = replace(PLAIN, max_deletes=1.0)
+    place = people(graph, "a", "b", "c", "d")
+    graph.sync(place, mapping=PEOPLE, options=options)
+    DeltaTable(place).delete("name = 'd'")
+    DeltaTable(place).update({"age": "5"}, predicate="name = 'c'")
+    DeltaTable(place).update({"name": "'e'"}, predicate="name = 'b'")
+    commits = len(graph.commits())
+    with stop_at(row.point), pytest.raises(Crashed):
+        graph.sync(place, mapping=PEOPLE, options=options)
+    expire_leases(graph)
+    other = Graph.open(graph.uri)
+    done = other.sync(place, mapping=PEOPLE, options=options)
+    assert (done.version, done.commit is None) == (3, row.finished)
+    assert state(other) == {"Person:a=9", "Person:c=5", "Person:e=9"}, "an edge went with its end"
+    made = [commit for commit in other.commits()[:-commits] if commit.facts is not None]
+    assert len(made) == 1
+    assert_whole(other)
 
 
 @pytest.mark.parametrize("row", UNDO_ROWS, ids=lambda row: row.point.value)

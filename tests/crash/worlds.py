@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
+from deltalake import write_deltalake
 
 from spark_omnigraph import Graph, LoadOptions, LoadReport, MergeReport, StorageError
 from spark_omnigraph.commit import protocol
@@ -28,10 +29,12 @@ from spark_omnigraph.graph.embed.report import EmbedReport
 from spark_omnigraph.graph.load.frame import finish_frame_load, frame_request, plan_frame_load, staged_part
 from spark_omnigraph.graph.mutate.mutate import MutationResult
 from spark_omnigraph.graph.restore.restore import RestoreReport
+from spark_omnigraph.graph.sync.sync import SyncReport
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.staging.stage import stage_frame
 from spark_omnigraph.storage.rebase import rebased
+from tests.support.delta_tables import FEED
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  vec: Vector(2)? @embed("name") }
@@ -136,6 +139,7 @@ WRITERS = {
             frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k"}),
         ),
         Writer("tables", "tables", (), frozenset({"Person:a=9", "Person:b=2", "Person:c=3", "Knows:k", "Knows:k2"})),
+        Writer("sync", "sync", ("a", "c"), frozenset({"Person:a=9", "Person:b=2", "Person:c=9", "Knows:k"})),
         Writer("embed", "embed", (), BEFORE | {"vector:a", "vector:b", "vector:rome"}),
         Writer(
             "branch merge",
@@ -196,7 +200,7 @@ def make_untidy(root: Path | str, storage_options: Mapping[str, str] | None = No
 
 def run(
     graph: Graph, writer: Writer
-) -> LoadReport | MutationResult | DeleteReport | MergeReport | EmbedReport | RestoreReport:
+) -> LoadReport | MutationResult | DeleteReport | MergeReport | EmbedReport | RestoreReport | SyncReport:
     if writer.mode == "embed":
         return graph.embed(embedder=MockEmbedder("m"), branch=writer.branch)
     if writer.mode == "restore":
@@ -207,6 +211,8 @@ def run(
         return graph.mutate(" ".join(writer.lines), branch=writer.branch)
     if writer.mode == "delete":
         return graph.delete("node:Person", writer.lines, branch=writer.branch)
+    if writer.mode == "sync":
+        return graph.sync(people(graph, *writer.lines), mapping=PEOPLE, options=PLAIN)
     if writer.mode == "frame":
         return _write_frame(graph, writer)
     if writer.mode == "tables":
@@ -226,6 +232,20 @@ def _tables() -> list[dict[str, str]]:
         out.write_table(edges)
     people = [{"path": str(folder / name), "node": "Person"} for name in ("a.csv", "c.parquet")]
     return [*people, {"path": str(folder / "k.arrow"), "edge": "Knows"}]
+
+
+PEOPLE = {"rows": [{"node": "Person"}, {"node": "City", "columns": {"town": "name"}}]}
+"""How rows of the table below are read."""
+
+
+def people(graph: Graph, *names: str) -> str:
+    """A Delta table of people beside the graph, or on this machine, made the first time."""
+    folder = tempfile.gettempdir() if "://" in graph.uri else str(Path(graph.uri).parent)
+    place = f"{folder}/people-{graph.uri.rpartition('/')[2]}"
+    ages = pa.array([9] * len(names), pa.int32())
+    rows = pa.table({"name": list(names), "age": ages, "town": [f"town of {name}" for name in names]})
+    write_deltalake(place, rows, mode="ignore", configuration=FEED)
+    return place
 
 
 def _write_frame(graph: Graph, writer: Writer) -> LoadReport:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -36,6 +38,7 @@ from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.graph.read.history import Where
 from tests.crash.matrix import BRANCH_ROW, RECOVERY_POINTS, UNDO_ROWS, WRITE_ROWS, Row, crashed, expire_leases
 from tests.crash.worlds import SCHEMA, assert_whole, city, knows, person, refused_first_publish, told
+from tests.support.delta_tables import FEED
 from tests.support.three_way import ancestors, conflict_kind, merge_bases, merge_rows
 
 KEYS = ["a", "b", "c", "d"]
@@ -148,6 +151,11 @@ class GraphMachine(RuleBasedStateMachine):
         self.parents: dict[str, str] = {"draft": "main"}
         self._reader = Graph.open(self._folder / "g", mode="r")
         self._compared: dict[str, tuple[int, State]] = {}
+        self._lake = str(self._folder / "people")
+        self._tables: list[set[str]] = []
+        """Who was in each version of the Delta table."""
+        self._followed: dict[str, int] = {}
+        """Which version of it a branch follows from."""
 
     def teardown(self) -> None:
         try:
@@ -238,6 +246,31 @@ class GraphMachine(RuleBasedStateMachine):
         assert (commit is None) is not bool(lacking)
         if commit is not None:
             self._note(commit, branch, {**state, **lacking})
+
+    @rule(
+        branch=st.sampled_from(BRANCHES),
+        ages=st.dictionaries(st.sampled_from(KEYS), st.integers(0, 9), min_size=1),
+        full=st.booleans(),
+    )
+    def follow(self, branch: str, ages: dict[str, int], full: bool) -> None:
+        """All rows of a Delta table become these, and a branch follows it from where it stood."""
+        self._healed()
+        if branch in self.pending:
+            return
+        rows = pa.table({"name": list(ages), "age": pa.array(ages.values(), pa.int32())})
+        write_deltalake(self._lake, rows, mode="overwrite", configuration=FEED)
+        state, since = self.shown[branch], self._followed.get(branch)
+        gone = set().union(*self._tables[since:]) if since is not None else set[str]()
+        if full:
+            gone = {key for key, value in state.items() if isinstance(value, int) and not key.startswith(CITY)}
+        after = {**without(state, gone - ages.keys()), **ages}
+        self._tables.append(set(ages))
+        self._followed[branch] = len(self._tables) - 1
+        options = replace(OPTIONS, max_deletes=1.0)
+        commit = self.graph.sync(self._lake, node="Person", branch=branch, full=full, options=options).commit
+        assert commit is not None or ((full or since is None) and after == state), "what differs is written"
+        if commit is not None:
+            self._note(commit, branch, after)
 
     def _mutate(self, branch: str, text: str, applied: Callable[[State], State]) -> None:
         self._healed()

@@ -18,6 +18,9 @@ from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake import write_deltalake
+
 from spark_omnigraph import Graph, LoadOptions, OmnigraphError
 from spark_omnigraph.embed.mock import MockEmbedder
 from tests.races.erasing import Eraser, copied
@@ -25,6 +28,7 @@ from tests.races.framing import Frame, write_frame, write_stream
 from tests.races.pins import Pins, digest
 from tests.races.states import KEYS, SCHEMA, SCHEMAS, changes, edges, parts, patches, rows
 from tests.support.cases import Json
+from tests.support.delta_tables import FEED
 
 BRANCHES = [None, None, None, "left", "right"]
 REVIEWS = ["review/0", "review/1", "review/2"]
@@ -52,6 +56,7 @@ VERBS = {
     "copy": 2,
     "private": 5,
     "evolve": 3,
+    "sync": 2,
 }
 """How often each is chosen."""
 SIDE = 0.3
@@ -122,6 +127,17 @@ class Worker:
         report = (write_frame if verb == "frame" else write_stream)(self._place(about), frame)
         facts = {"commit": report.commit, "base": report.base_commit, "warnings": list(report.warnings)}
         return {"outcome": "returned", **facts}
+
+    def _sync(self, tag: str, _about: str) -> Json:
+        """Parts that follow a table which nobody else follows; what else is stored stays."""
+        branch, keys = self._dice.choice(BRANCHES), self._dice.sample(KEYS, 3)
+        folder = tempfile.gettempdir() if "://" in self._root else os.path.dirname(self._root)
+        lake = f"{folder}/lake-{os.getpid()}/{tag}"
+        write_deltalake(lake, pa.table({"code": keys, "tag": [tag] * len(keys)}), mode="overwrite", configuration=FEED)
+        told = {"mode": "merge", "branch": branch, "graph": "main", "lines": parts(tag, keys)}
+        say({"verb": "sync", "tag": tag, "outcome": "tries", **told})
+        report = Graph.open(self._root).sync(lake, node="Part", branch=branch, actor=tag)
+        return {"outcome": "returned", "commit": report.commit, "warnings": []}
 
     def _remake(self, tag: str, _about: str) -> Json:
         """An init with force of the second graph."""

@@ -94,7 +94,7 @@ class _Loads:
     """Those of recoveries that undid one, or finished an index: no row changes."""
 
 
-WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore", "evolve", "embed")
+WRITES = ("load", "branch", "mutate", "frame", "stream", "review", "merge", "restore", "evolve", "embed", "sync")
 _KINDS = ("Load", "Mutation", "BranchMerge", "SchemaApply")
 _UNKNOWN = ("begins", "recovery_required", "raw")
 """Outcomes that do not say what became of a write."""

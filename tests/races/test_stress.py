@@ -66,7 +66,7 @@ def test_a_seed_decides_what_a_process_tries(tmp_path: Path, monkeypatch: pytest
         "evolve",
         "embed",
     }
-    verbs = {"load", "mutate", "frame", "stream", "remake", "merge", "private", "evolve", "embed"}
+    verbs = {"load", "mutate", "frame", "stream", "remake", "merge", "private", "evolve", "embed", "sync"}
     assert {a["verb"] for a in heard[0]} == verbs
 
 

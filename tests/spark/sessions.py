@@ -7,9 +7,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 from unittest.mock import patch
 
@@ -50,13 +51,16 @@ def classic_session(folder: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def connect_session(folder: Path) -> Iterator[SparkSession]:
-    """A client of a Connect server that is a process of its own, in another working directory.
+def connect_session(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A client of a Connect server that is a process of its own, in another working directory, with `more` settings.
 
     Nothing that needs a JVM can be had here: starting one, or a SparkContext, is an error of the test.
     """
     ensure_java()
-    with connect_server(folder) as url, patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm):
+    with (
+        connect_server(folder, more=more or {}) as url,
+        patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm),
+    ):
         builder = SparkSession.builder.remote(url)
         for key, value in CONF.items():
             if key.startswith("spark.sql."):
@@ -69,12 +73,23 @@ def connect_session(folder: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def connect_server(folder: Path, python: str = sys.executable, package: Path | None = _ROOT) -> Iterator[str]:
+def connect_server(
+    folder: Path,
+    python: str = sys.executable,
+    package: Path | None = _ROOT,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
     """The address of a server whose Python workers are of this interpreter; `package` is where they find this package,
-    None where it is installed for them.
+    None where it is installed for them; `more` are settings of its session.
     """
     (port,) = free_ports(1)
-    conf = {**CONF, **_places(folder), "spark.connect.grpc.binding.port": str(port), "spark.ui.enabled": "false"}
+    conf = {
+        **CONF,
+        **more,
+        **_places(folder),
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+    }
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--class", _SERVER]
     command += ["--master", f"local[{SLOTS}]"]
     for key, value in conf.items():

@@ -1,9 +1,10 @@
-"""The verbs that load files: `ingest`, `merge`, `update`, `overwrite`, `changes`."""
+"""The verbs that load files (`ingest`, `merge`, `update`, `overwrite`, `changes`) or follow a table: `sync`."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from spark_omnigraph.write.executor import Executor, LocalExecutor
 if TYPE_CHECKING:
     from spark_omnigraph.graph.load.inputs import InputArguments
     from spark_omnigraph.graph.load.source import OnceRows
+    from spark_omnigraph.graph.sync.source import DeltaSource
+    from spark_omnigraph.graph.sync.sync import SyncReport
 
 
 def ingest(job: Job) -> VerbOutcome:
@@ -58,6 +61,12 @@ def ingest(job: Job) -> VerbOutcome:
         **arguments,
     )
     _say(job, report)
+    ran = "local" if executor is None or isinstance(executor, LocalExecutor) else "spark"
+    made = {"base_branch": report.base_branch, "branch_created": report.branch_created, "executor": ran}
+    return _outcome(report, {"mode": report.mode, **made})
+
+
+def _outcome(report: LoadReport, result: Mapping[str, object]) -> VerbOutcome:
     return VerbOutcome(
         branch=report.branch,
         base_commit=report.base_commit,
@@ -68,13 +77,64 @@ def ingest(job: Job) -> VerbOutcome:
         bad_row_summary=report.bad_rows,
         phases=report.phases,
         warnings=report.warnings,
-        result={
-            "mode": report.mode,
-            "base_branch": report.base_branch,
-            "branch_created": report.branch_created,
-            "executor": "local" if executor is None or isinstance(executor, LocalExecutor) else "spark",
-        },
+        result=result,
     )
+
+
+def sync(job: Job) -> VerbOutcome:
+    """Brings types to what a Delta table shows: once, or whenever it has changed until it is stopped."""
+    config = job.config
+    storage = job.host.storage_options(config)
+    graph = Graph.open(config.graph, storage_options=storage).with_origin(job.origin)
+    executor = job.host.executor(config, 0)
+    on_spark = job.host.takes_spark(config, 0)
+    source = _delta_source(executor, config.source) if on_spark else config.source
+    batch = None if config.every is None else 0
+    while True:
+        begin(job.progress, "plan")
+        report = graph.sync(
+            source,
+            node=config.node,
+            edge=config.edge,
+            mapping=None if config.mapping is None else Path(config.mapping),
+            full=config.full,
+            app_id=config.app_id,
+            branch=config.branch,
+            actor=config.actor,
+            options=replace(load_options(job, executor), batch=batch),
+        )
+        if report.load is not None:
+            _say(job, report.load)
+        shown = "dry run: would show" if config.dry_run and report.load is not None else "shows"
+        job.log.info("%s: branch %s %s version %s", report.table, config.branch, shown, report.version)
+        every = config.every
+        if every is None:
+            return _synced(config.branch, report, "spark" if on_spark else "local")
+        config = replace(config, full=False)
+        time.sleep(every.total_seconds())
+
+
+def _synced(branch: str, report: SyncReport, ran: str) -> VerbOutcome:
+    result = {
+        "table": report.table,
+        "table_id": report.table_id,
+        "app_id": report.app_id,
+        "outcome": str(report.outcome),
+        "version": report.version,
+        "since": report.since,
+        "executor": ran,
+    }
+    if report.load is None:
+        return VerbOutcome(branch=branch, warnings=report.warnings, result=result)
+    return replace(_outcome(report.load, result), warnings=report.warnings)
+
+
+def _delta_source(executor: Executor | None, table: str) -> DeltaSource:
+    from spark_omnigraph.spark.delta import delta_source  # noqa: PLC0415 - needs pyspark, which is optional
+    from spark_omnigraph.spark.executor import SparkExecutor  # noqa: PLC0415 - needs pyspark, too
+
+    assert isinstance(executor, SparkExecutor)
+    return delta_source(executor.spark, table)
 
 
 @dataclass(frozen=True, slots=True)

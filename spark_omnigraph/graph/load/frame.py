@@ -140,7 +140,7 @@ def finish_frame_load(
 
     def again(_: str) -> frozenset[str] | None:
         lost = request.mode is LoadMode.OVERWRITE or (request.mode in _LOOKED_UP and _with_blobs(plan, staged))
-        return None if lost else staged
+        return None if lost or request.compares else staged
 
     with StagedFiles(store, request.stages, several_attempts=True) as files:
         files.add(file for receipt in numbered for file in receipt.files)

@@ -89,6 +89,8 @@ class LoadRequest:
     """Tables of whose rows equal ones count once."""
     call: str = field(default_factory=lambda: uuid4().hex)
     """Of all its attempts."""
+    compares: bool = False
+    """Of a frame: whether rows are left out that are stored as they are. What it was compared with must still stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,7 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
     decode = decoding(options, request.mode)
     check_edge_id(catalog, decode.edge_id)
     context = StageContext(catalog, request.mode, decode, targets, store.storage_options, fill=fill)
-    return LoadPlan(base, replace(context, adopt_edges=options.adopt_edges))
+    return LoadPlan(base, replace(context, adopt_edges=options.adopt_edges, compares=request.compares))
 
 
 def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
@@ -419,6 +421,7 @@ def prepare(
     read = tables_read(base.contract.catalog, advancing.keys(), replacing)
     read |= changes.keys() if replacing else frozenset()  # those that do not advance must still be empty
     read |= frozenset() if deleted is None else deleted.looked_at
+    read |= checked.staged.mentioned if request.compares else frozenset()
     prepared = candidate(store, base, WriterKind.LOAD, request.actor, advancing, read)
     return replace(prepared, transaction=request.transaction)
 

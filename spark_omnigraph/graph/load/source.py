@@ -129,17 +129,17 @@ def load_source(store: GraphStore, source: Any, call: LoadCall) -> LoadReport:
         distinct=distinct_tables(inputs.files, how),
     )
     if rows is not None and how is not None:
-        return _load_once(store, request, how, rows)
+        return load_once(store, request, how, rows)
     report = load(store, request)
     done = after(store, name, report, "load") if options.build_indexes else report
     return replace(done, warnings=inputs.warnings + done.warnings)
 
 
-def _load_once(store: GraphStore, request: LoadRequest, how: TableInput, rows: OnceRows) -> LoadReport:
+def load_once(store: GraphStore, request: LoadRequest, how: TableInput, rows: OnceRows) -> LoadReport:
     """Stages rows once; whatever comes after reads what was staged."""
     key = how.rules[0].table_key if len(how.rules) == 1 else None
     with staging(store) as stage:
-        request = replace(request, stages=(stage,), frame=rows.name)
+        request = replace(request, stages=(stage,), frame=rows.name.replace("{", "{{").replace("}", "}}"))
         plan = plan_frame_load(store, request, key)
         return finish_frame_load(store, request, plan, rows.stage(plan.context, how))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -74,7 +74,7 @@ def delta_table(uri: str, version: int | None, options: Mapping[str, str]) -> De
     place = plain(uri.removeprefix(DELTA))
     name = f"{DELTA}{place}"
     found = locate(place, options).options if place.startswith("s3://") else {}
-    with _reading(name, version) as package:
+    with reading_delta(name, version) as package:
         table: DeltaTable = package.DeltaTable(place, version=version, storage_options=dict(found) or None)
         features = set(table.protocol().reader_features or ())
     unknown = sorted(features - _READABLE)
@@ -107,14 +107,14 @@ def is_scanned(file: InputFile, options: Mapping[str, str]) -> bool:
 def delta_schema(file: InputFile, options: Mapping[str, str]) -> pa.Schema:
     """The columns of a table."""
     table = _table(file, options)
-    with _reading(file.name):
+    with reading_delta(file.name):
         return pa.schema(table.schema().to_arrow())
 
 
 def delta_sizes(file: InputFile, options: Mapping[str, str]) -> list[int]:
     """About how many bytes each unit of a table has that is no scan."""
     table = _table(file, options)
-    with _reading(file.name):
+    with reading_delta(file.name):
         actions = pa.table(table.get_add_actions(flatten=True))
         sizes = dict(zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist(), strict=True))
         return [sizes.get(each.path, file.size // len(sizes)) for each in _units(table)[1]]
@@ -123,7 +123,7 @@ def delta_sizes(file: InputFile, options: Mapping[str, str]) -> list[int]:
 def delta_batches(file: InputFile, units: range, options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """Rows of units in order. IoError when a file is gone, as after VACUUM."""
     table = _table(file, options)
-    with _reading(file.name):
+    with reading_delta(file.name):
         schema, fragments = _units(table)
         for unit in units:
             yield from fragments[unit].to_batches(schema=schema, use_threads=False)
@@ -133,8 +133,23 @@ def delta_scan(file: InputFile, options: Mapping[str, str]) -> pa.RecordBatchRea
     """Rows of a table in any order. BadRequestError where an instant could come out as another one."""
     table = _table(file, options)
     _refuse_wrapped(file, table, options)
-    with _reading(file.name):
-        return pa.RecordBatchReader.from_stream(table.scan())
+    with reading_delta(file.name):
+        return guarded(file.name, pa.RecordBatchReader.from_stream(table.scan()))
+
+
+def guarded(name: str, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The same rows; what goes wrong while they are read is IoError."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with reading_delta(name):
+            try:
+                yield from rows
+            except pa.ArrowException as error:
+                raise IoError(
+                    f"storage: cannot read input '{name}', of which a file may be gone: {said(error)}"
+                ) from error
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
 def _table(file: InputFile, options: Mapping[str, str]) -> DeltaTable:
@@ -152,7 +167,7 @@ def _refuse_wrapped(file: InputFile, table: DeltaTable, options: Mapping[str, st
     schema = pa.schema(table.schema().to_arrow())
     instants = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None]
     nested = any(pa.types.is_nested(field.type) and "timestamp" in str(field.type) for field in schema)
-    if not (instants or nested) or not any(_has_int96(uri, options) for uri in table.file_uris()):
+    if not (instants or nested) or not any(has_int96(uri, options) for uri in table.file_uris()):
         return
     actions = pa.table(table.get_add_actions(flatten=True))
     unproven = [name for name in instants if not all(_proves(actions, f"{end}.{name}") for end in ("min", "max"))]
@@ -173,18 +188,21 @@ def _proves(actions: pa.Table, name: str) -> bool:
     return all(_FIRST < value < _LAST for value in values)
 
 
-def _has_int96(uri: str, options: Mapping[str, str]) -> bool:
-    place = plain(uri)
-    if not place.startswith("s3://"):
-        schema = pq.ParquetFile(place).schema
-    else:
-        with open_object(place, None, options, buffered=True) as stream:
-            schema = pq.ParquetFile(stream).schema
+def has_int96(uri: str, options: Mapping[str, str]) -> bool:
+    """Whether a file of Parquet has instants as Spark stores them."""
+    with open_part(uri, options) as stream:
+        schema = pq.ParquetFile(stream).schema
     return any(schema.column(each).physical_type == "INT96" for each in range(len(schema)))
 
 
+def open_part(uri: str, options: Mapping[str, str]) -> IO[bytes]:
+    """A file of a table as a stream."""
+    place = plain(uri)
+    return open_object(place, None, options, buffered=True) if place.startswith("s3://") else open(place, "rb")
+
+
 @contextmanager
-def _reading(name: str, version: int | None = None) -> Iterator[Any]:
+def reading_delta(name: str, version: int | None = None) -> Iterator[Any]:
     """The package, with its errors as ours."""
     try:
         package = import_module("deltalake")

@@ -138,6 +138,12 @@ def scan_columns(dataset: LanceDataset, columns: Sequence[str]) -> Iterator[pa.R
     return scan_where(dataset, columns, None)
 
 
+def scan_addresses(dataset: LanceDataset) -> pa.Table:
+    """Ids and physical addresses (`_rowaddr`) of all rows."""
+    with reading(f"scan {dataset.uri}"):
+        return dataset.scanner(columns=["id"], with_row_address=True, batch_size=_SCAN_BATCH).to_table()
+
+
 def scan_where(dataset: LanceDataset, columns: Sequence[str], condition: str | None) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of the rows that meet a Lance filter."""
     with reading(f"scan {dataset.uri}"):

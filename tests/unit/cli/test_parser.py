@@ -114,7 +114,7 @@ def test_arguments_may_stand_around_options() -> None:
 
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
-        "unknown option --executor: describe does not take it, ingest, merge, update, overwrite, changes, "
+        "unknown option --executor: describe does not take it, ingest, merge, update, overwrite, changes, sync, "
         "query, embed, branch merge, schema plan, schema apply, restore, index, optimize do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
@@ -128,7 +128,7 @@ def test_common_options_stand_where_they_do_something() -> None:
         key: {name for name, verb in VERBS.items() if any(option.key == key for option in verb.all_options)}
         for key in ("actor", "executor", "dry_run", "branch")
     }
-    loads = {"ingest", "merge", "update", "overwrite", "changes"}
+    loads = {"ingest", "merge", "update", "overwrite", "changes", "sync"}
     reads = {"query", "sql", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
         "actor": loads | {"mutate", "embed", "branch merge", "restore", "erase", "optimize", "schema apply"},

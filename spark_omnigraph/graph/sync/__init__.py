@@ -1,0 +1,1 @@
+"""Types that follow a Delta table: its snapshot first, then its changes."""

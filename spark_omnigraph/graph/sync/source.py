@@ -1,0 +1,160 @@
+"""A Delta table that a graph follows, as `deltalake` reads it; through Spark it is `spark/delta.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.load.frame import StagedPart, staged_part
+from spark_omnigraph.graph.load.load import SMALL_INPUT
+from spark_omnigraph.graph.load.source import LocalRows, OnceRows
+from spark_omnigraph.records.changes.ranks import DELETE, RecordChanges
+from spark_omnigraph.records.frames.mapping import TableInput
+from spark_omnigraph.records.mode import InputFormat
+from spark_omnigraph.redaction import has_credentials
+from spark_omnigraph.staging.receipt import ChangeLog, RangeReceipt, StageContext, unpacked_addresses
+from spark_omnigraph.staging.stage import stage_range
+from spark_omnigraph.storage.input.delta import delta_input, delta_scan, delta_schema, is_scanned
+from spark_omnigraph.storage.input.delta_feed import DeltaState, delta_changes, delta_state
+from spark_omnigraph.storage.input.ranges import InputFile, cut
+from spark_omnigraph.storage.input.tables import bounds
+from spark_omnigraph.storage.tables.keys import scan_addresses
+from spark_omnigraph.storage.uri import DELTA, plain
+from spark_omnigraph.write.executor import Executor, LocalExecutor
+
+
+class DeltaSource(Protocol):
+    """A Delta table and who reads it."""
+
+    @property
+    def place(self) -> str:
+        """Where it lies, in one spelling."""
+
+    def newest(self) -> DeltaState:
+        """What it is now. NotFoundError when there is none."""
+
+    def rows(self, version: int) -> OnceRows:
+        """All rows of a version."""
+
+    def changes(self, first: int, last: int) -> OnceRows:
+        """What changed in these versions, former images as deletes. FeedLostError when not all of it is there."""
+
+
+def place_of(uri: str) -> str:
+    """One spelling for the place of a table. It stays in the graph: BadRequestError for one that holds credentials."""
+    place = plain(uri.removeprefix(DELTA)).rstrip("/")
+    if has_credentials(place):
+        raise BadRequestError("the URI of a table must not hold credentials; give them as storage options")
+    return place if "://" in place else os.path.abspath(place)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDelta:
+    """A table that is read in this process and its workers."""
+
+    place: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    executor: Executor | None = None
+
+    def newest(self) -> DeltaState:
+        return delta_state(self.place, None, self.options)
+
+    def rows(self, version: int) -> OnceRows:
+        file = delta_input(self.place, version, self.options)
+        if is_scanned(file, self.options):
+            return LocalRows(delta_scan(file, self.options), file.name, has_order=False)
+        executor = self.executor or LocalExecutor(1 if file.size <= SMALL_INPUT else None)
+        return _Ranges(file, delta_schema(file, self.options), executor)
+
+    def changes(self, first: int, last: int) -> OnceRows:
+        name = f"{DELTA}{self.place}@v{first}" + (f"-{last}" if last > first else "")
+        return LocalRows(delta_changes(self.place, first, last, self.options), name, has_order=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """The rows of a version, by its files."""
+
+    file: InputFile
+    schema: pa.Schema
+    executor: Executor
+    has_order: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
+        file = replace(self.file, table=replace(how, format=InputFormat.DELTA))
+        ranges = cut((file,), self.executor.parallelism, partial(bounds, options=context.storage_options))
+        receipts = self.executor.map(partial(stage_range, context), ranges)
+        return [staged_part(context, receipt) for receipt in receipts]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """All rows of a table against what is stored: those that differ are upserts. `whole` deletes what is not among
+    them.
+    """
+
+    rows: OnceRows
+    whole: bool
+    has_order: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+    def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
+        parts = self.rows.stage(replace(context, decode=replace(context.decode, changes=False)), how)
+        receipts, logs = [part.receipt for part in parts], {}
+        for key in (rule.table_key for rule in how.rules if rule.table_key is not None):
+            seen = _seen(receipts, key)
+            stored = _stored(context, key)
+            _refuse_repeated(seen, stored, key, self.name)
+            gone = stored.column("id").filter(pa.array(~np.isin(np.asarray(stored.column("_rowaddr")), seen)))
+            if self.whole and len(gone):
+                order = np.arange(len(gone), dtype=np.int64)
+                changes = RecordChanges.of(DELETE, len(gone))
+                logs[str(key)] = ChangeLog(changes, order, order, gone.combine_chunks()).packed()
+        deletes = RangeReceipt(len(parts), 0, {}, {}, {}, b"", {}, frozenset(), changes=logs)
+        return [*parts, staged_part(context, deletes)] if logs else parts
+
+
+def _seen(receipts: list[RangeReceipt], key: TableKey) -> npt.NDArray[np.uint64]:
+    """Addresses of stored rows that the table has, too."""
+    same = [unpacked_addresses(receipt.unchanged.get(key)) for receipt in receipts]
+    others = [fragment.removed_addresses() for receipt in receipts for fragment in receipt.staged.get(key, ())]
+    return np.concatenate([np.empty(0, dtype=np.uint64), *same, *others])
+
+
+def _stored(context: StageContext, key: TableKey) -> pa.Table:
+    """Ids and addresses of the stored rows of a type."""
+    target = context.target(key)
+    if not target.row_count:
+        return pa.table({"id": pa.array([], pa.string()), "_rowaddr": pa.array([], pa.uint64())})
+    return scan_addresses(target.open(context.storage_options))
+
+
+def _refuse_repeated(seen: npt.NDArray[np.uint64], stored: pa.Table, key: TableKey, name: str) -> None:
+    """A row that was left out as it is stored, and one that was not, may be of one id."""
+    found, counts = np.unique(seen, return_counts=True)
+    if (counts > 1).any():
+        place = int(np.flatnonzero(np.asarray(stored.column("_rowaddr")) == found[counts > 1][0])[0])
+        raise BadRequestError(
+            f"'{name}' has several rows of the id '{stored.column('id')[place].as_py()}' of {key.type_name}, of which "
+            "a graph has one: correct the table, or map other columns to the key"
+        )
