@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -55,6 +57,8 @@ _READABLE = {
     "allowColumnDefaults",
     "inCommitTimestamp",
 }
+_TOO_NEW = ("protocol", "table feature", "catalog version", "unsupported")
+"""What the package says of a table that is newer than itself."""
 _FIRST = datetime(1677, 9, 22, tzinfo=timezone.utc)
 _LAST = datetime(2262, 4, 11, tzinfo=timezone.utc)
 """Between them nanoseconds fit into 64 bits."""
@@ -148,15 +152,9 @@ def _units(table: DeltaTable) -> tuple[pa.Schema, list[ds.Fragment]]:
 
 
 def _refuse_wrapped(file: InputFile, table: DeltaTable, options: Mapping[str, str]) -> None:
-    schema = pa.schema(table.schema().to_arrow())
-    instants = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None]
-    nested = any(pa.types.is_nested(field.type) and "timestamp" in str(field.type) for field in schema)
-    if not (instants or nested) or not any(_has_int96(uri, options) for uri in table.file_uris()):
-        return
-    actions = pa.table(table.get_add_actions(flatten=True))
-    unproven = [name for name in instants if not all(_proves(actions, f"{end}.{name}") for end in ("min", "max"))]
-    if unproven or nested:
-        where = f"column '{unproven[0]}'" if unproven else "a list or struct of instants"
+    with _reading(file.name):
+        where = wrapped_column(table, plain(file.name.removeprefix(DELTA)).rpartition("@v")[0], options)
+    if where is not None:
         raise BadRequestError(
             f"input '{file.name}' has deletion vectors, v2 checkpoints or mapped columns, and {where} is stored as "
             "INT96: instants outside of 1677 to 2262 would be read wrongly, and nothing proves that there are none. "
@@ -164,20 +162,43 @@ def _refuse_wrapped(file: InputFile, table: DeltaTable, options: Mapping[str, st
         )
 
 
+def wrapped_column(table: DeltaTable, place: str, options: Mapping[str, str]) -> str | None:
+    """What the Rust reader may take for other instants, as in `column 'at'`: it is stored as INT96, and no statistics
+    prove that its values lie where that is read rightly. None where all come out as they are.
+    """
+    schema = pa.schema(table.schema().to_arrow())
+    instants = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None]
+    nested = [field.name for field in schema if pa.types.is_nested(field.type) and "timestamp" in str(field.type)]
+    actions = pa.table(table.get_add_actions(flatten=True))
+    named = [name for name in instants if not _proves(actions, name)]
+    if not (named or nested) or not any(_has_int96(place, path, options) for path in actions["path"].to_pylist()):
+        return None
+    return f"column '{(named or nested)[0]}'"
+
+
 def _proves(actions: pa.Table, name: str) -> bool:
-    """Whether a bound of every file lies where INT96 is read rightly."""
-    if name not in actions.column_names or actions.column(name).null_count:
+    """Whether the bounds of every file that has values lie where INT96 is read rightly. The value of a partition stands
+    in no file.
+    """
+    if f"partition.{name}" in actions.column_names:
+        return True
+    names = ("num_records", f"null_count.{name}", f"min.{name}", f"max.{name}")
+    if not {*names} <= {*actions.column_names}:
         return False
-    values = actions.column(name).cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
-    return all(_FIRST < value < _LAST for value in values)
+    records, nulls, *ends = (actions.column(each) for each in names)
+    has_values = pc.fill_null(pc.not_equal(records, nulls), True)
+    bounds = [each.filter(has_values) for each in ends]
+    values = [value for each in bounds for value in each.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()]
+    return all(value is not None and _FIRST < value < _LAST for value in values)
 
 
-def _has_int96(uri: str, options: Mapping[str, str]) -> bool:
-    place = plain(uri)
-    if not place.startswith("s3://"):
-        schema = pq.ParquetFile(place).schema
+def _has_int96(place: str, path: str, options: Mapping[str, str]) -> bool:
+    """Whether a file of a table has such values; its path is as the log spells it."""
+    name = plain(path) if "://" in path else f"{place}/{unquote(path)}"
+    if not name.startswith("s3://"):
+        schema = pq.ParquetFile(name).schema
     else:
-        with open_object(place, None, options, buffered=True) as stream:
+        with open_object(name, None, options, buffered=True) as stream:
             schema = pq.ParquetFile(stream).schema
     return any(schema.column(each).physical_type == "INT96" for each in range(len(schema)))
 
@@ -201,6 +222,8 @@ def _reading(name: str, version: int | None = None) -> Iterator[Any]:
     except FileNotFoundError as error:
         raise IoError(f"storage: input '{name}' has lost a file, as after VACUUM: {_line(error)}") from error
     except (errors.DeltaError, OSError) as error:
+        if any(word in str(error).lower() for word in _TOO_NEW):
+            raise BadRequestError(f"input '{name}' cannot be read here ({_line(error)}): {BY_SPARK}") from error
         if version is not None:
             raise NotFoundError(f"input '{name}' has no version {version} that can be read: {_line(error)}") from error
         raise IoError(f"storage: cannot read input '{name}': {_line(error)}") from error
