@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -50,13 +50,14 @@ def classic_session(folder: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def connect_session(folder: Path) -> Iterator[SparkSession]:
+def connect_session(folder: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A client of a Connect server that is a process of its own, in another working directory.
 
-    Nothing that needs a JVM can be had here: starting one, or a SparkContext, is an error of the test.
+    Nothing that needs a JVM can be had here: starting one, or a SparkContext, is an error of the test. `conf` is
+    more of the server.
     """
     ensure_java()
-    with _server(folder) as url, patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm):
+    with _server(folder, conf or {}) as url, patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm):
         builder = SparkSession.builder.remote(url)
         for key, value in CONF.items():
             if key.startswith("spark.sql."):
@@ -69,9 +70,15 @@ def connect_session(folder: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def _server(folder: Path, more: Mapping[str, str]) -> Iterator[str]:
     (port,) = free_ports(1)
-    conf = {**CONF, **_places(folder), "spark.connect.grpc.binding.port": str(port), "spark.ui.enabled": "false"}
+    conf = {
+        **CONF,
+        **more,
+        **_places(folder),
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+    }
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--class", _SERVER]
     command += ["--master", f"local[{SLOTS}]"]
     for key, value in conf.items():

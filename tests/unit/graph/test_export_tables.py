@@ -22,7 +22,9 @@ from spark_omnigraph.commit import owners
 from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.graph.export.tables import ExportOutcome
 from spark_omnigraph.storage.delta_write import LocalTable
+from tests.support import export_history
 from tests.support.delta_logs import add_feature, make_int96
+from tests.support.export_history import Months, expire_at_once
 
 SCHEMA = """
 node Film {
@@ -111,23 +113,20 @@ def test_a_repeat_writes_nothing_and_a_change_its_rows(graph: Graph, tmp_path: P
     assert newest["omnigraph.manifest_version"] == str(graph.snapshot().version)  # also where no row differs
 
 
-def test_random_histories_are_followed(tmp_path: Path) -> None:
-    """After any number of commits a table shows what the graph shows."""
-    dice = random.Random(20260212)
-    graph = Graph.init(tmp_path / "g", "node P { name: String @key  n: I64? }")
-    for step in range(12):
-        for _ in range(dice.randrange(4)):
-            names = dice.sample("abcdefgh", 3)
-            if dice.random() < 0.3:
-                graph.delete("node:P", names)
-            elif dice.random() < 0.2:
-                graph.optimize()
-            else:
-                mode = dice.choice(["merge", "merge", "overwrite"])
-                graph.load([node("P", name=n, n=dice.randrange(9)) for n in names], mode, options=PLAIN)
-        graph.export_tables(str(tmp_path / "out"), incremental=step > 0)
-        shown = [json.loads(line)["data"] for line in graph.export()]
-        assert rows(tmp_path / "out/nodes/P") == sorted(shown, key=lambda row: row["id"])
+def test_months_of_commits_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are the graph after each export: of days without a commit or with many, repeated, late, with gaps."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    expire_at_once(monkeypatch)
+    graph = Graph.init(tmp_path / "g", export_history.SCHEMA)
+    months, out = Months(graph, seed), tmp_path / "out"
+    for _ in range(45):
+        months.day()
+        if months.dice.random() < 0.3:
+            months.export(
+                lambda incremental, version: graph.export_tables(str(out), incremental=incremental, version=version),
+                lambda place: rows(out / place),
+            )
 
 
 def test_other_columns_another_branch_or_another_graph_are_written_whole(graph: Graph, tmp_path: Path) -> None:

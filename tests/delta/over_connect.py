@@ -1,0 +1,46 @@
+"""Tables that follow a graph over Spark Connect, with no JVM in reach: `python -m tests.delta.over_connect FOLDER`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+from spark_omnigraph import Graph, SparkExecutor
+from spark_omnigraph.graph.export.tables import ExportOutcome
+from spark_omnigraph.spark.rows import delta_rows
+from tests.spark.sessions import connect_session
+from tests.support.delta_jars import delta_jars, settings
+from tests.support.export_history import PLAIN, SCHEMA, Months
+from tests.unit.graph.test_export_tables import node, rows
+
+
+def main(folder: Path) -> None:
+    jars = delta_jars()
+    assert jars is not None
+    seed = random.randrange(2**32)
+    print(f"seed {seed}", flush=True)
+    with connect_session(folder, settings(jars)) as spark:
+        graph, out, executor = Graph.init(folder / "g", SCHEMA), folder / "out", SparkExecutor(spark)
+        graph.load([node("P", name="a", n=1), node("Q", code=1)], options=PLAIN)
+        months, before = Months(graph, seed), spark.conf.getAll
+        for turn in (executor, None, executor):
+            graph.load([node("P", name="a", n=turn is None)], "merge", options=PLAIN)
+            done = graph.export_tables(str(out), incremental=True, executor=turn)
+            months.check(lambda place: rows(out / place))
+            for _ in range(4):
+                months._load()
+        assert done["node:P"].outcome is ExportOutcome.CHANGES
+        assert {each.outcome for each in graph.export_tables(str(out), executor=executor, version=3).values()} == {
+            ExportOutcome.SAME
+        }
+        assert spark.conf.getAll == before
+        copy = Graph.init(folder / "copy", SCHEMA)
+        mapping = {"node": "Q", "ignore": ["id"]}
+        copy.load(delta_rows(spark, f"delta:{out}/nodes/Q", None), mapping=mapping)
+        assert copy.count("node:Q") == len(rows(out / "nodes/Q"))
+    print("done")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
