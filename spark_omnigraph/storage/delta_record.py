@@ -64,7 +64,7 @@ class TableCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TableState:
     """What was found out about a table: the state that it shows, and the number of the transaction that comes next."""
 
     state: ShownState | None
@@ -82,7 +82,7 @@ def decoded(metadata: str | None) -> ShownState | None:
         return None
 
 
-def shown(history: Iterable[TableCommit]) -> Shown | None:
+def shown(history: Iterable[TableCommit]) -> TableState | None:
     """What a table shows, by its commits from the newest on; None when they do not tell. A table that somebody else
     wrote to afterwards shows no state.
     """
@@ -90,6 +90,6 @@ def shown(history: Iterable[TableCommit]) -> Shown | None:
     for commit in history:
         state = decoded(commit.metadata)
         if state is not None:
-            return Shown(None if touched else state, state.number + 1)
+            return TableState(None if touched else state, state.number + 1)
         touched = touched or commit.operation not in _KEEP_ROWS
     return None

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.storage.delta_append import refuse_unwritable, writing
-from spark_omnigraph.storage.delta_record import APPLICATION, Shown, ShownState, TableCommit, shown
+from spark_omnigraph.storage.delta_record import APPLICATION, ShownState, TableCommit, TableState, shown
 from spark_omnigraph.storage.input.delta import wrapped_column
 from spark_omnigraph.storage.uri import DELTA, locate, plain
 
@@ -44,7 +44,7 @@ class Followed:
         """What a commit tells after which the table shows a version of the graph."""
         return ShownState(self.follows, version, number, self.facts)
 
-    def told(self, found: Shown | None) -> int | None:
+    def told(self, found: TableState | None) -> int | None:
         """The version that a table shows of this, by what was found out about it."""
         state = None if found is None else found.state
         return state.version if state is not None and state.follows == self.follows else None

@@ -21,8 +21,8 @@ SCHEMA = "node Film { name: String @key  age: I32? }"
 
 def test_tables_are_read_and_follow_the_graph(s3: S3Server, uri: str) -> None:
     graph = Graph.init(f"{uri}/graph", SCHEMA, storage_options=s3.storage_options)
-    write_deltalake(f"{uri}/in", pa.table({"name": ["a", "b"], "age": pa.array([1, 2], pa.int32())}), mode="error",
-                    storage_options=s3.storage_options)  # fmt: skip
+    rows = pa.table({"name": ["a", "b"], "age": pa.array([1, 2], pa.int32())})
+    write_deltalake(f"{uri}/in", rows, storage_options=s3.storage_options)
     graph.load(f"delta:{uri}/in".replace("s3://", "s3a://"), node="Film")
     out, outcomes = f"{uri}/out", []
     for patch in ({}, {"name": "b", "age": 3}, {}):

@@ -114,8 +114,8 @@ def test_arguments_may_stand_around_options() -> None:
 
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
-        "unknown option --executor: describe does not take it, ingest, merge, update, overwrite, changes, embed, "
-        "branch merge, schema plan, schema apply, restore, index, optimize do"
+        "unknown option --executor: describe does not take it, ingest, merge, update, overwrite, changes, export, "
+        "embed, branch merge, schema plan, schema apply, restore, index, optimize do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
         "unknown option --dry-run: query does not take it, init, ingest,"
@@ -132,7 +132,8 @@ def test_common_options_stand_where_they_do_something() -> None:
     reads = {"query", "sql", "describe", "commits", "diff", "export", "schema show"}
     assert having == {
         "actor": loads | {"mutate", "embed", "branch merge", "restore", "erase", "optimize", "schema apply"},
-        "executor": loads | {"embed", "branch merge", "restore", "schema plan", "schema apply", "index", "optimize"},
+        "executor": loads
+        | {"export", "embed", "branch merge", "restore", "schema plan", "schema apply", "index", "optimize"},
         "dry_run": loads
         | {"embed"}
         | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}
