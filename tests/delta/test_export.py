@@ -60,9 +60,11 @@ def test_every_value_of_every_type(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(out / "nodes/Film")[0] == SHOWN
 
 
+@pytest.mark.parametrize("turns", ["SLS", pytest.param("SSLSLSSLLSSSLS", marks=pytest.mark.long)])
 def test_months_of_commits_are_followed_by_both_in_turn(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: str
 ) -> None:
+    """By Spark (S) and without (L)."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     expire_at_once(monkeypatch)
@@ -72,17 +74,20 @@ def test_months_of_commits_are_followed_by_both_in_turn(
     def exported(by: SparkExecutor | None, incremental: bool, version: int | None) -> dict[str, WrittenTable]:
         return graph.export_tables(str(out), incremental=incremental, version=version, executor=by)
 
-    for turn in (executor, executor, None, executor, None, executor):
+    for turn in turns:
         for _ in range(5):
             months.day()
-        months.export(partial(exported, turn), lambda place: rows(out / place))
+        months.export(partial(exported, executor if turn == "S" else None), lambda place: rows(out / place))
     for name in ("P", "Q"):
         theirs = spark.read.format("delta").load(str(out / "nodes" / name)).drop("at", "more")
         ours = read_nodes(spark, graph.uri, name).drop("at", "more")
         assert_df_equality(ours, theirs, ignore_row_order=True, ignore_nullable=True)
 
 
-@pytest.mark.parametrize("case", ["new", "whole", "changes", "no_change"])
+_LONG = [pytest.param(case, marks=pytest.mark.long) for case in ("new", "no_change")]
+
+
+@pytest.mark.parametrize("case", ["whole", "changes", *_LONG])
 def test_of_two_at_once_one_conflicts_and_the_other_stands(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:

@@ -113,14 +113,15 @@ def test_a_repeat_writes_nothing_and_a_change_its_rows(graph: Graph, tmp_path: P
     assert newest["omnigraph.manifest_version"] == str(graph.snapshot().version)  # also where no row differs
 
 
-def test_months_of_commits_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("days", [12, pytest.param(180, marks=pytest.mark.long)])
+def test_months_of_commits_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """The tables are the graph after each export: of days without a commit or with many, repeated, late, with gaps."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     expire_at_once(monkeypatch)
     graph = Graph.init(tmp_path / "g", export_history.SCHEMA)
     months, out = Months(graph, seed), tmp_path / "out"
-    for _ in range(45):
+    for _ in range(days):
         months.day()
         if months.dice.random() < 0.3:
             months.export(
