@@ -29,6 +29,10 @@ OPERATION = "op?"
 name."""
 RECENT = 100
 """Commits of a table that are looked at first."""
+_FILE_BYTES = 16 << 20
+"""About how large files become: a merge writes each anew that has a changed row."""
+_HELD_PARTS = 4
+"""So many parts of changed rows are held in memory: then bounds of their ids say which files a merge need not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,7 @@ class LocalTable:
                 mode="overwrite" if there else "error",
                 schema_mode="overwrite" if there else None,
                 storage_options=None if there else self._options,
+                target_file_size=_FILE_BYTES,
                 commit_properties=self._marked(package, version),
             )
         return counts
@@ -147,6 +152,7 @@ class LocalTable:
                     "t.id = s.id",
                     source_alias="s",
                     target_alias="t",
+                    streamed_exec=len(parts) > _HELD_PARTS,
                     commit_properties=self._marked(package, version),
                 )
                 .when_matched_delete(f"s.`{OPERATION}` = 'd'")

@@ -25,11 +25,11 @@ def main(folder: Path) -> None:
         graph.load([node("P", name="a", n=1), node("Q", code=1)], options=PLAIN)
         months, before = Months(graph, seed), spark.conf.getAll
         for turn in (executor, None, executor):
-            graph.load([node("P", name="a", n=turn is None)], "merge", options=PLAIN)
+            graph.load([node("P", name="a", n=int(turn is None))], "merge", options=PLAIN)
             done = graph.export_tables(str(out), incremental=True, executor=turn)
             months.check(lambda place: rows(out / place))
             for _ in range(4):
-                months._load()
+                months.day()
         assert done["node:P"].outcome is ExportOutcome.CHANGES
         assert {each.outcome for each in graph.export_tables(str(out), executor=executor, version=3).values()} == {
             ExportOutcome.SAME

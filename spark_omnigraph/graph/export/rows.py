@@ -23,7 +23,7 @@ from spark_omnigraph.storage.tables.scan import (
     read_batches,
 )
 
-PART_ROWS = 1 << 17
+PART_ROWS = 1 << 15
 """Changed rows that one task reads."""
 _SCALARS: Mapping[Scalar, pa.DataType] = {
     Scalar.STRING: pa.string(),

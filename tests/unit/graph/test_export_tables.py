@@ -264,6 +264,14 @@ def test_the_verb(graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[st
     body = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert body["result"]["written"]["node:Person"]["outcome"] == "whole"
     assert body["manifest_version"] == graph.snapshot().version
+    graph.load([node("Person", name="Bo")], options=PLAIN)
+    for outcome in ("changes", "same"):
+        assert main([*given, "--format", "delta", "--type", "Person", "--incremental"]) == 0
+        body = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert body["result"]["written"]["node:Person"]["outcome"] == outcome
+    for _ in range(2):
+        assert main([*given, "--format", "parquet", "--type", "Person"]) == 0
+    capsys.readouterr()
     assert main([*given, "--format", "parquet", "--incremental"]) == 2
     assert main([*given, "--incremental"]) == 2
     assert main(["export", "--graph", graph.uri, "--format", "delta"]) == 2
