@@ -47,7 +47,7 @@ def test_the_verbs_say_it_and_auto_goes_on_without_spark(
     load = ["ingest", "--graph", graph.uri, "--input", f"delta:{place}", "--node", "Film"]
     export = ["export", "--graph", graph.uri, "--format", "delta", "--output", str(tmp_path / "out")]
     for given in (load, export):
-        assert main([*given, "--executor", "spark"]) == 2
+        assert main([*given, "--executor", "spark"]) == 3
         assert "this session has no Delta" in capsys.readouterr().err
     assert main(export) == 0
     assert (tmp_path / "out/nodes/Film/_delta_log").is_dir()
