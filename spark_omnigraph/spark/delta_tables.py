@@ -82,8 +82,12 @@ class SparkTable:
         return f"delta.{_quoted(self._place)}"
 
     def _frame(self, schema: pa.Schema, parts: Sequence[Part]) -> DataFrame:
-        """The rows of parts, each read by a task."""
-        many, columns = list(parts), from_arrow_schema(schema)
+        """The rows of parts, each read by a task. The schema is a text: over Connect, types that are objects become
+        columns of `string collate UTF8_BINARY`, which no reader but Spark knows.
+        """
+        many = list(parts)
+        fields = from_arrow_schema(schema).fields
+        columns = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in fields)
         return self._spark.range(0, len(many), 1, max(1, len(many))).mapInArrow(_reading(many), columns)
 
     def _save(self, frame: DataFrame, mode: str, version: int) -> Row:
