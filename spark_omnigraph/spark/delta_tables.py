@@ -82,13 +82,13 @@ class SparkTable:
         return f"delta.{_quoted(self._place)}"
 
     def _frame(self, schema: pa.Schema, parts: Sequence[Part]) -> DataFrame:
-        """The rows of parts, each read by a task. The schema is a text: over Connect, types that are objects become
-        columns of `string collate UTF8_BINARY`, which no reader but Spark knows.
+        """The rows of parts, each read by a task. The casts are for Connect: without, columns of text become `string
+        collate UTF8_BINARY` in the table, which no reader but Spark knows.
         """
-        many = list(parts)
-        fields = from_arrow_schema(schema).fields
-        columns = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in fields)
-        return self._spark.range(0, len(many), 1, max(1, len(many))).mapInArrow(_reading(many), columns)
+        many, columns = list(parts), from_arrow_schema(schema)
+        rows = self._spark.range(0, len(many), 1, max(1, len(many))).mapInArrow(_reading(many), columns)
+        named = ((_quoted(field.name), field.dataType.simpleString()) for field in columns.fields)
+        return rows.selectExpr(*(f"CAST({name} AS {kind}) AS {name}" for name, kind in named))
 
     def _save(self, frame: DataFrame, mode: str, version: int) -> Row:
         state = self._followed.state(version, self._number)
