@@ -245,7 +245,7 @@ def refused_files(config: JobConfig, why: WhyNot = targets.why_not) -> dict[str,
         if key == "metrics" and path is not None and path.endswith(".parquet"):
             path += "/run.parquet"  # a folder, to which each run adds a file
         if key == "output" and path is not None and config.verb == "export" and config.export_format != "jsonl":
-            path = f"{path.removeprefix(DELTA).rstrip('/')}/nodes"  # the folder of its tables
+            path = f"{path.removeprefix(DELTA).rstrip('/')}/nodes/TYPE"  # a table, or a file, in its folder
         reason = None if path is None else why(path, config.graph, [name for name in read if name])
         if reason is not None:
             found[key] = f"--{key.replace('_', '-')}: '{path}' {reason}"

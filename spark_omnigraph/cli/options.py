@@ -278,7 +278,12 @@ INCREMENTAL = Option(
     default="false", shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
 WITH_BLOBS = Option("with_blobs", "tables have blobs too", values.switch, default="false", shape=Shape.SWITCH)
-TABLES_OUT = (EXPORT_FORMAT, EXPORT_OUTPUT, INCREMENTAL, WITH_BLOBS)
+EXPORT_EXECUTOR = replace(
+    EXECUTOR,
+    help="who writes Delta tables: this process, or Spark with the Delta of its session; auto takes Spark when the "
+    "master is a cluster and the session has Delta",
+)
+TABLES_OUT = (EXPORT_FORMAT, EXPORT_OUTPUT, INCREMENTAL, WITH_BLOBS, EXPORT_EXECUTOR)
 CONFIRM = Option(
     "confirm", "do it; without this only what would be done is shown", values.switch, default="false",
     shape=Shape.SWITCH,

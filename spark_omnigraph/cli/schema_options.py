@@ -18,9 +18,12 @@ DESCRIBED_AS = Option(
     flag="--format",
 )
 PROFILED = replace(
-    INPUT, help="files to propose a schema from (JSONL and CSV also .gz, Parquet, Arrow), folders or globs", unless="",
+    INPUT,
+    help="files to propose a schema from (JSONL and CSV also .gz, Parquet, Arrow), folders or globs, or Delta tables "
+    "(delta:PATH)",
+    unless="",
     positional=True,
-)  # laid out as a table  # fmt: skip
+)
 PROPOSED_FROM = replace(
     INPUT,
     help="propose the schema from these files instead; with --accept the graph is made of it",

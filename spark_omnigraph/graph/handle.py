@@ -329,13 +329,15 @@ class Graph(StateVerbs):
         *,
         incremental: bool = False,
         with_blobs: bool = False,
+        executor: Executor | None = None,
         **where: Unpack[Where],
     ) -> dict[str, verbs.WrittenTable]:
         """Types as tables: a Delta table `OUTPUT/nodes/TYPE` or `OUTPUT/edges/TYPE`, or a file of Parquet; by table key
-        what was written. `incremental` writes what changed since the state that a Delta table shows.
+        what was written. `incremental` writes what changed since the state that a Delta table shows. With
+        `SparkExecutor(spark)` the session's own Delta writes. Raises ConflictError when somebody else writes meanwhile.
         """
-        shown = self._shown(where)
-        return verbs.export_types(self.store, *shown, output, format, types or (), incremental, with_blobs)
+        shown, chosen = self._shown(where), types or ()
+        return verbs.export_types(self.store, *shown, output, format, chosen, incremental, with_blobs, executor)
 
     def describe(self, **where: Unpack[Where]) -> GraphDescription:
         """Types, counts, versions, index coverage and branches; `to_dict()` of it is what the job `describe` prints."""

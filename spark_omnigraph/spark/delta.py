@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
@@ -20,8 +19,10 @@ from spark_omnigraph.graph.load.frame import StagedPart
 from spark_omnigraph.graph.sync.source import place_of
 from spark_omnigraph.records.changes.ranks import CHANGE_TYPE
 from spark_omnigraph.records.frames.mapping import TableInput
-from spark_omnigraph.spark.rows import FrameRows, delta_rows, refused
+from spark_omnigraph.spark.delta_session import delta_errors
+from spark_omnigraph.spark.rows import FrameRows, delta_rows
 from spark_omnigraph.staging.receipt import StageContext
+from spark_omnigraph.storage.faults import said
 from spark_omnigraph.storage.input.delta_feed import FEED, WAY, DeltaState
 from spark_omnigraph.storage.uri import DELTA
 
@@ -93,13 +94,13 @@ class SparkDelta:
     def reading(self, lost: str | None = None) -> Iterator[None]:
         """Errors as ours; FeedLostError for changes that are not there, where these are read."""
         try:
-            yield
-        except (PySparkException, OmnigraphError) as error:
-            if lost is not None and _LOST.search(f"{error} {error.__cause__}"):  # of a task the cause says which file
-                raise FeedLostError(f"{lost}: {WAY} ({' '.join(str(error).split())[:300]})") from error
-            if isinstance(error, OmnigraphError):
-                raise
-            raise refused(error, f"{DELTA}{self.place}", None) from error
+            with delta_errors(f"input '{DELTA}{self.place}'"):
+                yield
+        except OmnigraphError as error:
+            told = error.__cause__ or error  # of a task the cause says which file
+            if lost is not None and _LOST.search(f"{error} {told}"):
+                raise FeedLostError(f"{lost}: {WAY} ({said(told)})") from error
+            raise
 
 
 @dataclass(frozen=True, slots=True)

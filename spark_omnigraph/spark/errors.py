@@ -29,6 +29,14 @@ from spark_omnigraph.errors import (
     UsageError,
 )
 
+try:
+    from py4j.protocol import Py4JError as _JavaError
+except ImportError:  # a Connect client may come without py4j
+    _JavaError = PySparkException
+
+JavaError = _JavaError
+"""What the JVM of a classic session raises that pyspark has no class for."""
+
 _PREFIX = "OMNIGRAPH_"
 _FACTS = " OMNIGRAPH_FACTS="
 _CODED = re.compile(rf"\b{_PREFIX}(?!FACTS)([A-Z_]+): ([^\n]*)")

@@ -18,12 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from spark_omnigraph.errors import InternalError, OmnigraphError
-from spark_omnigraph.spark.errors import missing_package, task_failure
-
-try:
-    from py4j.protocol import Py4JError as _JavaError
-except ImportError:  # a Connect client may come without py4j
-    _JavaError = PySparkException
+from spark_omnigraph.spark.delta_tables import SparkTable, own_session
+from spark_omnigraph.spark.errors import JavaError, missing_package, task_failure
+from spark_omnigraph.storage.delta_write import Followed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,6 +55,7 @@ class SparkExecutor:
         self.spark = spark
         self._bound = parallelism
         self._parallelism = parallelism
+        self._own: SparkSession | None = None
 
     @property
     def parallelism(self) -> int:
@@ -81,10 +79,15 @@ class SparkExecutor:
         rows = _partition_rows(cloudpickle.dumps((_attempt, work)), CHUNK_BYTES)
         try:
             table = frame.mapInArrow(rows, _DDL).toArrow()
-        except (PySparkException, _JavaError) as error:
+        except (PySparkException, JavaError) as error:
             raise task_failure(error) from error
         numbers = sorted(set(table.column("item").to_pylist()))
         return [pickle.loads(payload) for payload in _payloads(table, numbers)]
+
+    def delta_table(self, followed: Followed) -> SparkTable:
+        """A Delta table that the session writes, in a session of its own beside it."""
+        self._own = self._own or own_session(self.spark)
+        return SparkTable(self._own, followed)
 
     def _run(self, program: bytes, items: Sequence[T]) -> Iterator[R]:
         """One job: a task for each item, or as many as may run at once."""
@@ -92,7 +95,7 @@ class SparkExecutor:
         tasks = min(len(items), self._bound or len(items))
         try:
             table = self.spark.range(0, len(items), 1, tasks).mapInArrow(rows, _DDL).toArrow()
-        except (PySparkException, _JavaError) as error:
+        except (PySparkException, JavaError) as error:
             raise task_failure(error) from error
         return _results(table, len(items))
 

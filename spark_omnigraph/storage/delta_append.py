@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from spark_omnigraph.errors import BadRequestError, IoError
-from spark_omnigraph.storage.targets import why_no_delta
+from spark_omnigraph.storage.targets import why_no_delta, why_unwritable
 from spark_omnigraph.storage.uri import DELTA, locate, plain
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _ATTEMPTS = 20
-_DELETION_VECTORS = "deletionVectors"
 
 
 def append_once(
@@ -64,14 +63,15 @@ def _opened(package: Any, place: str, schema: pa.Schema, options: dict[str, str]
         # What somebody makes at the same moment is taken as it is.
         package.DeltaTable.create(place, schema, mode="ignore", storage_options=options or None)
     table: DeltaTable = package.DeltaTable(place, storage_options=options or None)
-    refuse_masked(f"{DELTA}{place}", table)
+    refuse_unwritable(f"{DELTA}{place}", table)
     return table
 
 
-def refuse_masked(name: str, table: DeltaTable) -> None:
-    """BadRequestError for a table with deletion vectors."""
-    if _DELETION_VECTORS in (table.protocol().writer_features or ()):
-        raise BadRequestError(f"'{name}' has deletion vectors, and is not written to without Spark: name another table")
+def refuse_unwritable(name: str, table: DeltaTable) -> None:
+    """BadRequestError for a table with a feature that `deltalake` does not write, or that it writes wrongly."""
+    why = why_unwritable(table)
+    if why is not None:
+        raise BadRequestError(f"'{name}' {why}")
 
 
 @contextmanager

@@ -5,11 +5,29 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_omnigraph.storage.input.globs import has_magic
 from spark_omnigraph.storage.uri import DELTA, DELTA_EXTRA, is_inside, plain
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_WRITABLE = {
+    "appendOnly",
+    "invariants",
+    "checkConstraints",
+    "changeDataFeed",
+    "generatedColumns",
+    "timestampNtz",
+    "variantType",
+}
+"""Features of a table that `deltalake` 1.6.6 keeps when it writes; others it refuses after the work, or breaks."""
+_IDENTITY_COLUMNS = 6
+"""The writer version that stands for them where features are not listed."""
 
 
 def why_not(path: str, graph: str, read: Iterable[str]) -> str | None:
@@ -17,8 +35,12 @@ def why_not(path: str, graph: str, read: Iterable[str]) -> str | None:
     Delta table, `delta:…`, whether rows can be added.
     """
     if path.startswith(DELTA):
+        place = plain(path[len(DELTA) :])
         return (
-            why_no_delta() or why_kept(path, graph, read) or _why_unwritable(f"{plain(path[len(DELTA) :])}/_delta_log")
+            why_no_delta()
+            or why_kept(path, graph, read)
+            or _why_unwritable(f"{place}/_delta_log")
+            or _why_no_rows(place)
         )
     return why_kept(path, graph, read) or _why_unwritable(plain(path))
 
@@ -46,6 +68,36 @@ def why_no_delta() -> str | None:
     if find_spec("deltalake") is not None:
         return None
     return f"is a Delta table, and the package deltalake is not here: {DELTA_EXTRA}"
+
+
+def why_unwritable(table: DeltaTable) -> str | None:
+    """Which feature of a table `deltalake` does not write, or writes wrongly, as the end of a sentence."""
+    protocol = table.protocol()
+    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        features.add("columnMapping")
+    if protocol.min_writer_version == _IDENTITY_COLUMNS:
+        features.add("identityColumns")
+    unknown = sorted(features - _WRITABLE)
+    if not unknown:
+        return None
+    return (
+        f"has the table feature '{unknown[0]}', and is not written to without Spark: name another table, or export "
+        "with --executor spark in a session that has Delta"
+    )
+
+
+def _why_no_rows(place: str) -> str | None:
+    """Whether a table on this machine takes no rows. One elsewhere is left to the writing."""
+    if "://" in place or not os.path.isdir(f"{place}/_delta_log"):
+        return None
+    package, errors = import_module("deltalake"), import_module("deltalake.exceptions")
+    try:
+        return why_unwritable(package.DeltaTable(place))
+    except errors.TableNotFoundError:
+        return None
+    except errors.DeltaError as error:
+        return f"cannot be read as a Delta table: {' '.join(str(error).split())[:300]}"
 
 
 def _why_unwritable(path: str) -> str | None:

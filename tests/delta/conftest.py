@@ -1,4 +1,6 @@
-"""Tests of Delta on Spark: `pytest -m delta`, in a session that has the jars, which no other test can share."""
+"""Tests of Delta on Spark: `pytest -m delta`, in a session that has the jars, which no other test can share;
+`-m 'delta and long'` runs what takes minutes.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:lance is not fork-safe")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.delta)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if HERE in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.delta)
+    chosen = str(config.getoption("-m"))
+    if not ("delta" in chosen and "long" in chosen):  # other long tests have another session
+        left = [item for item in ours if item.get_closest_marker("long") is not None]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,15 +145,3 @@ def test_a_job_follows(spark: SparkSession, tmp_path: Path, capsys: pytest.Captu
     ]  # laid out as a table  # fmt: skip
     assert films(graph) == table_rows(spark, table)
     assert main([*given[:3], "--from", f"delta:{tmp_path}/none", *given[5:]]) == 6
-
-
-def test_over_connect(tmp_path: Path) -> None:
-    """In a process of its own: a client of Connect and a classic session cannot share one."""
-    command = [sys.executable, "-m", "tests.delta.over_connect", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {
-        "outcomes": ["snapshot", "changes", "same", "full"],
-        "titles": ["b", "c"],
-        "lost": "feed_lost",
-    }

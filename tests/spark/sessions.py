@@ -51,14 +51,14 @@ def classic_session(folder: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def connect_session(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def connect_session(folder: Path, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
     """A client of a Connect server that is a process of its own, in another working directory, with `more` settings.
 
     Nothing that needs a JVM can be had here: starting one, or a SparkContext, is an error of the test.
     """
     ensure_java()
     with (
-        connect_server(folder, more=more or {}) as url,
+        connect_server(folder, more=more) as url,
         patch.object(py4j.java_gateway.JavaGateway, "__init__", _no_jvm),
     ):
         builder = SparkSession.builder.remote(url)

@@ -17,6 +17,7 @@ from spark_omnigraph.graph.read.describe import GraphDescription
 from spark_omnigraph.manifest.branches import display
 from spark_omnigraph.manifest.facts import CommitFacts
 from spark_omnigraph.manifest.lineage import Commit
+from spark_omnigraph.write.executor import Executor
 
 _DESCRIBED: Mapping[str, Callable[[GraphDescription], str]] = {
     "json": lambda found: json.dumps(found.to_dict(), ensure_ascii=False, indent=2),
@@ -82,6 +83,8 @@ def diff(job: Job) -> VerbOutcome:
 def export(job: Job) -> VerbOutcome:
     """The graph as JSON lines, in the form that `ingest` reads, or as a table for each type."""
     config = job.config
+    if config.executor == "spark" and config.export_format != "delta":
+        raise UsageError("--executor spark writes Delta tables: choose --format delta")
     if config.export_format != "jsonl":
         return _export_tables(job)
     if config.incremental or config.with_blobs:
@@ -95,6 +98,7 @@ def _export_tables(job: Job) -> VerbOutcome:
     config = job.config
     if config.output is None:
         raise UsageError(f"--format {config.export_format} needs --output: the folder of the tables")
+    executor = _executor(job)
     graph = _at(job)
     found = graph.export_tables(
         config.output,
@@ -102,6 +106,7 @@ def _export_tables(job: Job) -> VerbOutcome:
         types=list(config.types) or None,
         incremental=config.incremental,
         with_blobs=config.with_blobs,
+        executor=executor,
     )
     for key, each in found.items():
         gone = f", {each.deleted:,} deleted" if each.deleted else ""
@@ -110,8 +115,22 @@ def _export_tables(job: Job) -> VerbOutcome:
     return VerbOutcome(
         manifest_version=version,
         result={"records": sum(each.rows for each in found.values()), "output": config.output}
+        | {"executor": "local" if executor is None else "spark"}
         | {"written": {key: {**asdict(each), "outcome": str(each.outcome)} for key, each in found.items()}},
     )
+
+
+def _executor(job: Job) -> Executor | None:
+    """Spark, where it is to write; found out before the graph is opened."""
+    config = job.config
+    if config.export_format != "delta" or not job.host.takes_spark(config, 0):
+        return None
+    executor = job.host.executor(config, 0)
+    from spark_omnigraph.spark.delta_session import has_delta  # noqa: PLC0415 - needs pyspark, which is optional
+    from spark_omnigraph.spark.executor import SparkExecutor  # noqa: PLC0415 - needs pyspark, too
+
+    assert isinstance(executor, SparkExecutor)
+    return executor if config.executor == "spark" or has_delta(executor.spark) else None
 
 
 def show_schema(job: Job) -> VerbOutcome:

@@ -20,7 +20,7 @@ from spark_omnigraph.manifest.snapshot import Snapshot, TableEntry
 from spark_omnigraph.records.arrow_schema import stored_type
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.tables.changes import RowChanges, read_rows, row_changes
-from spark_omnigraph.storage.tables.scan import PinnedTable, open_pinned
+from spark_omnigraph.storage.tables.scan import PinnedTable, column_ids, open_pinned
 from spark_omnigraph.words import TextEnum, nearest
 
 
@@ -168,6 +168,15 @@ class TableDiff:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.entity.columns
+
+    def same_columns(self) -> bool:
+        """Whether both versions store the same columns. One that was dropped and came again has other values in rows
+        that nobody wrote.
+        """
+        if self.before is None or self.after is None:
+            return True
+        old, new = column_ids(self.before), column_ids(self.after)
+        return all(old[name] == new[name] for name in old.keys() & new.keys())
 
     def images(self, columns: tuple[str, ...]) -> Iterator[tuple[Image, pa.RecordBatch]]:
         """Changed rows with their values: inserted, updated (before, then after), deleted."""

@@ -33,9 +33,9 @@ def propose_schema(
     format: str = "auto",
     storage_options: Mapping[str, str] | None = None,
 ) -> Profile:
-    """Proposes a schema that the rows of files fit (paths, globs, folders, URIs of JSON lines, Parquet, CSV or Arrow):
-    types, required properties, enumerations, ranges, unique values, keys, and edges of columns that point at keys, with
-    what was seen as comments. Nothing is written.
+    """Proposes a schema that the rows of files fit (paths, globs, folders, URIs of JSON lines, Parquet, CSV, Arrow or
+    Delta tables): types, required properties, enumerations, ranges, unique values, keys, and edges of columns that
+    point at keys, with what was seen as comments. Nothing is written.
 
     Raises NotFoundError, BadRequestError, InputError.
     """

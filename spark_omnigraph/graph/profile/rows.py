@@ -12,11 +12,14 @@ import pyarrow as pa
 
 from spark_omnigraph.bad_rows import RAW_LIMIT
 from spark_omnigraph.errors import InputError
+from spark_omnigraph.records.frames.layouts import plain_batch
 from spark_omnigraph.records.json_line import InvalidJsonError, parse_line
 from spark_omnigraph.records.mode import InputFormat
 from spark_omnigraph.redaction import excerpt
+from spark_omnigraph.storage.input.delta import delta_scan, is_scanned
 from spark_omnigraph.storage.input.ranges import InputFile, InputRange, read_lines
 from spark_omnigraph.storage.input.tables import bounds, read_table
+from spark_omnigraph.storage.uri import DELTA
 
 _RANGE = 64 << 20
 _LINES = 20_000
@@ -42,7 +45,11 @@ def batches(file: InputFile, options: Mapping[str, str]) -> Iterator[Batch]:
     if file.table is None:
         yield from _of_lines(file, options)
         return
-    name = type_name(file.name)
+    is_delta = file.table.format is InputFormat.DELTA
+    name = type_name(file.name.removeprefix(DELTA).rpartition("@v")[0] if is_delta else file.name)
+    if is_delta and is_scanned(file, options):
+        yield from (Batch(name, file.name, plain_batch(rows)) for rows in delta_scan(file, options))
+        return
     spelled = file.table.format is InputFormat.CSV
     for start, end in pairwise(bounds(file, _RANGE, options)):
         for part in read_table(InputRange(0, file, start, end), options):

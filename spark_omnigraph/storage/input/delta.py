@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -56,6 +58,8 @@ _READABLE = {
     "allowColumnDefaults",
     "inCommitTimestamp",
 }
+_TOO_NEW = ("protocol", "table feature", "catalog version", "unsupported")
+"""What the package says of a table that is newer than itself."""
 _FIRST = datetime(1677, 9, 22, tzinfo=timezone.utc)
 _LAST = datetime(2262, 4, 11, tzinfo=timezone.utc)
 """Between them nanoseconds fit into 64 bits."""
@@ -164,15 +168,9 @@ def _units(table: DeltaTable) -> tuple[pa.Schema, list[ds.Fragment]]:
 
 
 def _refuse_wrapped(file: InputFile, table: DeltaTable, options: Mapping[str, str]) -> None:
-    schema = pa.schema(table.schema().to_arrow())
-    instants = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None]
-    nested = any(pa.types.is_nested(field.type) and "timestamp" in str(field.type) for field in schema)
-    if not (instants or nested) or not any(has_int96(uri, options) for uri in table.file_uris()):
-        return
-    actions = pa.table(table.get_add_actions(flatten=True))
-    unproven = [name for name in instants if not all(_proves(actions, f"{end}.{name}") for end in ("min", "max"))]
-    if unproven or nested:
-        where = f"column '{unproven[0]}'" if unproven else "a list or struct of instants"
+    with reading_delta(file.name):
+        where = wrapped_column(table, plain(file.name.removeprefix(DELTA)).rpartition("@v")[0], options)
+    if where is not None:
         raise BadRequestError(
             f"input '{file.name}' has deletion vectors, v2 checkpoints or mapped columns, and {where} is stored as "
             "INT96: instants outside of 1677 to 2262 would be read wrongly, and nothing proves that there are none. "
@@ -180,12 +178,38 @@ def _refuse_wrapped(file: InputFile, table: DeltaTable, options: Mapping[str, st
         )
 
 
+def wrapped_column(table: DeltaTable, place: str, options: Mapping[str, str]) -> str | None:
+    """What the Rust reader may take for other instants, as in `column 'at'`: it is stored as INT96, and no statistics
+    prove that its values lie where that is read rightly. None where all come out as they are.
+    """
+    schema = pa.schema(table.schema().to_arrow())
+    instants = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is not None]
+    nested = [field.name for field in schema if pa.types.is_nested(field.type) and "timestamp" in str(field.type)]
+    actions = pa.table(table.get_add_actions(flatten=True))
+    named = [name for name in instants if not _proves(actions, name)]
+    if not (named or nested):
+        return None
+    # Paths are as the log spells them.
+    parts = (path if "://" in path else f"{place}/{unquote(path)}" for path in actions["path"].to_pylist())
+    if not any(has_int96(part, options) for part in parts):
+        return None
+    return f"column '{(named or nested)[0]}'"
+
+
 def _proves(actions: pa.Table, name: str) -> bool:
-    """Whether a bound of every file lies where INT96 is read rightly."""
-    if name not in actions.column_names or actions.column(name).null_count:
+    """Whether the bounds of every file that has values lie where INT96 is read rightly. The value of a partition stands
+    in no file.
+    """
+    if f"partition.{name}" in actions.column_names:
+        return True
+    names = ("num_records", f"null_count.{name}", f"min.{name}", f"max.{name}")
+    if not {*names} <= {*actions.column_names}:
         return False
-    values = actions.column(name).cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
-    return all(_FIRST < value < _LAST for value in values)
+    records, nulls, *ends = (actions.column(each) for each in names)
+    has_values = pc.fill_null(pc.not_equal(records, nulls), True)
+    bounds = [each.filter(has_values) for each in ends]
+    values = [value for each in bounds for value in each.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()]
+    return all(value is not None and _FIRST < value < _LAST for value in values)
 
 
 def has_int96(uri: str, options: Mapping[str, str]) -> bool:
@@ -220,6 +244,8 @@ def reading_delta(name: str, version: int | None = None) -> Iterator[Any]:
     except FileNotFoundError as error:
         raise IoError(f"storage: input '{name}' has lost a file, as after VACUUM: {said(error)}") from error
     except (errors.DeltaError, OSError) as error:
+        if any(word in str(error).lower() for word in _TOO_NEW):
+            raise BadRequestError(f"input '{name}' cannot be read here ({said(error)}): {BY_SPARK}") from error
         if version is not None:
             raise NotFoundError(f"input '{name}' has no version {version} that can be read: {said(error)}") from error
         raise IoError(f"storage: cannot read input '{name}': {said(error)}") from error

@@ -79,6 +79,11 @@ def column_names(table: PinnedTable) -> list[str]:
     return list(open_pinned(table).schema.names)
 
 
+def column_ids(table: PinnedTable) -> dict[str, int]:
+    """Columns with the ids that they have in files: that of a column which was made again is another one."""
+    return {field.name(): field.id() for field in open_pinned(table).lance_schema.fields()}
+
+
 def fragment_sizes(table: PinnedTable) -> list[FragmentSize]:
     """Sizes of all fragments in their order; read from the table's manifest, no data file is touched."""
     dataset = open_pinned(table)

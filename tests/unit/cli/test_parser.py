@@ -115,7 +115,7 @@ def test_arguments_may_stand_around_options() -> None:
 def test_an_option_of_other_verbs_is_refused_with_their_names() -> None:
     assert split("describe", "--graph", "g", "--executor", "spark")[1] == [
         "unknown option --executor: describe does not take it, ingest, merge, update, overwrite, changes, sync, "
-        "query, embed, branch merge, schema plan, schema apply, restore, index, optimize do"
+        "query, export, embed, branch merge, schema plan, schema apply, restore, index, optimize do"
     ]
     assert split("query", "--dry-run")[1][0].startswith(
         "unknown option --dry-run: query does not take it, init, ingest,"
@@ -133,7 +133,7 @@ def test_common_options_stand_where_they_do_something() -> None:
     assert having == {
         "actor": loads | {"mutate", "embed", "branch merge", "restore", "erase", "optimize", "schema apply"},
         "executor": loads
-        | {"query", "embed", "branch merge", "restore", "schema plan", "schema apply", "index", "optimize"},
+        | {"query", "export", "embed", "branch merge", "restore", "schema plan", "schema apply", "index", "optimize"},
         "dry_run": loads
         | {"embed"}
         | {name for name in VERBS if name.startswith("branch ") and name != "branch list"}

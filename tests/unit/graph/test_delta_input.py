@@ -13,7 +13,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_omnigraph import BadRequestError, BadRowsError, Graph, LoadOptions, NotFoundError
 from spark_omnigraph.errors import IoError
+from spark_omnigraph.storage.input.delta import wrapped_column
 from spark_omnigraph.write.executor import LocalExecutor
+from tests.support.delta_logs import add_feature, make_int96
 from tests.support.delta_tables import unpack
 
 SCHEMA = "node Film { name: String @key  age: I32?  at: DateTime?  part: String? }"
@@ -83,6 +85,50 @@ def test_instants_that_would_wrap_are_refused(graph: Graph, tables: Path) -> Non
     with pytest.raises(BadRequestError, match=r"column 'at' is stored as INT96.*--executor spark"):
         graph.load(tables / "masked_far", node="Film")
     assert films(graph) == []
+
+
+def test_instants_in_lists_of_a_scanned_table(tmp_path: Path) -> None:
+    """No statistics tell of items of a list, so nothing proves their range."""
+    graph = Graph.init(tmp_path / "g", "node Film { name: String @key  days: [DateTime]? }")
+    place = tmp_path / "films"
+    instants = pa.array([[253402300799999000], []], pa.list_(pa.timestamp("us", "UTC")))
+    write_deltalake(str(place), pa.table({"name": ["a", "b"], "days": instants}))
+    add_feature(place, "v2Checkpoint")
+    graph.load(f"delta:{place}", node="Film")
+    assert films(graph, "days") == [("a", ["9999-12-31T23:59:59.999Z"]), ("b", [])]
+    make_int96(place)
+    with pytest.raises(BadRequestError, match="column 'days' is stored as INT96"):
+        graph.load(f"delta:{place}", "merge", node="Film")
+
+
+def test_a_scanned_table_in_a_folder_with_a_space(graph: Graph, tmp_path: Path) -> None:
+    place = tmp_path / "new films"
+    at = pa.array([253402300799999000, None], pa.timestamp("us", "UTC"))
+    write_deltalake(str(place), pa.table({"name": ["a", "b"], "at": at, "part": ["x y/é", "z"]}), partition_by=["part"])
+    add_feature(place, "v2Checkpoint")
+    graph.load(place, node="Film")
+    assert films(graph, "at", "part") == [("a", "9999-12-31T23:59:59.999Z", "x y/é"), ("b", None, "z")]
+    make_int96(place)
+    with pytest.raises(BadRequestError, match="column 'at' is stored as INT96"):
+        graph.load(place, "merge", node="Film")
+
+
+def test_files_without_an_instant_need_no_proof(graph: Graph, tables: Path) -> None:
+    place = tables / "masked_near"
+    write_deltalake(str(place / ".." / "none"), pa.table({"name": ["a"], "at": pa.nulls(1, pa.timestamp("us", "UTC"))}))
+    nothing = DeltaTable(str(tables / "none"))
+    assert wrapped_column(nothing, str(tables / "none"), {}) is None
+    graph.load(place, node="Film")
+    assert [row[0] for row in films(graph)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("version", [None, 0])
+def test_a_table_with_a_feature_that_is_not_known(graph: Graph, tmp_path: Path, version: int | None) -> None:
+    for name in ("fancyFeature", "catalogManaged"):
+        write_deltalake(str(tmp_path / name), rows("a"))
+        add_feature(tmp_path / name, name, read=True)
+        with pytest.raises(BadRequestError, match=rf"input 'delta:.*{name}'.*--executor spark"):
+            graph.load(tmp_path / name, node="Film", version_as_of=version)
 
 
 def test_a_scanned_table_repeats_no_id_and_stands_alone(graph: Graph, tables: Path, tmp_path: Path) -> None:

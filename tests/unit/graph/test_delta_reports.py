@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from spark_omnigraph import BadRowsError, Graph, LoadOptions
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.storage.delta_append import append_once
+from tests.support.delta_logs import add_feature
 
 SCHEMA = "node Film { title: String @key  year: I32? }"
 LINES = [
@@ -99,6 +100,21 @@ def test_a_race_between_the_look_and_the_append(tmp_path: Path) -> None:
 
     assert not append_once(place, ROWS, raced, "app", 2, {})
     assert sorted(row["n"] for row in stored(tmp_path / "t")) == [0, 2]
+
+
+@pytest.mark.parametrize("option", ["--bad-rows", "--metrics"])
+def test_a_table_with_a_feature_that_deltalake_does_not_write(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = Graph.init(tmp_path / "g", SCHEMA)
+    (tmp_path / "films.jsonl").write_text(LINES[0])
+    append_once(f"delta:{tmp_path}/t", ROWS, lambda: one(1), "app", 1, {})
+    add_feature(tmp_path / "t", "rowTracking")
+    given = ["ingest", "--graph", str(tmp_path / "g"), "--input", str(tmp_path / "films.jsonl")]
+    assert main([*given, option, f"delta:{tmp_path}/t"]) == 2
+    assert "'rowTracking'" in capsys.readouterr().err
+    assert list(graph.export()) == []
+    assert len(list((tmp_path / "t").rglob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize("option", ["--bad-rows", "--metrics"])

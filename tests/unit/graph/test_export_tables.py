@@ -14,14 +14,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from spark_omnigraph import BadRequestError, ConflictError, Graph, LoadOptions, NotFoundError
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.commit import owners
 from spark_omnigraph.errors import VersionExpiredError
 from spark_omnigraph.graph.export.tables import ExportOutcome
-from spark_omnigraph.storage.delta_write import Following
+from spark_omnigraph.storage.delta_write import LocalTable
+from tests.support import export_history
+from tests.support.delta_logs import add_feature, make_int96
+from tests.support.export_history import Months, expire_at_once
 
 SCHEMA = """
 node Film {
@@ -110,23 +113,21 @@ def test_a_repeat_writes_nothing_and_a_change_its_rows(graph: Graph, tmp_path: P
     assert newest["omnigraph.manifest_version"] == str(graph.snapshot().version)  # also where no row differs
 
 
-def test_random_histories_are_followed(tmp_path: Path) -> None:
-    """After any number of commits a table shows what the graph shows."""
-    dice = random.Random(20260212)
-    graph = Graph.init(tmp_path / "g", "node P { name: String @key  n: I64? }")
-    for step in range(12):
-        for _ in range(dice.randrange(4)):
-            names = dice.sample("abcdefgh", 3)
-            if dice.random() < 0.3:
-                graph.delete("node:P", names)
-            elif dice.random() < 0.2:
-                graph.optimize()
-            else:
-                mode = dice.choice(["merge", "merge", "overwrite"])
-                graph.load([node("P", name=n, n=dice.randrange(9)) for n in names], mode, options=PLAIN)
-        graph.export_tables(str(tmp_path / "out"), incremental=step > 0)
-        shown = [json.loads(line)["data"] for line in graph.export()]
-        assert rows(tmp_path / "out/nodes/P") == sorted(shown, key=lambda row: row["id"])
+@pytest.mark.parametrize("days", [12, pytest.param(180, marks=pytest.mark.long)])
+def test_months_of_commits_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    """The tables are the graph after each export: of days without a commit or with many, repeated, late, with gaps."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    expire_at_once(monkeypatch)
+    graph = Graph.init(tmp_path / "g", export_history.SCHEMA)
+    months, out = Months(graph, seed), tmp_path / "out"
+    for _ in range(days):
+        months.day()
+        if months.dice.random() < 0.3:
+            months.export(
+                lambda incremental, version: graph.export_tables(str(out), incremental=incremental, version=version),
+                lambda place: rows(out / place),
+            )
 
 
 def test_other_columns_another_branch_or_another_graph_are_written_whole(graph: Graph, tmp_path: Path) -> None:
@@ -167,27 +168,94 @@ def test_a_state_that_expired_is_named(graph: Graph, tmp_path: Path, monkeypatch
     assert rows(f"{out}/nodes/Film")[1]["a"] == 2
 
 
-def test_who_writes_at_the_same_moment_wins_alone(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("case", ["new", "whole", "changes", "no_change"])
+def test_of_two_at_once_one_conflicts_and_the_other_stands(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    out = str(tmp_path / "out")
-    graph.export_tables(out, types=["Film"])
+    """Whoever has looked before the other wrote does not write over it, be it late with old rows or with new ones."""
+    out, look = str(tmp_path / "out"), LocalTable.look
+    if case != "new":
+        graph.export_tables(out, types=["Film"])
+    kind = "Person" if case == "no_change" else "Film"
     graph.load([node("Film", title="bare", a=1)], "merge", options=PLAIN)
-    marked = Following._marked
 
-    def raced(self: Following, package: Any, version: int) -> CommitProperties:
-        monkeypatch.setattr(Following, "_marked", marked)
-        properties = CommitProperties(app_transactions=[Transaction(self.application, version)])
-        table = DeltaTable(f"{out}/nodes/Film")
-        write_deltalake(
-            table, pa.table(table.to_pyarrow_table()).slice(0, 0), mode="append", commit_properties=properties
-        )
-        found: CommitProperties = marked(self, package, version)
+    def raced(self: LocalTable) -> Any:
+        found = look(self)
+        monkeypatch.setattr(LocalTable, "look", look)
+        Graph.open(graph.uri).load([node("Film", title="bare", a=2), node("Person", name="Bo")], "merge", options=PLAIN)
+        Graph.open(graph.uri).export_tables(out, types=[kind], incremental=case != "whole")
         return found
 
-    monkeypatch.setattr(Following, "_marked", raced)
+    if case == "no_change":
+        graph.export_tables(out, types=["Person"])
+        graph.load([node("Film", title="bare", a=3)], "merge", options=PLAIN)
+    monkeypatch.setattr(LocalTable, "look", raced)
     with pytest.raises(ConflictError, match="written by somebody else"):
-        graph.export_tables(out, types=["Film"], incremental=True)
+        graph.export_tables(out, types=[kind], incremental=case in ("changes", "no_change"))
+    later = rows(f"{out}/nodes/{kind}")
+    assert [row["a"] for row in later if row["id"] == "bare"] == ([2] if kind == "Film" else [])
+    assert graph.export_tables(out, types=[kind], incremental=True)[f"node:{kind}"].outcome is ExportOutcome.SAME
+
+
+def test_a_table_that_showed_something_else_meanwhile_is_written_whole(graph: Graph, tmp_path: Path) -> None:
+    """What a table shows is what its newest commit says, not what it showed of this once."""
+    out = str(tmp_path / "out")
+    graph.create_branch("draft")
+    graph.load([node("Person", name="Bo")], branch="draft", options=PLAIN)
+    for branch, names in (("main", ["Al"]), ("draft", ["Al", "Bo"]), ("main", ["Al"]), ("draft", ["Al", "Bo"])):
+        done = graph.export_tables(out, types=["Person"], incremental=True, branch=branch)["node:Person"]
+        assert done.outcome is ExportOutcome.WHOLE
+        assert [row["id"] for row in rows(f"{out}/nodes/Person")] == names
+
+
+@pytest.mark.parametrize("of_others", ["append", "restore", "optimize"])
+def test_what_others_do_to_a_table(graph: Graph, tmp_path: Path, of_others: str) -> None:
+    out = str(tmp_path / "out")
+    graph.export_tables(out, types=["Person"])
+    graph.load([node("Person", name="Bo")], options=PLAIN)
+    graph.export_tables(out, types=["Person"], incremental=True)
+    table = DeltaTable(f"{out}/nodes/Person")
+    if of_others == "append":
+        write_deltalake(table, pa.table({"id": ["Cy"], "name": ["Cy"]}), mode="append")
+    elif of_others == "restore":
+        table.restore(0)
+    else:
+        table.optimize.compact()
+    graph.load([node("Person", name="Di")], options=PLAIN)
+    done = graph.export_tables(out, types=["Person"], incremental=True)["node:Person"]
+    assert done.outcome is (ExportOutcome.CHANGES if of_others == "optimize" else ExportOutcome.WHOLE)
+    assert [row["id"] for row in rows(f"{out}/nodes/Person")] == ["Al", "Bo", "Di"]
+
+
+def test_a_column_that_was_made_again_is_written_anew(tmp_path: Path) -> None:
+    schema = "node P { name: String @key  n: I64? }"
+    graph = Graph.init(tmp_path / "g", schema)
+    graph.load([node("P", name="a", n=1)], options=PLAIN)
+    graph.export_tables(str(tmp_path / "out"))
+    graph.apply_schema("node P { name: String @key }")
+    graph.apply_schema(schema)
+    graph.export_tables(str(tmp_path / "out"), incremental=True)
+    assert rows(tmp_path / "out/nodes/P") == [{"id": "a", "name": "a", "n": None}]
+
+
+def test_instants_that_a_merge_would_change_are_written_anew(graph: Graph, tmp_path: Path) -> None:
+    """Rows that stay are read by the Rust reader when others of their file change: it wraps INT96, as of Spark."""
+    out = tmp_path / "out"
+    graph.export_tables(str(out), types=["Film"])
+    make_int96(out / "nodes/Film")
+    graph.load([node("Film", title="bare", a=1)], "merge", options=PLAIN)
+    assert graph.export_tables(str(out), types=["Film"], incremental=True)["node:Film"].outcome is ExportOutcome.WHOLE
+    assert rows(out / "nodes/Film")[0]["at"] == SHOWN["at"]
+
+
+def test_a_table_with_what_deltalake_does_not_write_is_refused_before(graph: Graph, tmp_path: Path) -> None:
+    graph.export_tables(str(tmp_path / "out"), types=["Person"])
+    add_feature(tmp_path / "out/nodes/Person", "rowTracking")
+    graph.load([node("Person", name="Bo")], options=PLAIN)
+    before = sorted((tmp_path / "out/nodes/Person").rglob("*"))
+    with pytest.raises(BadRequestError, match=r"feature 'rowTracking'.*--executor spark"):
+        graph.export_tables(str(tmp_path / "out"), types=["Person"])
+    assert sorted((tmp_path / "out/nodes/Person").rglob("*")) == before
 
 
 def test_the_verb(graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,9 +264,19 @@ def test_the_verb(graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[st
     body = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert body["result"]["written"]["node:Person"]["outcome"] == "whole"
     assert body["manifest_version"] == graph.snapshot().version
+    graph.load([node("Person", name="Bo")], options=PLAIN)
+    for outcome in ("changes", "same"):
+        assert main([*given, "--format", "delta", "--type", "Person", "--incremental"]) == 0
+        body = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert body["result"]["written"]["node:Person"]["outcome"] == outcome
+    for _ in range(2):
+        assert main([*given, "--format", "parquet", "--type", "Person"]) == 0
+    capsys.readouterr()
     assert main([*given, "--format", "parquet", "--incremental"]) == 2
     assert main([*given, "--incremental"]) == 2
     assert main(["export", "--graph", graph.uri, "--format", "delta"]) == 2
+    assert main([*given, "--executor", "spark"]) == 2
+    assert main([*given, "--executor", "spark", "--format", "parquet"]) == 2
     assert main(["export", "--graph", graph.uri, "--format", "delta", "--output", f"{graph.uri}/out"]) == 2
     capsys.readouterr()
 

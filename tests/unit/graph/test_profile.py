@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from spark_omnigraph.cli.program import main
-from spark_omnigraph.errors import InputError
+from spark_omnigraph.errors import BadRequestError, InputError
 from spark_omnigraph.graph.handle import Graph
 from spark_omnigraph.graph.profile.profile import propose_schema
 from spark_omnigraph.graph.profile.rows import type_name
 from spark_omnigraph.lang.pg import compile_schema
 from spark_omnigraph.storage.input.tables import BATCH_ROWS
+from tests.support.delta_tables import unpack
 
 
 def lines(path: Path) -> list[str]:
@@ -158,6 +160,34 @@ def test_arrow_files_are_read(tmp_path: Path) -> None:
     with ipc.new_file(tmp_path / "x.arrow", table.schema) as writer:
         writer.write_table(table)
     assert "  name: String @key  // never null, 2 distinct" in lines(tmp_path / "x.arrow")
+
+
+def test_delta_tables_are_read_at_their_newest_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(tmp_path / "films")
+    write_deltalake(place, pa.table({"name": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}))
+    write_deltalake(place, pa.table({"name": ["b"], "at": pa.array([None], pa.timestamp("us", "UTC"))}), mode="append")
+    expected = [
+        f"// 2 rows of delta:{place}@v1",
+        "node Films {",
+        "  name: String @key  // never null, 2 distinct",
+        "  at: DateTime?  // 1 of 2 null",
+        "}",
+    ]
+    assert sorted(propose_schema(f"delta:{place}").schema.splitlines()[2:]) == sorted(expected)
+    given = ["--graph", str(tmp_path / "g"), "--from", f"delta:{place}", "--accept"]
+    assert main(["init", *given]) == 0
+    graph = Graph.open(tmp_path / "g")
+    graph.load(f"delta:{place}", node="Films")
+    assert graph.count("node:Films") == 2
+    capsys.readouterr()
+
+
+def test_a_delta_table_with_deletion_vectors_is_read_without_the_deleted(tmp_path: Path) -> None:
+    found = propose_schema(unpack(tmp_path) / "masked")
+    assert found.rows == {"Masked": 3}
+    assert "  name: String @key  // never null, 3 distinct" in found.schema.splitlines()
+    with pytest.raises(BadRequestError, match="INT96"):
+        propose_schema(tmp_path / "masked_far")
 
 
 def test_hostile_names_and_values_stay_in_their_comment(tmp_path: Path) -> None:
