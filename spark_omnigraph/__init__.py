@@ -136,6 +136,7 @@ if TYPE_CHECKING:
     from spark_omnigraph.graph.read.describe import TableUpkeep as TableUpkeep
     from spark_omnigraph.graph.read.describe import TypeDescription as TypeDescription
     from spark_omnigraph.graph.read.history import Bounded as Bounded
+    from spark_omnigraph.graph.read.history import Watched as Watched
     from spark_omnigraph.graph.read.history import Where as Where
     from spark_omnigraph.graph.read.pending import PendingWrite as PendingWrite
     from spark_omnigraph.graph.read.sql import SqlChoices as SqlChoices
@@ -244,14 +245,14 @@ _HOMES = {
     "graph.profile.profile": ("Profile", "propose_schema"),
     "graph.provider": ("embedding_config",),
     "graph.read.describe": ("GraphDescription", "StoredIndex", "TableDescription", "TableUpkeep", "TypeDescription"),
-    "graph.read.history": ("Bounded", "Where"),
+    "graph.read.history": ("Bounded", "Watched", "Where"),
     "graph.read.pending": ("PendingWrite",),
     "graph.read.sql": ("SqlChoices",),
     "graph.restore.restore": ("LaterApplication", "RestoreChoices", "RestoreReport"),
-    "graph.sync.sync": ("SyncChoices", "SyncOutcome", "SyncReport"),
     "graph.schema.apply": ("ApplyChoices", "SchemaReport"),
     "graph.schema.count": ("StepCount",),
     "graph.schema.preview": ("SchemaChoices", "SchemaPreview"),
+    "graph.sync.sync": ("SyncChoices", "SyncOutcome", "SyncReport"),
     "lang.gq.plan": ("ResultColumn",),
     "lang.pg": ("compile_schema",),
     "manifest.copied": ("CopyOrigin",),

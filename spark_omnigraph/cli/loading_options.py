@@ -139,13 +139,16 @@ _FULL = Option(
     "full", "compare all rows of the table, and delete what is not among them", values.switch, default="false",
     shape=Shape.SWITCH,
 )  # laid out as a table  # fmt: skip
+_SYNC_DELETES = replace(
+    MAX_DELETES, help="refuse to delete more than N stored rows, or P percent of those of a type; unset: 10%"
+)
 _EVERY = Option("every", "look for changes every so often until stopped; unset: once", values.duration, "TIME")
 _APP_ID = Option("app_id", "under which name the graph remembers where it stands; unset: of table and types")
 SYNCING = (
     *(_FROM, replace(NODE, help="node type of the rows of the table")),
     replace(EDGE, help="edge type of the rows of the table"),
     replace(MAPPING, help="YAML file that says which columns of the table become which properties of which types"),
-    *(_FULL, replace(MAX_DELETES, default="10%"), _EVERY, _APP_ID, COERCE, o.MAX_BAD_ROWS, o.BAD_ROWS),
+    *(_FULL, _SYNC_DELETES, _EVERY, _APP_ID, COERCE, o.MAX_BAD_ROWS, o.BAD_ROWS),
     *(*KNOWING_EDGES, UNKNOWN_FIELDS, SCHEMES_OF_BLOBS, EMBED, o.CACHE, o.SHOW_ROWS, INDEX, LOAD_CONCURRENCY),
 )
 _READER = replace(

@@ -20,10 +20,13 @@ import spark_omnigraph
 from spark_omnigraph import errors
 from spark_omnigraph.graph.provider import VectorSource
 from spark_omnigraph.graph.read.history import ReadTarget
+from spark_omnigraph.spark.delta import SparkDelta
+from spark_omnigraph.spark.delta_tables import SparkTable
+from spark_omnigraph.storage.delta_write import Followed
 from spark_omnigraph.storage.graph_store import GraphStore
 
-INSIDE = {GraphStore, ReadTarget}
-"""What a handle holds and no caller makes or is given."""
+INSIDE = {GraphStore, ReadTarget, SparkDelta, SparkTable, Followed}
+"""What a handle holds, and what is only handed on: no caller makes one or looks into it."""
 FRAMES = SimpleNamespace(DataFrame=object)
 LATER = (
     "QueryResult", "Diff", "DiffFilter", "DeleteReport", "CleanupReport", "OptimizeReport", "RepairReport",

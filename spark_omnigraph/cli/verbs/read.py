@@ -98,6 +98,8 @@ def _export_tables(job: Job) -> VerbOutcome:
     config = job.config
     if config.output is None:
         raise UsageError(f"--format {config.export_format} needs --output: the folder of the tables")
+    if config.incremental and config.export_format != "delta":
+        raise UsageError("--incremental is of tables that know which state they show: choose --format delta")
     executor = _executor(job)
     graph = _at(job)
     found = graph.export_tables(

@@ -101,7 +101,7 @@ class _Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedTable:
     """All rows of a table against what is stored: those that differ are upserts. `whole` deletes what is not among
     them.
     """

@@ -27,7 +27,7 @@ from spark_omnigraph.graph.load.inputs import accepted, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, decoding
 from spark_omnigraph.graph.load.source import OnceRows, load_once
-from spark_omnigraph.graph.sync.source import Compared, DeltaSource
+from spark_omnigraph.graph.sync.source import ComparedTable, DeltaSource
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.rows import Transaction, noted_transactions
@@ -222,11 +222,11 @@ class _Sync:
 
     def _snapshot(self) -> SyncReport:
         full = self._request.full
-        report = self._load(Compared(self._request.source.rows(self._state.version), full))
+        report = self._load(ComparedTable(self._request.source.rows(self._state.version), full))
         return self._report(SyncOutcome.FULL if full else SyncOutcome.SNAPSHOT, report)
 
     def _load(self, rows: OnceRows) -> LoadReport:
-        request, whole = self._request, isinstance(rows, Compared)
+        request, whole = self._request, isinstance(rows, ComparedTable)
         turn = 0 if self._here is None else self._here.turn + (self._here.table != self._state.table_id)
         note = _Bearing(self._state.table_id, request.source.place, self._types, self._how, turn)
         text, options = msgspec.json.encode(note).decode(), request.options
