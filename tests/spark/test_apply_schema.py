@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_omnigraph import FromColumn, Graph, LoadOptions, SparkExecutor
+from spark_omnigraph.cli import main
 from tests.format.second_reader import check_format
 
 
@@ -36,4 +39,29 @@ def test_tasks_write_and_old_frames_stay(spark: SparkSession, tmp_path: Path) ->
     assert frame("Room", versionAsOf=version) == before
     old = spark.read.format("omnigraph").option("query", text).option("versionAsOf", str(version)).load(graph.uri)
     assert [tuple(row) for row in old.collect()] == [("r6", 6, "hall"), ("r7", 7, "hall")]
+    check_format(tmp_path / "g")
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_verbs_do_the_same_with_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the session that there is, whichever kind that is of."""
+    graph = Graph.init(tmp_path / "g", "node Room { name: String @key  size: I32? }")
+    rooms = [json.dumps({"type": "Room", "data": {"name": f"r{i}", "size": i}}) for i in range(6)]
+    graph.load(rooms, options=LoadOptions(build_indexes=False))
+    (tmp_path / "tight.pg").write_text("node Room { name: String @key  size: I64? @range(size, 0..3)  label: String }")
+    (tmp_path / "wide.pg").write_text("node Room { name: String @key  size: I64? @range(size, 0..9)  label: String }")
+
+    def run(verb: str, file: str) -> tuple[int, dict[str, Any]]:
+        words = ["--graph", graph.uri, "--set", "Room.label=@name", "--executor", "spark"]
+        code = main(["schema", verb, str(tmp_path / file), *words])
+        return code, json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    code, told = run("plan", "tight.pg")
+    assert (code, told["result"]["applicable"]) == (0, False)
+    assert told["bad_rows"]["per_rule"] == {"range": 2}
+    assert run("apply", "tight.pg")[1]["error"]["kind"] == "bad_rows"
+    code, told = run("apply", "wide.pg")
+    assert (code, told["result"]["applied"], told["tables"]["node:Room"]["updated"]) == (0, True, 6)
+    assert graph.entity("node:Room", "r5") == {"id": "r5", "label": "r5", "name": "r5", "size": 5}
+    assert run("plan", "wide.pg")[1]["result"]["steps"] == []
     check_format(tmp_path / "g")

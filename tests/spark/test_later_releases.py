@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_omnigraph import Graph
+from spark_omnigraph import Graph, read_query
 from spark_omnigraph.cli import main
 from spark_omnigraph.errors import UnsupportedFormatError
 from spark_omnigraph.spark.api import create_views, read_edges, read_nodes, register
@@ -38,6 +38,16 @@ def test_frames_of_types_branches_and_old_states(spark: SparkSession, folder: Pa
     create_views(spark, root, replace=True)
     at = spark.sql("SELECT h.title FROM Moors m JOIN Harbour h ON h.id = m.dst ORDER BY h.title").collect()
     assert [row["title"] for row in at] == ["East", "North"]
+
+
+def test_both_engines_answer(spark: SparkSession, folder: Path) -> None:
+    root = str(folder / "graph")
+    text = "query q() { match { $v: Vessel $v moors $h } return { $v.name as v, $h.title as h } order { $v.name } }"
+    for engine in ("embedded", "spark"):
+        rows = read_query(spark, root, text, engine=engine).collect()
+        assert [tuple(row) for row in rows] == [("Alba", "North"), ("Brise", "East")], engine
+    old = 'query q() { match { $b: Boat { name: "Alba" } $b moors $h } return { $h.name as at } }'
+    assert [tuple(row) for row in read_query(spark, root, old, engine="spark", version=4).collect()] == [("North",)]
 
 
 @needs_streams
