@@ -25,6 +25,8 @@ from spark_omnigraph.storage.input.table_rows import TableRows, rows_of
 
 BATCH_ROWS = 1 << 16
 _IPC_MAGIC = b"ARROW1"
+_NULL_IN_FIXED_LISTS = "Expected all lists to be of size"
+_OLD_ARROW = "; pyarrow before 26 reads no null among lists of one size: upgrade it, or write them as lists of any size"
 
 
 def table_columns(file: InputFile, options: Mapping[str, str]) -> pa.Schema:
@@ -120,4 +122,7 @@ def _opened(
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the store; what Arrow finds damaged has no number
-            raise BadRequestError(f"input '{file.name}' is no {kind} file that can be read: {said(error)}") from error
+            hint = _OLD_ARROW if _NULL_IN_FIXED_LISTS in str(error) else ""
+            raise BadRequestError(
+                f"input '{file.name}' is no {kind} file that can be read: {said(error)}{hint}"
+            ) from error
