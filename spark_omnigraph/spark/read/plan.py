@@ -149,8 +149,8 @@ def _bound(prepared: Prepared, params: Mapping[str, object] | None, now: datetim
     except EmbeddingConfigError as error:
         raise EmbeddingConfigError(
             f"{error.message}; the provider is that of the process in which Spark plans the query, whose environment "
-            "was set when the driver started (over Spark Connect: the server's). `read_query` and `Graph.query` ask from "
-            "your own"
+            "was set when the driver started (over Spark Connect: the server's). `read_query` and `Graph.query` ask "
+            "from your own"
         ) from error
 
 
