@@ -18,6 +18,7 @@ from spark_omnigraph import Graph, LoadOptions
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
 from spark_omnigraph.commit.lease import lease_facts
+from tests.support.sleeping import when_we_sleep
 
 PLAIN = LoadOptions(build_indexes=False)
 POINTS = [
@@ -80,7 +81,7 @@ def test_a_signal_gives_the_lease_up(
     folder = world / "g" / "__recovery"
     leases = [lease_facts(path.read_bytes()) for path in folder.glob("*.lease")]
     assert [lease is not None and lease.expires_at <= time.time() for lease in leases] == [True]
-    monkeypatch.setattr(time, "sleep", no_waiting)
+    when_we_sleep(monkeypatch, no_waiting)
     graph = Graph.open(world / "g")
     assert graph.load([film("Alien")], options=PLAIN).commit
     landed = point in (CrashPoint.LANDED_FIRST, CrashPoint.LANDED_ALL, CrashPoint.PUBLISHED, CrashPoint.RECORDED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.layout import MANIFEST, SCHEMA_VERSION_KEY
 from spark_omnigraph.storage.manifest.stamp import read_format
 from spark_omnigraph.storage.manifest.table import publish_rows
+from tests.support.sleeping import when_we_sleep
 
 from .builders import make_store
 
@@ -71,7 +71,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         publish_rows(*waiting[0])
 
     monkeypatch.setattr(publisher, "publish_rows", slow)
-    monkeypatch.setattr(time, "sleep", wait)
+    when_we_sleep(monkeypatch, wait)
 
 
 def test_a_publish_that_takes_effect_late_is_known_as_its_own(

@@ -540,7 +540,9 @@ class TestQueries:
             ("scan", "1 row"),
         ]
         assert lines[-1].endswith(" ms")
-        assert graph.explain(text).splitlines() == [line.rpartition("  [")[0] or line for line in lines[:-1]]
+        *plan, engine = graph.explain(text).splitlines()
+        assert plan == [line.rpartition("  [")[0] or line for line in lines[:-1]]
+        assert engine.startswith("engine auto: embedded")
 
     def test_analyze_reads_the_state_that_is_asked_for(self, graph: Graph) -> None:
         text = "query q() { match { $x: Thing } return { $x.name } }"

@@ -32,6 +32,7 @@ from spark_omnigraph.graph.sync.sync import SyncOutcome, SyncReport
 from spark_omnigraph.manifest.rows import Transaction, noted_transactions
 from spark_omnigraph.storage.input.delta_feed import DeltaState
 from tests.support.delta_tables import FEED, random_history, table_rows, titles
+from tests.support.sleeping import when_we_sleep
 
 SCHEMA = "node Film { title: String @key  year: I32?  part: String? }\nnode Person { name: String @key }"
 ANY = LoadOptions(max_deletes=1.0, build_indexes=False)
@@ -466,7 +467,7 @@ def test_of_types_with_blobs_each_version_is_a_commit(tmp_path: Path) -> None:
 
 
 def test_the_job_follows_until_it_is_stopped(
-    graph: Graph, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    graph: Graph, place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ["sync", "--graph", graph.uri, "--from", f"delta:{place}", "--node", "Film", "--executor", "local"]
     assert main([*given, "--dry-run"]) == 0
@@ -487,8 +488,8 @@ def test_the_job_follows_until_it_is_stopped(
             raise KeyboardInterrupt
         step()
 
-    with patch("spark_omnigraph.cli.verbs.load.time.sleep", sleep):
-        assert main([*given, "--every", "30s", "--max-deletes", "100%"]) == 130
+    when_we_sleep(monkeypatch, sleep)
+    assert main([*given, "--every", "30s", "--max-deletes", "100%"]) == 130
     assert films(graph) == table_rows(place)
     assert [each.version for each in standing(graph)] == [2]
     late(place)
