@@ -235,7 +235,7 @@ def test_a_file_that_changes_twice_in_a_tick_of_the_clock_is_read_again(tmp_path
         return SimpleNamespace(st_dev=0, st_ino=0, st_size=size, st_mtime_ns=now, st_ctime_ns=now)
 
     clock = SimpleNamespace(time_ns=lambda: now + 999_999_999)
-    with patch.object(local_walk.os, "fstat", coarse), patch.object(local_walk, "time", clock):
+    with patch.object(os, "fstat", coarse), patch.object(local_walk, "time", clock):
         for name in ("city", "town", "home"):
             text = SCHEMA.replace("city", name)
             (uri / "_schema.pg").write_text(text)
