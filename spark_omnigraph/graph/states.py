@@ -86,16 +86,24 @@ class Handle(Displayed):
 
         A pinned handle shows its own state alone: BadRequestError for any other.
         """
-        return self._state(where) if self.target.version is None else self._pinned(where)[1]
+        if self.target.version is None:
+            return self._state(where)
+        self._refuse_other(where)
+        # Read, since a kept one does not know whether its schema is a former one by now.
+        return resolve(self.store, self.target)
 
-    def _pinned(self, where: Where) -> tuple[Contract, Snapshot]:
-        """What a pinned handle shows; BadRequestError when another state is asked for."""
+    def _refuse_other(self, where: Where) -> None:
+        """BadRequestError when a pinned handle is asked for another state."""
         asked = [name for name, value in where.items() if value is not None]
         if asked:
             raise BadRequestError(
                 f"this handle is pinned to version {self.target.version} of '{self.branch}', so '{asked[0]}' cannot be"
                 " chosen: ask the handle that it was made from"
             )
+
+    def _pinned(self, where: Where) -> tuple[Contract, Snapshot]:
+        """What a pinned handle shows, with the schema of then."""
+        self._refuse_other(where)
         branch, version = parse_branch(self.target.branch), self.target.version or 0
         find = partial(resolve, self.store, self.target)
         return pinned_view(self.store, branch, version, self.target.mark, find)

@@ -112,23 +112,20 @@ class ManifestReader:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
-        self._first: dict[str, str] = {}
         self._branches: dict[str, str | None] = {}
 
     def is_another(self, dataset: LanceDataset, branch_id: str | None) -> bool:
-        """Whether a newest manifest begins with another file than before, or its branch has another id: it was
-        compacted, or the graph or the branch was made anew in the same place, and versions mean something else now.
-        Notes what it looked at.
+        """Whether a newest manifest lacks a file that was read of it, or its branch has another id: it was compacted,
+        or another graph or branch is in its place, which may have begun as this one did, and versions mean something
+        else now. A branch that is looked at for the first time tells nothing else than files that were read elsewhere.
         """
-        place = str(dataset.uri)
-        files = (file for fragment in dataset.get_fragments()[:1] for file in fragment.data_files())
-        first = next(map(file_path, files), "")
-        own = self._first.get(place)
-        # A branch that is looked at for the first time begins as the one did that it comes from.
-        known = [own] if own is not None else list(self._first.values())
-        another = bool(known) and (first not in known or self._branches.get(place, branch_id) != branch_id)
-        self._first[place], self._branches[place] = first, branch_id
-        return another
+        place, files = str(dataset.uri), frozenset(_files(dataset))
+        seen = self._seen.get(place)
+        known = frozenset[str]().union(*(each.files for each in self._seen.values()))
+        is_other = not seen.files <= files if seen is not None else bool(known) and not files <= known
+        is_other = is_other or self._branches.get(place, branch_id) != branch_id
+        self._branches[place] = branch_id
+        return is_other
 
     def read(self, dataset: LanceDataset) -> list[ManifestRow]:
         """All rows of an opened manifest. Reads everything when files that were seen are gone (a compaction)."""
@@ -143,6 +140,11 @@ class ManifestReader:
             seen = _Seen(frozenset(names), {**seen.rows, **rows})
             self._seen[str(dataset.uri)] = seen
         return list(seen.rows.values())
+
+
+def _files(dataset: LanceDataset) -> list[str]:
+    """The file of each fragment of a manifest."""
+    return [file_path(fragment.data_files()[0]) for fragment in dataset.get_fragments()]
 
 
 def publish_rows(dataset: LanceDataset, rows: Sequence[ManifestRow]) -> int:

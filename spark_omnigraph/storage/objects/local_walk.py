@@ -8,13 +8,46 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from spark_omnigraph.errors import StorageError
 
 _PIECE = re.compile(r".+#[0-9a-f]{1,32}")
 """Names under which a put or a swap writes a file before it gives it its own name."""
+
+_TICK, _COARSE_TICK = 20_000_000, 2_100_000_000
+"""Nanoseconds in which the times of files go on at the latest, and where they are of whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What tells a file from another one in its place, and from itself before it was changed."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    @property
+    def may_recur(self) -> bool:
+        """Whether it was changed just now: a change in the same tick of the clock would give it the same stamp."""
+        tick = _TICK if self.changed % 1_000_000_000 else _COARSE_TICK
+        return time.time_ns() - self.changed < tick
+
+
+def file_stamp(path: str) -> FileStamp:
+    """The stamp of a file that is there."""
+    # Opened, since a network file system may know a name's facts of a while ago by itself.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        facts = os.fstat(file)
+    finally:
+        os.close(file)
+    return FileStamp(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 def names_in(folder: str) -> list[str]:

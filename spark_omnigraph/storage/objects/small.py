@@ -18,6 +18,7 @@ from obstore.store import LocalStore, S3Store
 from spark_omnigraph.errors import BadRequestError, DamagedError, StorageError
 from spark_omnigraph.storage.objects.local_swap import remove_file, swap_file
 from spark_omnigraph.storage.objects.local_walk import (
+    file_stamp,
     find_links,
     find_pieces,
     names_in,
@@ -149,18 +150,13 @@ class Objects:
             raise self._failed("read", path, error) from error
 
     def stamp(self, path: str) -> Hashable:
-        """What tells the content of an object that nobody changes from that of another one in its place; None when it
-        does not exist.
+        """What tells the content of an object from any other in its place; None when it does not exist. The stamp of a
+        local file that was changed just now equals no other one.
         """
         try:
             if self.location.is_local:
-                # Opened, since a network file system may know a name's facts of a while ago by itself.
-                file = os.open(self.location.join(path), os.O_RDONLY | os.O_NONBLOCK)
-                try:
-                    facts = os.fstat(file)
-                finally:
-                    os.close(file)
-                return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+                stamp = file_stamp(self.location.join(path))
+                return object() if stamp.may_recur else stamp
             return obstore.head(self._store, path)["e_tag"]
         except _ABSENT:
             return None

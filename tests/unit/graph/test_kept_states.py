@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions, NotFoundError
-from spark_omnigraph.errors import VersionExpiredError
+from spark_omnigraph.errors import BadRequestError, VersionExpiredError
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.objects import local_walk
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.reader import ReadCache
 
@@ -173,3 +178,65 @@ def test_any_memory_gives_the_same_answers_and_is_kept_to(graph: Graph, budget: 
     for _ in range(6):
         assert seen(graph)[1:] == [["b", *sorted(names)], ["b", "c", "d", *sorted(names)], []]
         assert memory.bytes <= budget
+
+
+def test_a_graph_that_is_put_in_the_place_of_another_shows_its_own_rows(graph: Graph) -> None:
+    """They have one past, so that their manifests begin alike, and their tables have versions of the same numbers."""
+    other = Path(graph.uri).with_name("other")
+    shutil.copytree(graph.uri, other)
+    for uri, city in ((graph.uri, "one"), (str(other), "two")):
+        Graph.open(uri).load([person("a", city)], "merge", options=PLAIN)
+    pinned = graph.at()
+    assert [(seen(graph)[0], seen(pinned)[0]) for _ in range(3)] == [(["one"], ["one"])] * 3
+    Path(graph.uri).rename(other.with_name("former"))
+    other.rename(graph.uri)
+    assert [seen(graph)[0] for _ in range(3)] == [["two"]] * 3
+    with pytest.raises(NotFoundError, match="was made anew"):
+        seen(pinned)
+
+
+@pytest.mark.parametrize("branch", [None, "draft"])
+def test_a_backup_that_is_written_on_shows_its_own_rows(tmp_path: Path, branch: str | None) -> None:
+    uri, backup = tmp_path / "g", tmp_path / "backup"
+    Graph.init(uri, SCHEMA).load(CHAIN, options=PLAIN)
+    shutil.copytree(uri, backup)
+    Graph.open(uri).load([person("a", "one")], "merge", options=PLAIN)
+    asked = Graph.open(uri, mode="r")
+    asked.store.reads = ReadCache(Memory())
+    assert [seen(asked)[0] for _ in range(6)] == [["one"]] * 6
+    shutil.rmtree(uri)
+    shutil.copytree(backup, uri)
+    Graph.open(uri).load([person("a", "two")], "merge", options=PLAIN)
+    Graph.open(uri).create_branch("draft")
+    found = [asked.query(ONE, params={"n": "a"}, branch=branch).to_pylist() for _ in range(3)]
+    assert found == [[{"found": "two"}]] * 3
+    assert seen(asked)[0] == ["two"]
+
+
+def test_a_pinned_handle_knows_that_its_schema_is_a_former_one(graph: Graph) -> None:
+    before = graph.snapshot().version
+    Graph.open(graph.uri).load([person("e"), '{"edge": "Knows", "from": "e", "to": "a"}'], options=PLAIN)
+    pinned = graph.at()
+    after = [["x"], ["b"], ["b", "c", "d"], ["e"]]
+    assert (len(pinned.diff(before)), seen(pinned)) == (2, after)
+    Graph.open(graph.uri).apply_schema(SCHEMA.partition("\n")[0])
+    assert (len(pinned.diff(before)), seen(pinned), pinned.schema()) == (2, after, SCHEMA)
+    with pytest.raises(BadRequestError, match="drop edge type 'Knows'"):
+        pinned.copy(f"{graph.uri}-copy")
+
+
+def test_a_file_that_changes_twice_in_a_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:
+    """As of a network file system that tells neither inodes nor parts of a second."""
+    uri, store = tmp_path / "g", Graph.init(tmp_path / "g", SCHEMA).store
+    now = 1_700_000_000_000_000_000
+
+    def coarse(file: int) -> object:
+        size = os.lseek(file, 0, os.SEEK_END)
+        return SimpleNamespace(st_dev=0, st_ino=0, st_size=size, st_mtime_ns=now, st_ctime_ns=now)
+
+    clock = SimpleNamespace(time_ns=lambda: now + 999_999_999)
+    with patch.object(os, "fstat", coarse), patch.object(local_walk, "time", clock):
+        for name in ("city", "town", "home"):
+            text = SCHEMA.replace("city", name)
+            (uri / "_schema.pg").write_text(text)
+            assert store.schema_file("_schema.pg") == text.encode()
