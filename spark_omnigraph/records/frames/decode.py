@@ -122,7 +122,9 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, decode: D
             )
         sources.append((name, source))
     for name in left:
-        raise BadRequestError(f"'{entity.name}' has no column '{name}'{nearest(name, physical_schema(entity).names)}")
+        near = nearest(name, physical_schema(entity).names)
+        way = near or "; leave it out, or name it under 'ignore' in a mapping"
+        raise BadRequestError(f"'{entity.name}' has no column '{name}'{way}")
     return sources
 
 
