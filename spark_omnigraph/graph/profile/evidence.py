@@ -151,7 +151,7 @@ class ColumnEvidence:
 
     @property
     def most(self) -> tuple[Scalar, int, str] | None:
-        """What most of its texts spell where no type is spelled by all, how many do, and the first one that does not."""
+        """What most of its texts spell where all spell no one type, how many do, and the first that does not."""
         if self.possible or not self.spelling or self.mixed:
             return None
         scalar = max(self.spelling, key=self.spelling.__getitem__)
