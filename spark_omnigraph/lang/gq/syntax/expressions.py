@@ -83,7 +83,7 @@ def expression(scanner: Scanner, depth: int = 0) -> Expr:
     found = _operand(scanner, depth)
     operator = scanner.match(_OPERATOR)
     if operator is not None:
-        raise scanner.error(operator.region, f"'{operator.text}': queries have no arithmetic; SQL over the graph has it")
+        raise scanner.error(operator.region, f"'{operator.text}': queries have no arithmetic; SQL over a graph has it")
     return found
 
 

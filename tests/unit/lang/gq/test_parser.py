@@ -365,11 +365,11 @@ REFUSED = [
     ("query q() { match { search($a.x«)» }", "expected ',' after the first argument of search(), found ')'"),
     (
         "query q() { match { $a: A } return { sum($a.x «*» $a.y) } }",
-        "'*': queries have no arithmetic; SQL over the graph has it",
+        "'*': queries have no arithmetic; SQL over a graph has it",
     ),
     (
         "query q() { match { $a: A } return { $a.x «-»1 as x } }",
-        "'-': queries have no arithmetic; SQL over the graph has it",
+        "'-': queries have no arithmetic; SQL over a graph has it",
     ),
     ("query q() { match { $a: A } return { count(«*») } }", "expected an expression, found '*'"),
     (
