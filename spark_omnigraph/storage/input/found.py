@@ -248,8 +248,7 @@ def _add_s3(listing: _Listing, uri: str, options: Mapping[str, str]) -> None:
         raise NotFoundError(f"input '{uri}' not found: no object matches")
     logs = [] if named else [meta["path"] for meta in found if f"/{LOG}/" in f"/{meta['path']}"]
     if logs:
-        table = f"{bucket}/{logs[0]}".partition(f"/{LOG}/")[0]
-        raise _is_delta_table(f"s3://{table}")
+        raise _is_delta_table(f"{bucket}/{logs[0]}".partition(f"/{LOG}/")[0])
     for meta in sorted(wanted, key=lambda m: m["path"]):
         name = f"{bucket}/{meta['path']}"
         if (named or listing.is_finished(name, key)) and listing.is_new(name):
