@@ -144,7 +144,7 @@ def _check_absent(entity: EntityType, name: str, prop: Property | None, left: It
     others = f" (columns that are no property: {', '.join(strange[:_NAMED])})" if strange else ""
     raise BadRequestError(
         f"column '{name}' is missing: '{entity.name}' must have it{nearest(name, strange)}{others}; rename "
-        "a column, or add one"
+        "a column, by 'columns' of a mapping too, or add one"
     )
 
 
