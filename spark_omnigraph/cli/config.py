@@ -196,7 +196,8 @@ def resolve(request: Request, arguments: Given, environ: Mapping[str, str], mist
         if value is not None:
             found[option.key] = value
         elif option.required and not _is_given(option, sources) and not _named(option, mistakes):
-            problems.append(f"{option.shown_name} is required: {option.help}")
+            other = f" without {option.way_out}" if option.unless else ""
+            problems.append(f"{option.shown_name} is required{other}: {option.help}")
     problems += _given_together(found)
     meta = found.get("meta")
     if isinstance(meta, dict):

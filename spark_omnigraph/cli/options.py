@@ -41,6 +41,8 @@ class Option:
     required: bool = False
     unless: str = ""
     """Key of another option that is enough in its place."""
+    unless_flag: str = ""
+    """How that option is written where it is not as its key."""
     positional: bool = False
     argument_too: bool = False
     """Whether the value may also stand as an argument of its own, without the flag."""
@@ -48,6 +50,11 @@ class Option:
     @property
     def flag_name(self) -> str:
         return self.flag or f"--{self.key.replace('_', '-')}"
+
+    @property
+    def way_out(self) -> str:
+        """The flag of the option that is enough in its place; empty where none is."""
+        return self.unless and (self.unless_flag or f"--{self.unless.replace('_', '-')}")
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -178,7 +185,15 @@ OF_WHOLE = (GRAPH, STORAGE_OPTION, *REPORTING)
 TO_CHANGE_WHOLE = (GRAPH, DRY_RUN, STORAGE_OPTION, PAGE, *REPORTING)
 """Common options of what changes a graph as a whole."""
 
-SCHEMA = Option("schema", "schema of the new graph (.pg)", values.existing_file, "FILE", required=True, unless="input")
+SCHEMA = Option(
+    "schema",
+    "schema of the new graph (.pg)",
+    values.existing_file,
+    "FILE",
+    required=True,
+    unless="input",
+    unless_flag="--from",
+)
 FORCE = Option(
     "force", "replace a graph that stands there; its data is lost", values.switch, default="false", shape=Shape.SWITCH
 )

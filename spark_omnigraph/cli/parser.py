@@ -182,7 +182,7 @@ def help_text(option: Option) -> str:
     """Help of an option with its default and its variable."""
     notes = []
     if option.required:
-        notes.append(f"required without --{option.unless}" if option.unless else "required")
+        notes.append(f"required without {option.way_out}" if option.unless else "required")
     elif option.default is not None:
         notes.append(f"default: {option.default}")
     if option.env:

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_omnigraph.cli.program import main
+from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph.export.tables import ExportOutcome
 from spark_omnigraph.graph.handle import Graph
 from tests.support.object_store import S3Server
@@ -24,6 +25,8 @@ def test_tables_are_read_and_follow_the_graph(s3: S3Server, uri: str) -> None:
     rows = pa.table({"name": ["a", "b"], "age": pa.array([1, 2], pa.int32())})
     write_deltalake(f"{uri}/in", rows, storage_options=s3.storage_options)
     graph.load(f"delta:{uri}/in".replace("s3://", "s3a://"), node="Film")
+    with pytest.raises(BadRequestError, match=f"'{uri}/in' is a Delta table.* delta:{uri}/in"):
+        graph.load(f"{uri}/", node="Film")
     out, outcomes = f"{uri}/out", []
     for patch in ({}, {"name": "b", "age": 3}, {}):
         if patch:

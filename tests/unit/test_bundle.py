@@ -10,6 +10,7 @@ import pytest
 import yaml
 from _pytest.mark.structures import ParameterSet
 
+import spark_omnigraph
 from spark_omnigraph.cli.config import JobConfig, resolve
 from spark_omnigraph.cli.parser import find_verb, split_arguments
 from spark_omnigraph.cli.registry import VERBS
@@ -51,6 +52,29 @@ def widgets_of(path: Path) -> dict[str, str]:
     known.widgets = widgets
     exec(code[0], {"dbutils": known})
     return widgets.known
+
+
+def test_a_notebook_elsewhere_has_what_its_page_lets_stand_for_databricks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that notebooks ask of `dbutils`, but for a secret."""
+    monkeypatch.setattr(spark_omnigraph, "local_session", lambda *_, **__: None)
+    page = (ROOT / "notebooks/README.md").read_text(encoding="utf-8")
+    known: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], known)
+    notebooks = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "notebooks").glob("*.py"))]
+    asked = {name for text in notebooks for name in re.findall(r"\bdbutils\.(\w+\.\w+)\(", text)}
+    missing = {name for name in asked if not callable(member_of(known["dbutils"], name))}
+    assert missing == {"secrets.get"}
+    widgets = known["dbutils"].widgets
+    widgets.text("graph", "s3://bucket/graphs/films")
+    widgets.dropdown("executor", "auto", ["auto", "local", "spark"])
+    assert (widgets.get("graph"), widgets.get("executor")) == ("graphs/films", "auto")
+
+
+def member_of(found: object, path: str) -> object:
+    """A member of a member; None where there is none."""
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -135,7 +135,7 @@ def _firsts(verbs: Mapping[str, Verb]) -> list[str]:
 
 def _families(verbs: Mapping[str, Verb]) -> dict[str, list[str]]:
     """Second words by first ones: `create`, `list`, … of `branch`."""
-    found: dict[str, list[str]] = {COMPLETION: [*SHELLS]}
+    found = {COMPLETION: [*SHELLS], HELP: [*dict.fromkeys(name.partition(" ")[0] for name in verbs)]}
     for name in verbs:
         first, _, second = name.partition(" ")
         if second:

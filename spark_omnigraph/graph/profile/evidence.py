@@ -61,8 +61,10 @@ class ColumnEvidence:
     high: int | float | None = None
     few: set[str] | None = field(default_factory=set)
     """Its distinct texts, None when there are many."""
-    possible: set[Scalar] = field(default_factory=set)
-    """What all its texts may spell."""
+    spelling: dict[Scalar, int] = field(default_factory=dict)
+    """How many of its texts spell a value of a type, for types that most of them spell."""
+    others: dict[Scalar, str] = field(default_factory=dict)
+    """The first text that does not, where one was seen."""
     each_once: list[pa.Array] | None = field(default_factory=list)
     """Its values while no one was seen twice in a batch; None when one was, or they are too many to be kept."""
     known_unique: bool | None = None
@@ -114,10 +116,14 @@ class ColumnEvidence:
 
     def _see_spelling(self, found: pa.Array, first: bool) -> None:
         if first:
-            self.possible = set(_PATTERNS) if self.spelled else set(_DATES)
-        for scalar in [*self.possible]:
-            if not pc.all(pc.match_substring_regex(found, _PATTERNS[scalar])).as_py():
-                self.possible.discard(scalar)
+            self.spelling = dict.fromkeys(_PATTERNS if self.spelled else _DATES, 0)
+        for scalar in [*self.spelling]:
+            spells = pc.match_substring_regex(found, _PATTERNS[scalar])
+            self.spelling[scalar] += spells.true_count
+            if spells.true_count < len(found):
+                self.others.setdefault(scalar, found.filter(pc.invert(spells))[0].as_py())
+            if self.spelling[scalar] * 2 <= self.values:
+                del self.spelling[scalar]
         number = next((each for each in (Scalar.I64, Scalar.F64) if each in self.possible), None)
         if number is not None:
             self._see_bounds(found.cast(pa.int64() if number is Scalar.I64 else pa.float64()))
@@ -137,6 +143,19 @@ class ColumnEvidence:
             self.kept += distinct.nbytes
             self.too_many = self.kept > KEPT_BYTES
             self.each_once = None if len(distinct) < len(found) or self.too_many else [*self.each_once, distinct]
+
+    @property
+    def possible(self) -> set[Scalar]:
+        """What all its texts may spell."""
+        return {scalar for scalar, count in self.spelling.items() if count == self.values}
+
+    @property
+    def most(self) -> tuple[Scalar, int, str] | None:
+        """What most of its texts spell where all spell no one type, how many do, and the first that does not."""
+        if self.possible or not self.spelling or self.mixed:
+            return None
+        scalar = max(self.spelling, key=self.spelling.__getitem__)
+        return scalar, self.spelling[scalar], self.others[scalar]
 
     @property
     def type_name(self) -> str | None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.graph.load.inputs import find_inputs, input_choices
 from spark_omnigraph.graph.profile.evidence import ColumnEvidence, TableEvidence
-from spark_omnigraph.graph.profile.propose import Pointer, key_of, propose
+from spark_omnigraph.graph.profile.propose import Pointer, is_end, key_of, propose
 from spark_omnigraph.graph.profile.rows import Batch, batches
 from spark_omnigraph.storage.input.ranges import InputFile
 
@@ -85,7 +85,8 @@ def _may_point(table: TableEvidence, column: ColumnEvidence, target: str, key: C
     if of is None or whole != of.is_integer or (not whole and of is not column.proposed):
         return False
     texts = column.scalar is Scalar.STRING and not whole and column.values >= LEAST_VALUES and column.few is None
-    return _is_called(column.name, target) or _is_called(column.name, f"{target}_{key.name}") or texts
+    named = _is_called(column.name, target) or _is_called(column.name, f"{target}_{key.name}")
+    return named or is_end(column.name) or texts
 
 
 def _is_called(column: str, target: str) -> bool:

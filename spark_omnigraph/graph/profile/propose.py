@@ -15,7 +15,9 @@ ROWS_FOR_ENUM = 100
 """Rows below which a column of few texts is no enumeration yet."""
 _ENUM = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _NAME = re.compile(r"[^A-Za-z0-9_]+")
-_KEY_NAMES = ("id", "key", "code", "name", "slug", "title")
+_KEY_NAMES = ("id", "key", "code", "sku", "uuid")
+_NAMES = ("name", "slug", "title")
+_ENDS = (":start_id", ":end_id", "start_id", "end_id", "from", "to", "src", "dst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,29 @@ class Pointer:
 
 
 def key_of(table: TableEvidence) -> str | None:
-    """The column that names each row: unique, never null, and of those the one that is called most like a key."""
+    """The column that names each row: unique, never null, no end of an edge, and of those the one that is called most
+    like a key.
+    """
     if table.is_edge:
         return None
-    found = [c.name for c in table.columns.values() if c.values == table.rows and c.is_unique()]
+    found = [c.name for c in table.columns.values() if c.values == table.rows and c.is_unique() and not is_end(c.name)]
     called = {name: place for place, name in enumerate(_key_names(table))}
     places = [*table.columns]
     return min(found, key=lambda name: (called.get(name.lower(), len(called)), places.index(name)), default=None)
 
 
+def is_end(column: str) -> bool:
+    """Whether a column is called as one that says which row an edge begins or ends at."""
+    return column.lower() in _ENDS
+
+
 def _key_names(table: TableEvidence) -> tuple[str, ...]:
-    """What a key is called, the likeliest first."""
+    """What a key is called, the likeliest first: before names and titles a first column that ends in `id`."""
+    first = next(iter(table.columns), "").lower()
+    return *_own_names(table), *([first] if first.endswith("id") else []), *_NAMES
+
+
+def _own_names(table: TableEvidence) -> tuple[str, ...]:
     own = table.name.lower()
     return f"{own}_id", f"{own}id", f"{own.removesuffix('s')}_id", *_KEY_NAMES
 
@@ -58,7 +72,8 @@ def propose(tables: Sequence[TableEvidence], pointers: Mapping[str, Sequence[Poi
 def _is_edge(table: TableEvidence, pointers: Sequence[Pointer]) -> bool:
     """Whether rows tie two nodes: records of edges, or rows that point at two, with no column that is called a key."""
     key = key_of(table)
-    return table.is_edge or (len(pointers) >= 2 and (key is None or key.lower() not in _key_names(table)))
+    names = _key_names(table) if key not in {each.column for each in pointers} else (*_own_names(table), *_NAMES)
+    return table.is_edge or (len(pointers) >= 2 and (key is None or key.lower() not in names))
 
 
 def _node(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
@@ -67,7 +82,7 @@ def _node(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
     columns = [column for column in table.columns.values() if column.name not in pointing]
     body = [_line(table, column, "@key" if column.name == key else "@unique") for column in columns]
     body += [f"  // {excerpt(each.column)}: see edge {_edge_name(table, each)}" for each in pointers]
-    told = f"{table.rows:,} rows of {excerpt(table.source)}" + ("" if key else "; no column names each row once")
+    told = _rows(table) + ("" if key else "; no column names each row once")
     return f"// {told}\nnode {table.name} {{\n{_lines([*body, *_ranges(columns, {key} if key else set())])}}}\n"
 
 
@@ -79,7 +94,7 @@ def _pointer_edge(table: TableEvidence, each: Pointer) -> str:
 def _edge(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
     ends = {each.column: each for each in pointers}
     first, second = (ends.get("from"), ends.get("to")) if table.is_edge else pointers[:2]
-    told = f"// {table.rows:,} rows of {excerpt(table.source)}"
+    told = f"// {_rows(table)}"
     if first is None or second is None:
         return f"{told}: edges {table.name}, whose ends are not all keys of one node type\n"
     columns = [c for c in table.columns.values() if c.name not in (first.column, second.column)]
@@ -87,6 +102,10 @@ def _edge(table: TableEvidence, pointers: Sequence[Pointer]) -> str:
     head = f"edge {table.name}: {first.target} -> {second.target}"
     told += f"; {excerpt(first.column)} and {excerpt(second.column)} are keys of {first.target} and {second.target}"
     return f"{told}\n{head} {{\n{body}}}\n" if body else f"{told}\n{head}\n"
+
+
+def _rows(table: TableEvidence) -> str:
+    return f"{table.rows:,} {'row' if table.rows == 1 else 'rows'} of {excerpt(table.source)}"
 
 
 def _edge_name(table: TableEvidence, each: Pointer) -> str:
@@ -118,6 +137,9 @@ def _seen(table: TableEvidence, column: ColumnEvidence) -> str:
     elif column.few:
         texts = sorted(column.few)
         parts.append(f"{len(texts)} distinct: {excerpt(', '.join(texts))}")
+    if column.most is not None:
+        scalar, count, other = column.most
+        parts.append(f"{count:,} of {column.values:,} spell {scalar}, but not {excerpt(other)!r}")
     return ", ".join(parts)
 
 

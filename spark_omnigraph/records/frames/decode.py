@@ -122,7 +122,9 @@ def _sources(catalog: Catalog, entity: EntityType, columns: pa.Schema, decode: D
             )
         sources.append((name, source))
     for name in left:
-        raise BadRequestError(f"'{entity.name}' has no column '{name}'{nearest(name, physical_schema(entity).names)}")
+        near = nearest(name, physical_schema(entity).names)
+        way = near or "; leave it out, or name it under 'ignore' in a mapping"
+        raise BadRequestError(f"'{entity.name}' has no column '{name}'{way}")
     return sources
 
 
@@ -142,7 +144,7 @@ def _check_absent(entity: EntityType, name: str, prop: Property | None, left: It
     others = f" (columns that are no property: {', '.join(strange[:_NAMED])})" if strange else ""
     raise BadRequestError(
         f"column '{name}' is missing: '{entity.name}' must have it{nearest(name, strange)}{others}; rename "
-        "a column, or add one"
+        "a column, by 'columns' of a mapping too, or add one"
     )
 
 

@@ -19,11 +19,12 @@ from obstore.exceptions import NotFoundError as ObjectNotFoundError
 
 from spark_omnigraph.errors import BadRequestError, IoError, NotFoundError
 from spark_omnigraph.storage.faults import reading
+from spark_omnigraph.storage.input.delta import LOG
 from spark_omnigraph.storage.input.globs import expand, fixed_folder, has_magic, is_hidden, is_unfinished, matches
 from spark_omnigraph.storage.input.ranges import InputFile, file_stamp
 from spark_omnigraph.storage.objects.files import split_s3
 from spark_omnigraph.storage.objects.small import open_object_store
-from spark_omnigraph.storage.uri import PLACES, has_scheme, locate, nearest_path, plain
+from spark_omnigraph.storage.uri import DELTA, PLACES, has_scheme, locate, nearest_path, plain
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -153,6 +154,8 @@ class _Listing:
             elif self.is_new(os.path.realpath(each)):
                 with os.scandir(each) as entries:
                     names = sorted(entry.name for entry in entries)
+                if LOG in names:
+                    raise _is_delta_table(each)
                 paths = [os.path.join(each, name) for name in reversed(names) if not is_hidden(name)]
                 waiting += [path for path in paths if os.path.isdir(path) or self.is_finished(path)]
 
@@ -176,6 +179,13 @@ class _Listing:
             raise IoError(f"storage: cannot read input '{path}': Permission denied")
         if self.is_new(os.path.realpath(path)):
             self.files.append(InputFile(path, facts.st_size, file_stamp(facts)))
+
+
+def _is_delta_table(place: str) -> BadRequestError:
+    return BadRequestError(
+        f"'{place}' is a Delta table, of whose files only those count that its log names: give it by itself, as "
+        f"{DELTA}{place}"
+    )
 
 
 def _no_file(path: str) -> BadRequestError:
@@ -236,6 +246,9 @@ def _add_s3(listing: _Listing, uri: str, options: Mapping[str, str]) -> None:
             wanted = found = [meta for meta in _listed(store, fixed_folder(key)) if matches(meta["path"], key)]
     if not found:
         raise NotFoundError(f"input '{uri}' not found: no object matches")
+    logs = [] if named else [meta["path"] for meta in found if f"/{LOG}/" in f"/{meta['path']}"]
+    if logs:
+        raise _is_delta_table(f"{bucket}/{logs[0]}".partition(f"/{LOG}/")[0])
     for meta in sorted(wanted, key=lambda m: m["path"]):
         name = f"{bucket}/{meta['path']}"
         if (named or listing.is_finished(name, key)) and listing.is_new(name):

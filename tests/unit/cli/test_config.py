@@ -94,8 +94,13 @@ def test_input_in_a_file(tmp_path: Path, text: str, expected: tuple[str, ...]) -
     if expected:
         assert resolve(request(), {"graph": ["g"], "config": [path]}, {}).input == expected
     else:
-        with pytest.raises(UsageError, match="--input is required"):
+        with pytest.raises(UsageError, match="--input is required without --mapping"):
             resolve(request(), {"graph": ["g"], "config": [path]}, {})
+
+
+def test_what_is_enough_in_the_place_of_an_option_has_the_name_that_it_has_there() -> None:
+    with pytest.raises(UsageError, match="--schema is required without --from"):
+        resolve(request("init"), {"graph": ["g"]}, {})
 
 
 def test_switches_of_a_file(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def completed(line: str) -> list[str]:
         ("spark-omnigraph ingest --input fil", []),
         ("spark-omnigraph nothing --", []),
         ("spark-omnigraph completion ", ["bash", "zsh", "fish"]),
+        ("spark-omnigraph help bra", ["branch"]),
     ],
 )
 def test_bash_offers_what_the_program_takes(line: str, offered: list[str]) -> None:

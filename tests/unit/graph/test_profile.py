@@ -94,7 +94,7 @@ def test_texts_of_csv_are_what_they_spell(tmp_path: Path) -> None:
         "  old: Bool  // never null, 1 distinct: true",
         "  zip: String @unique  // never null, 12 distinct",
         "  when: DateTime  // never null, 1 distinct: 2020-01-31T10:00:00Z",
-        "  mixed: String @unique  // never null, 12 distinct",
+        "  mixed: String @unique  // never null, 12 distinct, 11 of 12 spell I64, but not 'x'",
         "  @range(age, 0..11)",
         "  @range(share, 0.5..11.5)",
         "}",
@@ -123,7 +123,7 @@ def test_envelopes_name_types_and_ends(tmp_path: Path) -> None:
         "  since: Date  // never null, 1 distinct: 2020-01-31",
         "}",
         "",
-        f"// 1 rows of {path}: edges Odd, whose ends are not all keys of one node type",
+        f"// 1 row of {path}: edges Odd, whose ends are not all keys of one node type",
     ]
     graph = Graph.init(tmp_path / "g", propose_schema(path).schema)
     taken = [line for line in path.read_text().splitlines() if "Odd" not in line]
@@ -153,6 +153,42 @@ def test_columns_that_point_at_keys_become_edges(tmp_path: Path) -> None:
     assert {prop.name for prop in catalog.edges["Cast"].properties} == {"role"}
     assert {prop.name for prop in catalog.nodes["Directors"].properties} == {"directors_id", "rank"}
     assert {prop.name for prop in catalog.nodes["Away"].properties} == {"away_id", "film_id"}
+
+
+def test_headers_of_an_import_tool_name_keys_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("personId:ID,name,born:int\nk,Keanu,1964\nc,Carrie,1967\n")
+    (tmp_path / "films.csv").write_text("movieId:ID,title,year:int\nm,Heat,1995\n")
+    (tmp_path / "acted.csv").write_text(":START_ID,role,:END_ID\nk,Neo,m\nc,Trinity,m\n")
+    schema = propose_schema(tmp_path).schema
+    catalog = compile_schema(schema)
+    assert {node.name: node.key for node in catalog.nodes.values()} == {
+        "People": ("personId_ID",),
+        "Films": ("movieId_ID",),
+    }
+    assert [(e.name, e.from_type, e.to_type) for e in catalog.edges.values()] == [("Acted", "People", "Films")]
+    assert f"// 1 row of {tmp_path / 'films.csv'}\n" in schema
+
+
+def test_a_type_that_most_texts_spell_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "goods.csv"
+    path.write_text('sku,title,price,day,word\na,A,1.5,2024-01-31,1\nb,B,2,31.1.2024,x\nc,C,"2,50",2024-02-01,y\n')
+    assert lines(path)[2:-1] == [
+        "  sku: String @key  // never null, 3 distinct",
+        "  title: String @unique  // never null, 3 distinct",
+        "  price: String @unique  // never null, 3 distinct, 2 of 3 spell F64, but not '2,50'",
+        "  day: String @unique  // never null, 3 distinct, 2 of 3 spell Date, but not '31.1.2024'",
+        "  word: String @unique  // never null, 3 distinct",
+    ]
+
+
+def test_a_delta_table_within_a_folder_is_not_read_as_its_files(tmp_path: Path) -> None:
+    """What was deleted still lies in its files."""
+    write_deltalake(tmp_path / "lake/films", pa.table({"name": ["a", "b"]}))
+    for path in (tmp_path / "lake", f"{tmp_path}/*/films"):
+        with pytest.raises(
+            BadRequestError, match=f"'{tmp_path}/lake/films' is a Delta table.* delta:{tmp_path}/lake/films"
+        ):
+            propose_schema(path)
 
 
 def test_arrow_files_are_read(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ NULL = "null"
 VARIABLE = re.compile(r"\$[a-z_][A-Za-z0-9_]*")
 _FLOAT = re.compile(r"[0-9]+\.[0-9]+")
 _BOOLEAN = re.compile(r"true|false")
+_OPERATOR = re.compile(r"[-+*%]|/(?![/*])")
 _CALL = re.compile("now|nearest|search|fuzzy|match_text|bm25|rrf|count|sum|avg|min|max")
 _DATED = re.compile("datetime|date")
 _TEXT_FORMS = {str(form): form for form in TextForm}
@@ -78,7 +79,15 @@ def string(scanner: Scanner, where: str) -> str:
 
 
 def expression(scanner: Scanner, depth: int = 0) -> Expr:
-    """An expression that has to come next."""
+    """An expression that has to come next. There is no arithmetic, and an operator behind it is told so."""
+    found = _operand(scanner, depth)
+    operator = scanner.match(_OPERATOR)
+    if operator is not None:
+        raise scanner.error(operator.region, f"'{operator.text}': queries have no arithmetic; SQL over a graph has it")
+    return found
+
+
+def _operand(scanner: Scanner, depth: int) -> Expr:
     if depth > DEPTH:
         raise scanner.error(Region(scanner.pos, scanner.pos + 1), f"expressions nest deeper than {DEPTH} levels")
     call = _match(scanner, _CALL)

@@ -55,7 +55,8 @@ def parse_queries(text: str) -> QueryFile:
     scanner = Scanner(source, parse_error, "query text")
     queries: list[Query] = []
     while not scanner.at_end():
-        scanner.expect("query", "at the start of a query")
+        named = " (query NAME() { match { … } … })" if scanner.peek("match") else ""
+        scanner.expect("query", f"at the start of a query{named}")
         queries.append(_query(scanner))
     return QueryFile(source, tuple(queries))
 

@@ -304,6 +304,7 @@ def test_statements() -> None:
 
 REFUSED = [
     ("«x»", "expected 'query' at the start of a query, found 'x'"),
+    ("«match» { $a: A }", "expected 'query' at the start of a query (query NAME() { match { … } … }), found 'match'"),
     ("query «1»", "expected the name of the query, found '1'"),
     ("query «Q»() { }", "expected the name of the query, found 'Q'"),
     ("query q«{»", "expected '(' after the name of the query 'q', found '{'"),
@@ -362,6 +363,14 @@ REFUSED = [
     ("query q() { match { «/*» $a: A }", "this comment is never closed"),
     ("query q() { match { $a.x = [1 «2»] }", "expected ',' or ']' after a list item, found '2'"),
     ("query q() { match { search($a.x«)» }", "expected ',' after the first argument of search(), found ')'"),
+    (
+        "query q() { match { $a: A } return { sum($a.x «*» $a.y) } }",
+        "'*': queries have no arithmetic; SQL over a graph has it",
+    ),
+    (
+        "query q() { match { $a: A } return { $a.x «-»1 as x } }",
+        "'-': queries have no arithmetic; SQL over a graph has it",
+    ),
     ("query q() { match { $a: A } return { count(«*») } }", "expected an expression, found '*'"),
     (
         "query q() { match { $a: A } return { nearest($a«,» 1) } }",
