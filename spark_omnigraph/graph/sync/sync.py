@@ -36,10 +36,10 @@ from spark_omnigraph.records.frames.rules import PlannedRows, plan_rows
 from spark_omnigraph.records.mode import LoadMode, OnDuplicate
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.delta_feed import FEED, WAY, DeltaState
-from spark_omnigraph.storage.tables.staged import discard
 from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.words import TextEnum
 from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.staged_files import StagedFiles
 
 MAX_DELETES = 0.1
 """Share of the stored rows of a type that one run deletes at most, unless it is told otherwise."""
@@ -229,7 +229,8 @@ class _Sync:
         try:
             return self._load(ToldChanges(source.changes(first, self._upto), takes_bad))
         except NotToldError as found:
-            discard(self._store.objects, found.files)
+            with StagedFiles(self._store) as in_vain:
+                in_vain.add(found.files)
             return self._load(ComparedTable(source.rows(self._upto), found.gone))
 
     def _snapshot(self) -> SyncReport:
