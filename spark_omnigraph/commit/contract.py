@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 import msgspec
 
@@ -168,10 +169,12 @@ def _fits(snapshot: Snapshot, present: Contract) -> bool:
     return is_same(entries, present.tables or {}) if present.tables or any(e.identity for e in entries) else True
 
 
-def former_catalogs(store: GraphStore) -> Iterator[Catalog]:
-    """Schemas that the graph had before, the newest first, back to the first that nobody kept."""
+def former_catalogs(store: GraphStore, since: int = 0) -> Iterator[Catalog]:
+    """Schemas that the graph had before, the newest first, back to the first that nobody kept, or to the one of a
+    version of main.
+    """
     manifest = store.manifest(None)
-    for epoch in former_epochs(store.manifest_rows(manifest)):
+    for epoch in takewhile(lambda epoch: epoch.until >= since, former_epochs(store.manifest_rows(manifest))):
         text = read_schema_text(manifest, epoch)
         found = None if text is None else _known(text, epoch.schema_hash)
         if found is None:

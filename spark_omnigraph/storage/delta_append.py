@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _ATTEMPTS = 20
+_REFUSED = "failed validation check"
 
 
 def append_once(
@@ -86,6 +87,8 @@ def writing(name: str) -> Iterator[Any]:
     except errors.SchemaMismatchError as error:
         raise BadRequestError(f"'{name}' has other columns: {_line(error)}") from error
     except (errors.DeltaError, OSError) as error:
+        if _REFUSED in str(error):  # and goes on with the rows, which are not for a log
+            raise BadRequestError(f"'{name}' has a constraint that rows do not keep, and took none") from error
         raise IoError(f"storage: cannot write '{name}': {_line(error)}") from error
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.errors import BadRequestError, ConflictError
 from spark_omnigraph.storage.delta_append import refuse_unwritable, writing
 from spark_omnigraph.storage.delta_record import APPLICATION, ShownState, TableCommit, TableState, shown
 from spark_omnigraph.storage.input.delta import wrapped_column
@@ -127,9 +127,14 @@ class LocalTable:
         return self._table is not None and wrapped_column(self._table, self._place, self._followed.options) is None
 
     def replace(self, schema: pa.Schema, parts: Sequence[Part], version: int) -> RowCounts:
-        counts = RowCounts()
+        counts, there = RowCounts(), self._table is not None
+        parted = self._table.metadata().partition_columns if self._table is not None else []
+        missing = sorted(set(parted) - set(schema.names))
+        if missing:
+            raise BadRequestError(
+                f"'{self._name}' is partitioned by '{missing[0]}', which the type does not have: name another place"
+            )
         with self._committing() as package:
-            there = self._table is not None
             package.write_deltalake(
                 self._table if there else self._place,
                 pa.RecordBatchReader.from_batches(schema, counts.counted(parts)),

@@ -117,11 +117,20 @@ def _overwrite(table: DeltaTable, some: list[str], new: pa.Table, luck: random.R
     write_deltalake(table, pa.concat_tables([titles(*some, year=luck.randint(2, 99)), new]), mode="overwrite")
 
 
+def _again(table: DeltaTable, some: list[str], new: pa.Table, _: random.Random) -> None:
+    """Rows are written anew, and then the former ones go: for a version the table has two of each."""
+    year = 100 + table.version()
+    if some:
+        write_deltalake(table, titles(*some, year=year), mode="append")
+        DeltaTable(table.table_uri).delete(f"{_named(some)} and year <> {year}")
+
+
 _STEPS: dict[str, Callable[[DeltaTable, list[str], pa.Table, random.Random], object]] = {
     "append": lambda table, some, new, luck: write_deltalake(table, new, mode="append"),
     "update": lambda table, some, new, luck: table.update({"year": str(luck.randint(2, 99))}, predicate=_named(some)),
     "move": lambda table, some, new, luck: table.update({"part": f"'{luck.choice('xyz')}'"}, predicate=_named(some)),
     "rename": _rename,
+    "again": _again,
     "delete": lambda table, some, new, luck: table.delete(_named(some)),
     "merge": _merge,
     "overwrite": _overwrite,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.errors import BadRequestError
@@ -28,8 +29,13 @@ from spark_omnigraph.storage.input.delta_feed import DeltaState, delta_changes, 
 from spark_omnigraph.storage.input.ranges import InputFile, cut
 from spark_omnigraph.storage.input.tables import bounds
 from spark_omnigraph.storage.tables.keys import scan_addresses
+from spark_omnigraph.storage.tables.staged import StagedFile
 from spark_omnigraph.storage.uri import DELTA, plain
+from spark_omnigraph.validate.key_index import all_distinct
 from spark_omnigraph.write.executor import Executor, LocalExecutor
+from spark_omnigraph.write.staged_table import StagedTable, gather
+
+_NO_IDS = pa.array([], pa.string())
 
 
 class DeltaSource(Protocol):
@@ -102,12 +108,12 @@ class _Ranges:
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """All rows of a table against what is stored: those that differ are upserts. `whole` deletes what is not among
-    them.
+    """All rows of a table against what is stored: those that differ are upserts. What is not among them goes: of the
+    ids by type that `may_go` has, or whatever it is where that is None.
     """
 
     rows: OnceRows
-    whole: bool
+    may_go: Mapping[str, pa.Array] | None
     has_order: bool = False
 
     @property
@@ -126,12 +132,73 @@ class ComparedTable:
             stored = _stored(context, key)
             _refuse_repeated(seen, stored, key, self.name)
             gone = stored.column("id").filter(pa.array(~np.isin(np.asarray(stored.column("_rowaddr")), seen)))
-            if self.whole and len(gone):
+            if self.may_go is not None:
+                gone = gone.filter(pc.is_in(gone, value_set=self.may_go.get(key, _NO_IDS)))
+            if len(gone):
                 order = np.arange(len(gone), dtype=np.int64)
                 changes = RecordChanges.of(DELETE, len(gone))
                 logs[str(key)] = ChangeLog(changes, order, order, gone.combine_chunks()).packed()
         deletes = RangeReceipt(len(parts), 0, {}, {}, {}, b"", {}, frozenset(), changes=logs)
         return [*parts, staged_part(context, deletes)] if logs else parts
+
+
+class NotToldError(Exception):
+    """Changes alone do not tell what a table shows: it is to be compared. `gone` has by type the ids of which rows were
+    deleted, `files` are those that were staged.
+    """
+
+    def __init__(self, gone: Mapping[str, pa.Array], files: Sequence[StagedFile]) -> None:
+        super().__init__()
+        self.gone, self.files = gone, files
+
+
+@dataclass(frozen=True, slots=True)
+class ToldChanges:
+    """The changes of some versions. Staging them raises NotToldError where a table had several rows of one id, of which
+    any may be the one that stands, and where one of them is bad that may have been corrected since (`takes_bad`: not
+    for that).
+    """
+
+    rows: OnceRows
+    takes_bad: bool
+    has_order: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+    def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
+        parts = self.rows.stage(context, how)
+        receipts = [replace(part.receipt, index=number) for number, part in enumerate(parts)]
+        tables = gather(receipts, context.targets, context.storage_options)
+        has_bad = any(receipt.bad_total for receipt in receipts) and not self.takes_bad
+        if has_bad or any(_had_several(table) for table in tables.values()):
+            gone = ((key, table.column("id").filter(pa.array(table.changes.deletes))) for key, table in tables.items())
+            files = [file for receipt in receipts for file in receipt.files]
+            raise NotToldError({key: ids.combine_chunks() for key, ids in gone}, files)
+        return parts
+
+
+def _had_several(table: StagedTable) -> bool:
+    """Whether there were more rows of one id than one after any version, that which is stored counted."""
+    ids = table.column("id")
+    if not table.hits and all_distinct(ids):
+        return False
+    groups = np.asarray(ids.combine_chunks().dictionary_encode().indices).astype(np.int64)
+    stored = np.zeros(len(groups), dtype=np.int64)
+    stored[groups[table.replacing]] = 1
+    by = np.lexsort((table.changes.versions, groups))
+    groups, versions = groups[by], table.changes.versions[by]
+    steps = np.where(table.changes.deletes[by], -1, 1)
+    starts = np.append(True, groups[1:] != groups[:-1])
+    ends = np.append(starts[1:] | (versions[1:] != versions[:-1]), True)
+    total = np.cumsum(steps)
+    before = (total - steps)[np.flatnonzero(starts)][np.cumsum(starts) - 1]
+    return bool((stored[groups] + total - before > 1)[ends].any())
 
 
 def _seen(receipts: list[RangeReceipt], key: TableKey) -> npt.NDArray[np.uint64]:

@@ -18,7 +18,7 @@ import msgspec
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import Catalog, NodeType, Scalar
-from spark_omnigraph.commit.contract import read_catalog
+from spark_omnigraph.commit.contract import former_catalogs, read_catalog
 from spark_omnigraph.draw.card import Card, commit_line
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, FeedLostError
@@ -27,7 +27,7 @@ from spark_omnigraph.graph.load.inputs import accepted, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest
 from spark_omnigraph.graph.load.options import LoadOptions, LoadReport, decoding
 from spark_omnigraph.graph.load.source import OnceRows, load_once
-from spark_omnigraph.graph.sync.source import ComparedTable, DeltaSource
+from spark_omnigraph.graph.sync.source import ComparedTable, DeltaSource, NotToldError, ToldChanges
 from spark_omnigraph.manifest.branches import Branch
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.manifest.rows import Transaction, noted_transactions
@@ -39,6 +39,7 @@ from spark_omnigraph.storage.input.delta_feed import FEED, WAY, DeltaState
 from spark_omnigraph.storage.uri import DELTA
 from spark_omnigraph.words import TextEnum
 from spark_omnigraph.write.attempts import in_attempts
+from spark_omnigraph.write.staged_files import StagedFiles
 
 MAX_DELETES = 0.1
 """Share of the stored rows of a type that one run deletes at most, unless it is told otherwise."""
@@ -117,7 +118,8 @@ class SyncRequest:
 
 class _Bearing(msgspec.Struct, frozen=True):
     """What the number of a version is the number of: the table, and its place; which types have its rows, and how these
-    are read, as a digest. `turn` counts the tables that one place has had.
+    are read, as a digest. `turn` counts the tables that one place has had, `at` is the version of the graph that the
+    rows were written upon.
     """
 
     table: str
@@ -125,6 +127,7 @@ class _Bearing(msgspec.Struct, frozen=True):
     types: list[str]
     how: str
     turn: int = 0
+    at: int | None = None
 
 
 def sync_request(source: DeltaSource, branch: Branch, choices: SyncChoices, origin: CommitOrigin) -> SyncRequest:
@@ -194,6 +197,8 @@ class _Sync:
         _require_ids(catalog, planned, decode.edge_id)
         self._how = _digest(planned, request.how, self._state, (decode.edge_id, decode.coerce))
         self._app = request.app_id or f"delta:{self._state.table_id}:{','.join(self._types)}"
+        self._columns = [(str(plan.rule.table_key), {name for name, _ in plan.named}) for plan in planned]
+        self._at = store.snapshot(request.branch).version
         known = list(noted_transactions(store.manifest_rows(store.manifest(request.branch))))
         self._last = next((each for each in known if each.app_id == self._app), None)
         notes = [note for each in known if (note := _note_of(each)) is not None]
@@ -217,18 +222,26 @@ class _Sync:
             return self._report(SyncOutcome.SAME, None)
         if self._has_blobs:
             self._upto = last.version + 1
-        rows = self._request.source.changes(last.version + 1, self._upto)
-        return self._report(SyncOutcome.CHANGES, self._load(rows))
+        return self._report(SyncOutcome.CHANGES, self._changes(last.version + 1))
+
+    def _changes(self, first: int) -> LoadReport:
+        source, takes_bad = self._request.source, bool(self._request.options.max_bad_rows)
+        try:
+            return self._load(ToldChanges(source.changes(first, self._upto), takes_bad))
+        except NotToldError as found:
+            with StagedFiles(self._store) as in_vain:
+                in_vain.add(found.files)
+            return self._load(ComparedTable(source.rows(self._upto), found.gone))
 
     def _snapshot(self) -> SyncReport:
         full = self._request.full
-        report = self._load(ComparedTable(self._request.source.rows(self._state.version), full))
+        report = self._load(ComparedTable(self._request.source.rows(self._state.version), None if full else {}))
         return self._report(SyncOutcome.FULL if full else SyncOutcome.SNAPSHOT, report)
 
     def _load(self, rows: OnceRows) -> LoadReport:
         request, whole = self._request, isinstance(rows, ComparedTable)
         turn = 0 if self._here is None else self._here.turn + (self._here.table != self._state.table_id)
-        note = _Bearing(self._state.table_id, request.source.place, self._types, self._how, turn)
+        note = _Bearing(self._state.table_id, request.source.place, self._types, self._how, turn, self._at)
         text, options = msgspec.json.encode(note).decode(), request.options
         if options.batch is not None or self._has_blobs:
             options = replace(options, batch=self._upto)  # one of several, whose reports stand side by side
@@ -279,11 +292,25 @@ class _Sync:
                 f"the columns of '{self._name}' that {types} are made of, or how they are read, are not those of the "
                 f"version that is shown; rows that did not change since would stay as they were: {WAY}"
             )
+        if note is not None and note.at is not None and self._made_anew(note.at):
+            raise FeedLostError(
+                f"{types}, or a property of it, was dropped and made again since it showed '{self._name}': rows that "
+                f"did not change since have lost what they had: {WAY}"
+            )
         if self._last is not None and state.version < self._last.version:
             raise FeedLostError(
                 f"'{self._name}' is at version {state.version}, and {types} showed its version {self._last.version} "
                 f"already: it was put back from a copy, or is another table: {WAY}"
             )
+
+    def _made_anew(self, at: int) -> bool:
+        """Whether the schema was without one of the types, or of the properties that rows fill, since a version."""
+        for catalog in former_catalogs(self._store, at):
+            for key, columns in self._columns:
+                entity = catalog.table(key)
+                if entity is None or not columns <= {*entity.columns}:
+                    return True
+        return False
 
 
 def _note_of(transaction: Transaction) -> _Bearing | None:

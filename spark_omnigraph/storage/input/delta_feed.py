@@ -120,7 +120,7 @@ def _as_deletes(name: str, found: pa.RecordBatchReader) -> Iterator[pa.RecordBat
 
 def _look(name: str, table: DeltaTable, versions: range, options: Mapping[str, str]) -> None:
     """FeedLostError where a version's log is gone or says that changes were not kept; BadRequestError for instants
-    that would be read wrongly.
+    that would be read wrongly, and files that `deltalake` does not find, since it escapes their names twice.
     """
     instants = "timestamp" in table.schema().to_json()
     for version in versions:
@@ -128,8 +128,14 @@ def _look(name: str, table: DeltaTable, versions: range, options: Mapping[str, s
             if action.get("metaData", {}).get("configuration", {FEED: "true"}).get(FEED) != "true":
                 raise no_feed(name, version)
             parts = (action.get(kind) for kind in ("add", "cdc", "remove"))
-            path = next((part["path"] for part in parts if part), None) if instants else None
-            if path is not None and _may_wrap(os.path.join(table.table_uri, unquote(path)), options):
+            path = unquote(next((part["path"] for part in parts if part), ""))
+            if "%" in path:
+                raise BadRequestError(
+                    f"version {version} of '{name}' has a value of a partition whose folder is spelled with escapes "
+                    f"('{os.path.dirname(path)}'), where changes are not found here: {BY_SPARK}, or compare the whole "
+                    "table each time with --full (full=True)"
+                )
+            if path and instants and _may_wrap(os.path.join(table.table_uri, path), options):
                 raise BadRequestError(
                     f"version {version} of '{name}' has instants stored as INT96, whose changes may be read wrongly: "
                     f"{BY_SPARK}, or write it with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"

@@ -258,6 +258,20 @@ def test_a_table_with_what_deltalake_does_not_write_is_refused_before(graph: Gra
     assert sorted((tmp_path / "out/nodes/Person").rglob("*")) == before
 
 
+def test_a_table_of_others_that_does_not_take_the_rows(graph: Graph, tmp_path: Path) -> None:
+    place = tmp_path / "out" / "nodes" / "Person"
+    write_deltalake(place, pa.table({"id": ["q"], "day": ["x"]}), partition_by=["day"])
+    with pytest.raises(BadRequestError, match="is partitioned by 'day', which the type does not have"):
+        graph.export_tables(tmp_path / "out", types=["Person"])
+    other = tmp_path / "kept" / "nodes" / "Person"
+    graph.export_tables(tmp_path / "kept", types=["Person"])
+    DeltaTable(other).alter.add_constraint({"named": "id <> 'secret'"})
+    graph.load([node("Person", name="secret")], "merge")
+    with pytest.raises(BadRequestError, match="a constraint that rows do not keep, and took none") as refused:
+        graph.export_tables(tmp_path / "kept", types=["Person"], incremental=True)
+    assert "secret" not in refused.value.message
+
+
 def test_the_verb(graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["export", "--graph", graph.uri, "--output", str(tmp_path / "out")]
     assert main([*given, "--format", "delta", "--type", "Person"]) == 0

@@ -339,6 +339,75 @@ def test_two_rows_of_one_id_are_refused_whatever_is_stored(graph: Graph, place: 
     assert refused.value.summary.per_rule == {"key_duplicate": 1}
 
 
+@pytest.mark.parametrize("goes", [1, 2])
+def test_rows_of_one_id_of_which_one_goes(graph: Graph, place: str, goes: int) -> None:
+    """A table may have several for a while: which of them stands its changes alone do not tell."""
+    follow(graph, place)
+    write_deltalake(place, titles("a", year=2), mode="append")
+    files = set(Path(graph.uri).rglob("*.lance"))
+    with pytest.raises(BadRowsError) as refused:
+        follow(graph, place)
+    assert refused.value.summary.per_rule == {"key_duplicate": 1}
+    assert set(Path(graph.uri).rglob("*.lance")) == files, "what was staged in vain is gone"
+    assert (films(graph)[0], standing(graph)[0].version) == (("a", 1, "x"), 0)
+    DeltaTable(place).delete(f"title = 'b' or title = 'a' and year = {goes}")
+    done = follow(graph, place)
+    assert (done.outcome, done.version, done.since) == (SyncOutcome.CHANGES, 2, 0)
+    assert films(graph) == table_rows(place) == [("a", 3 - goes, "x"), ("c", 1, "x")]
+
+
+def test_a_row_that_another_source_wrote_is_taken_over(graph: Graph, place: str) -> None:
+    follow(graph, place)
+    graph.load([json.dumps({"type": "Film", "data": {"title": title, "year": 9}}) for title in ("own", "new")], "merge")
+    write_deltalake(place, titles("new"), mode="append")
+    DeltaTable(place).delete("title = 'a'")
+    follow(graph, place)
+    assert films(graph) == [("b", 1, "x"), ("c", 1, "x"), ("new", 1, "x"), ("own", 9, None)]
+
+
+def test_a_bad_row_that_was_corrected_since_refuses_nothing(graph: Graph, place: str) -> None:
+    follow(graph, place)
+    write_deltalake(place, titles("n").set_column(0, "title", pa.array([None], pa.string())), mode="append")
+    with pytest.raises(BadRowsError):
+        follow(graph, place)
+    DeltaTable(place).update({"title": "'n'"}, predicate="title is null")
+    DeltaTable(place).delete("title = 'b'")
+    follow(graph, place)
+    assert films(graph) == table_rows(place) == [("a", 1, "x"), ("c", 1, "x"), ("n", 1, "x")]
+
+
+@pytest.mark.parametrize(
+    ("without", "loss"), [("node Person { name: String @key }", True), (SCHEMA.replace("year: I32?", ""), False)]
+)
+def test_what_was_dropped_and_made_again_asks_for_a_full_sync(
+    graph: Graph, place: str, without: str, loss: bool
+) -> None:
+    follow(graph, place)
+    graph.apply_schema(f"{SCHEMA}\nnode Other {{ x: I32? }}")
+    write_deltalake(place, titles("d"), mode="append")
+    assert follow(graph, place).outcome is SyncOutcome.CHANGES
+    for schema in (without, SCHEMA):
+        graph.apply_schema(schema, allow_data_loss=loss)
+    write_deltalake(place, titles("e"), mode="append")
+    with pytest.raises(FeedLostError, match="dropped and made again"):
+        follow(graph, place)
+    follow(graph, place, full=True)
+    assert films(graph) == table_rows(place)
+    write_deltalake(place, titles("f"), mode="append")
+    assert follow(graph, place).outcome is SyncOutcome.CHANGES
+
+
+def test_values_of_partitions_that_folders_escape(graph: Graph, tmp_path: Path) -> None:
+    place = str(tmp_path / "films")
+    write_deltalake(place, titles("a", part="x y"), partition_by=["part"], configuration=FEED)
+    follow(graph, place)
+    write_deltalake(place, titles("b", part="x%y"), mode="append")
+    with pytest.raises(BadRequestError, match=r"spelled with escapes \('part=x%25y'\), .* --full"):
+        follow(graph, place)
+    follow(graph, place, full=True)
+    assert films(graph) == table_rows(place) == [("a", 1, "x y"), ("b", 1, "x%y")]
+
+
 def test_bad_rows_refuse_a_run_and_the_next_one_finds_them_again(graph: Graph, place: str) -> None:
     follow(graph, place)
     write_deltalake(place, pa.table({"title": [None], "year": pa.array([2], pa.int32()), "part": ["x"]}), mode="append")
