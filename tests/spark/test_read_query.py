@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import operator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from spark_omnigraph import Graph, read_query
+from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRequestError, NotFoundError, QueryTypeError
+from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison
+from spark_omnigraph.spark.query.comparisons import comparison_column
+from spark_omnigraph.spark.query.frame import Frame, inside_type
 from spark_omnigraph.spark.query.tables import sized
 from tests.support.frames import json_rows
 
@@ -58,6 +65,43 @@ def test_both_engines_give_the_rows_of_one_machine(spark: SparkSession, people: 
         assert json_rows(frame, result.columns) == result.to_pylist(), engine
         schemas.append([(field.name, field.dataType) for field in frame.schema.fields])
     assert schemas[0] == schemas[1]
+
+
+OPERATORS = {
+    Comparator.EQUAL: operator.eq,
+    Comparator.NOT_EQUAL: operator.ne,
+    Comparator.LESS: operator.lt,
+    Comparator.LESS_OR_EQUAL: operator.le,
+    Comparator.GREATER: operator.gt,
+    Comparator.GREATER_OR_EQUAL: operator.ge,
+}
+WHOLES = [0, 1, -1, 2**53 + 1, 2**60, 2**60 + 1, -(2**60), 2**63 - 1, -(2**63), None]
+UNSIGNED = [0, 1, 2**60, 2**63 + 2**11, 2**63 + 2**11 + 1, 2**64 - 1, None]
+FLOATS = [0.0, -0.0, 0.5, -0.5, -1e-300, 2.0**53, 2.0**60, -(2.0**60), 2.0**63 + 2.0**11, 2.0**63, -(2.0**63), 2.0**64]
+
+
+def test_integers_and_floats_are_compared_exactly(spark: SparkSession) -> None:
+    """Whole numbers of more digits than are shown of a float, and fractions that no other float is below."""
+    floats = [*FLOATS, float("inf"), float("-inf"), float("nan"), None]
+    rows = [(i, None, f) for i in WHOLES for f in floats] + [(None, u, f) for u in UNSIGNED for f in floats]
+    kinds = {"i": Scalar.I64, "u": Scalar.U64, "f": Scalar.F64}
+    columns = {name: Column("n", name, PropType(scalar, nullable=True)) for name, scalar in kinds.items()}
+    types = StructType([StructField(name, inside_type(columns[name].type)) for name in kinds])
+    data = spark.createDataFrame([(i, None if u is None else Decimal(u), f) for i, u, f in rows], types)
+    frame = Frame(data, {("n", name): name for name in kinds}, {})
+    asked = [(name, each, flip) for name in "iu" for each in OPERATORS for flip in (False, True)]
+    made = []
+    for name, each, flip in asked:
+        sides = (columns["f"], columns[name]) if flip else (columns[name], columns["f"])
+        made.append(comparison_column(Comparison(each, *sides), frame))
+    found = data.select("*", *(column.alias(f"a{place}") for place, column in enumerate(made))).collect()
+    assert len(found) == len(rows)
+    for row in found:
+        for place, (name, each, flip) in enumerate(asked):
+            whole, real = None if row[name] is None else int(row[name]), row["f"]
+            sides = (real, whole) if flip else (whole, real)
+            wanted = None not in sides and OPERATORS[each](*sides)
+            assert bool(row[f"a{place}"]) is wanted, (sides, each)
 
 
 def test_a_frame_stays_at_its_state(spark: SparkSession, tmp_path: Path) -> None:
