@@ -17,7 +17,7 @@ from pyspark.sql.types import DecimalType, DoubleType
 from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.engine.compare import compare
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.lang.gq.exact import normalized
+from spark_omnigraph.lang.gq.exact import FLIPPED, normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
 from spark_omnigraph.spark.query.frame import Frame, plain
 from spark_omnigraph.words import TextEnum
@@ -32,12 +32,6 @@ _OPERATORS: Mapping[Comparator, Callable[[SparkColumn, SparkColumn], SparkColumn
     Comparator.LESS_OR_EQUAL: operator.le,
     Comparator.GREATER: operator.gt,
     Comparator.GREATER_OR_EQUAL: operator.ge,
-}
-_FLIPPED = {
-    Comparator.LESS: Comparator.GREATER,
-    Comparator.LESS_OR_EQUAL: Comparator.GREATER_OR_EQUAL,
-    Comparator.GREATER: Comparator.LESS,
-    Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
 }
 _HALF, _FAR = 2.0**63, 2.0**64
 """From where on a float is more than any integer with a sign, and than any without one."""
@@ -128,7 +122,7 @@ def _ordered(comparator: Comparator, left: _Side, right: _Side) -> SparkColumn:
     if all(floats):
         return _floats(comparator, left.column.cast(DoubleType()), right.column.cast(DoubleType()))
     if floats[0]:
-        left, right, comparator = right, left, _FLIPPED.get(comparator, comparator)
+        left, right, comparator = right, left, FLIPPED[comparator]
     return _on_sign(comparator, left, right.column.cast(DoubleType()))
 
 

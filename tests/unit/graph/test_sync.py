@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
@@ -203,6 +203,15 @@ def cleaned(place: str) -> None:
     lose_log(place)
 
 
+def torn(place: str) -> None:
+    """A checkpoint stands for the log, which has lost the end of a version."""
+    for title in ("p", "q", "r"):
+        write_deltalake(place, titles(title), mode="append")
+    DeltaTable(place).create_checkpoint()
+    log = Path(place, "_delta_log", f"{3:020d}.json")
+    log.write_bytes(log.read_bytes()[:-9])
+
+
 def replaced(place: str) -> None:
     os.rename(place, f"{place}-before")
     write_deltalake(place, titles("n"), configuration=FEED)
@@ -221,6 +230,7 @@ def retyped(place: str) -> None:
         (late, "did not keep the changes of its versions from"),
         (vacuumed, "after VACUUM"),
         (cleaned, "is not there any more"),
+        (torn, "the log of version 3 of .* is damaged"),
         (replaced, "is another table"),
         (retyped, "are not those of the version that is shown"),
     ],
@@ -497,6 +507,18 @@ def test_the_job_follows_until_it_is_stopped(
     assert (error["kind"], "--full" in error["error"]) == ("feed_lost", True)
     assert main([*given, "--full"]) == 0
     assert films(graph) == table_rows(place)
+
+
+def test_a_job_that_goes_on_says_what_a_run_warns_of(
+    graph: Graph, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is no end at which it would be said."""
+    graph.load([json.dumps({"type": "Film", "data": {"title": "own"}})])
+    given = ["sync", "--graph", graph.uri, "--from", f"delta:{place}", "--node", "Film", "--executor", "local"]
+    stopped = SimpleNamespace(sleep=Mock(side_effect=KeyboardInterrupt))
+    with patch("spark_omnigraph.cli.verbs.load.time", stopped):
+        assert main([*given, "--every", "30s"]) == 130
+    assert f"1 rows of node:Film are not in 'delta:{place}', and stay" in capsys.readouterr().err
 
 
 def test_reports_of_several_batches_stand_side_by_side(graph: Graph, place: str, tmp_path: Path) -> None:
