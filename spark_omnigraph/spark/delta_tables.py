@@ -67,7 +67,10 @@ class SparkTable:
             "spark.databricks.delta.write.txnVersion": str(state.number),
             "spark.databricks.delta.commitInfo.userMetadata": state.encoded(),
         }
-        self._run(lambda: self._spark.sql(statement).collect(), settings)
+        try:
+            self._run(lambda: self._spark.sql(statement).collect(), settings)
+        finally:
+            self._spark.catalog.dropTempView(_CHANGES)
         metrics = self._landed(state)["operationMetrics"] or {}
         inserted, updated, deleted = (int(metrics.get(f"numTargetRows{n}", 0)) for n in _COUNTED)
         return RowCounts(inserted + updated, deleted)
