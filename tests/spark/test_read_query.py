@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import operator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,11 +15,12 @@ from spark_omnigraph import Graph, read_query
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRequestError, NotFoundError, QueryTypeError
-from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison
+from spark_omnigraph.lang.gq.plan import Column, Comparison
 from spark_omnigraph.spark.query.comparisons import comparison_column
 from spark_omnigraph.spark.query.frame import Frame, inside_type
 from spark_omnigraph.spark.query.tables import sized
 from tests.support.frames import json_rows
+from tests.unit.engine.test_compare import ORDERED, VALUES, exact
 
 SCHEMA = """
 node P { name: String @key  age: I32?  seen: DateTime?  born: Date?  u: U64?  v: Vector(2)?  tags: [Date]?  t: String? }
@@ -67,41 +68,23 @@ def test_both_engines_give_the_rows_of_one_machine(spark: SparkSession, people: 
     assert schemas[0] == schemas[1]
 
 
-OPERATORS = {
-    Comparator.EQUAL: operator.eq,
-    Comparator.NOT_EQUAL: operator.ne,
-    Comparator.LESS: operator.lt,
-    Comparator.LESS_OR_EQUAL: operator.le,
-    Comparator.GREATER: operator.gt,
-    Comparator.GREATER_OR_EQUAL: operator.ge,
-}
-WHOLES = [0, 1, -1, 2**53 + 1, 2**60, 2**60 + 1, -(2**60), 2**63 - 1, -(2**63), None]
-UNSIGNED = [0, 1, 2**60, 2**63 + 2**11, 2**63 + 2**11 + 1, 2**64 - 1, None]
-FLOATS = [0.0, -0.0, 0.5, -0.5, -1e-300, 2.0**53, 2.0**60, -(2.0**60), 2.0**63 + 2.0**11, 2.0**63, -(2.0**63), 2.0**64]
-
-
 def test_integers_and_floats_are_compared_exactly(spark: SparkSession) -> None:
-    """Whole numbers of more digits than are shown of a float, and fractions that no other float is below."""
-    floats = [*FLOATS, float("inf"), float("-inf"), float("nan"), None]
-    rows = [(i, None, f) for i in WHOLES for f in floats] + [(None, u, f) for u in UNSIGNED for f in floats]
+    """Whole numbers of more digits than are shown of a float, and fractions of which 1.0 takes nothing away."""
     kinds = {"i": Scalar.I64, "u": Scalar.U64, "f": Scalar.F64}
+    rows: list[tuple[Any, ...]] = [(i, None, f) for i in VALUES[Scalar.I64] for f in VALUES[Scalar.F64]]
+    rows += [(None, u and Decimal(u), f) for u in VALUES[Scalar.U64] for f in VALUES[Scalar.F64]]
     columns = {name: Column("n", name, PropType(scalar, nullable=True)) for name, scalar in kinds.items()}
-    types = StructType([StructField(name, inside_type(columns[name].type)) for name in kinds])
-    data = spark.createDataFrame([(i, None if u is None else Decimal(u), f) for i, u, f in rows], types)
+    data = spark.createDataFrame(rows, StructType([StructField(n, inside_type(c.type)) for n, c in columns.items()]))
     frame = Frame(data, {("n", name): name for name in kinds}, {})
-    asked = [(name, each, flip) for name in "iu" for each in OPERATORS for flip in (False, True)]
-    made = []
-    for name, each, flip in asked:
-        sides = (columns["f"], columns[name]) if flip else (columns[name], columns["f"])
-        made.append(comparison_column(Comparison(each, *sides), frame))
+    asked = [(each, *sides) for each in ORDERED for sides in ("if", "fi", "uf", "fu")]
+    made = [comparison_column(Comparison(each, columns[a], columns[b]), frame) for each, a, b in asked]
     found = data.select("*", *(column.alias(f"a{place}") for place, column in enumerate(made))).collect()
     assert len(found) == len(rows)
     for row in found:
-        for place, (name, each, flip) in enumerate(asked):
-            whole, real = None if row[name] is None else int(row[name]), row["f"]
-            sides = (real, whole) if flip else (whole, real)
-            wanted = None not in sides and OPERATORS[each](*sides)
-            assert bool(row[f"a{place}"]) is wanted, (sides, each)
+        of = {name: exact(row[name]) for name in kinds if row[name] is not None}
+        for place, (each, a, b) in enumerate(asked):
+            wanted = a in of and b in of and ORDERED[each](of[a], of[b])
+            assert bool(row[f"a{place}"]) is wanted, (each, of)
 
 
 def test_a_frame_stays_at_its_state(spark: SparkSession, tmp_path: Path) -> None:
