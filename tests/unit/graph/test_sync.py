@@ -6,6 +6,7 @@ import doctest
 import json
 import os
 import random
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -316,6 +317,24 @@ def test_rows_that_a_change_could_not_find_are_refused(tmp_path: Path) -> None:
         graph.sync(notes, node="Note")
     with pytest.raises(BadRequestError, match="name the type"):
         graph.sync(notes)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"ful": True}, "a sync takes no 'ful'; did you mean 'full'?"),
+        ({"full": "no"}, "full is True or False, not 'no'"),
+        ({"app_id": 7}, "app_id is a text, not 7"),
+        ({"options": {"max_deletes": 1}}, "options is of the class LoadOptions"),
+        ({"max_deletes": 5}, "a sync takes no 'max_deletes'"),
+    ],
+)
+def test_a_choice_that_there_is_not_is_refused(graph: Graph, place: str, choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadRequestError, match=re.escape(message)):
+        graph.sync(place, **{"node": "Film", **choices})
+    with pytest.raises(BadRequestError, match="source is 'delta:URI' or delta_source"):
+        graph.sync(5, node="Film")  # type: ignore[arg-type]  # it is refused
+    assert films(graph) == []
 
 
 def test_edges_follow_by_their_ends(tmp_path: Path) -> None:
