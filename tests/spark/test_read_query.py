@@ -72,7 +72,7 @@ def test_integers_and_floats_are_compared_exactly(spark: SparkSession) -> None:
     """Whole numbers of more digits than are shown of a float, and fractions of which 1.0 takes nothing away."""
     kinds = {"i": Scalar.I64, "u": Scalar.U64, "f": Scalar.F64}
     rows: list[tuple[Any, ...]] = [(i, None, f) for i in VALUES[Scalar.I64] for f in VALUES[Scalar.F64]]
-    rows += [(None, u and Decimal(u), f) for u in VALUES[Scalar.U64] for f in VALUES[Scalar.F64]]
+    rows += [(None, None if u is None else Decimal(u), f) for u in VALUES[Scalar.U64] for f in VALUES[Scalar.F64]]
     columns = {name: Column("n", name, PropType(scalar, nullable=True)) for name, scalar in kinds.items()}
     data = spark.createDataFrame(rows, StructType([StructField(n, inside_type(c.type)) for n, c in columns.items()]))
     frame = Frame(data, {("n", name): name for name in kinds}, {})
