@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.redaction import as_shown
+from spark_omnigraph.words import nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,6 +71,14 @@ def require(name: str, value: object, kind: Kind) -> None:
     fits, words = kind
     if not fits(value):
         raise BadRequestError(f"{name} is {words}, not {as_shown(value)}")
+
+
+def require_known(choices: Mapping[str, object], known: type, what: str) -> None:
+    """BadRequestError for a choice that a class of choices does not have; `what` takes them."""
+    unknown = choices.keys() - known.__annotations__.keys()
+    if unknown:
+        name = min(unknown)
+        raise BadRequestError(f"{what} takes no '{name}'{nearest(name, known.__annotations__)}")
 
 
 def checked_call(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:

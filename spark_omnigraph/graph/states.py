@@ -20,7 +20,8 @@ from spark_omnigraph.draw.card import LINE, Card, shown
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.graph import verbs
-from spark_omnigraph.graph.arguments import EXECUTOR, checked
+from spark_omnigraph.graph.arguments import EXECUTOR, checked, instance_of
+from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.read.history import ReadTarget, State, Where, check_where, resolve, target_of
 from spark_omnigraph.graph.read.picture import graph_card
 from spark_omnigraph.manifest.branches import MAIN, Branch
@@ -149,7 +150,7 @@ READS = frozenset((*_OF_STATES, *_OF_HISTORY, *_OF_OTHERS))
 """Methods of a handle that leave the graph as it is; they work on graphs of every format that is known."""
 
 
-@checked(READS, executor=EXECUTOR)
+@checked(READS, executor=EXECUTOR, options=instance_of(LoadOptions))
 @dataclass(frozen=True, slots=True, repr=False)
 class StateVerbs(Handle):
     """Verbs about states of the past (tags, restores, expiry), and about the state of another table: `sync`."""

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from spark_omnigraph.errors import FeedLostError, OmnigraphError
 from spark_omnigraph.graph.load.frame import StagedPart
-from spark_omnigraph.graph.sync.source import place_of
+from spark_omnigraph.graph.sync.source import changes_name, place_of
 from spark_omnigraph.records.changes.ranks import CHANGE_TYPE
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.spark.delta_session import delta_errors
@@ -71,8 +71,7 @@ class SparkDelta:
             frame = reader.option("startingVersion", first).option("endingVersion", last).load(self.place)
             former = sf.col(CHANGE_TYPE) == "update_preimage"
             frame = frame.withColumn(CHANGE_TYPE, sf.when(former, "delete").otherwise(sf.col(CHANGE_TYPE)))
-            name = f"{DELTA}{self.place}@v{first}" + (f"-{last}" if last > first else "")
-            return _Feed(FrameRows(frame, name), self)
+            return _Feed(FrameRows(frame, changes_name(self.place, first, last)), self)
 
     def _moved(self, first: int, last: int) -> int | None:
         """A version since which a name is that of another column: of rows that did not change the feed says nothing."""

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_omnigraph.spark.delta_session import delta_errors, require_delta, spark_place
 from spark_omnigraph.spark.errors import coded
+from spark_omnigraph.spark.portable import TaskBody, carried
 from spark_omnigraph.spark.types import arrow_columns
 from spark_omnigraph.storage.delta_record import APPLICATION, ShownState, TableCommit, decoded, shown
 from spark_omnigraph.storage.delta_write import OPERATION, RECENT, Followed, Part, RowCounts, written_meanwhile
@@ -67,7 +68,10 @@ class SparkTable:
             "spark.databricks.delta.write.txnVersion": str(state.number),
             "spark.databricks.delta.commitInfo.userMetadata": state.encoded(),
         }
-        self._run(lambda: self._spark.sql(statement).collect(), settings)
+        try:
+            self._run(lambda: self._spark.sql(statement).collect(), settings)
+        finally:
+            self._spark.catalog.dropTempView(_CHANGES)
         metrics = self._landed(state)["operationMetrics"] or {}
         inserted, updated, deleted = (int(metrics.get(f"numTargetRows{n}", 0)) for n in _COUNTED)
         return RowCounts(inserted + updated, deleted)
@@ -86,7 +90,7 @@ class SparkTable:
         collate UTF8_BINARY` in the table, which no reader but Spark knows.
         """
         many, columns = list(parts), from_arrow_schema(schema)
-        rows = self._spark.range(0, len(many), 1, max(1, len(many))).mapInArrow(_reading(many), columns)
+        rows = self._spark.range(0, len(many), 1, max(1, len(many))).mapInArrow(carried(_Reading(many)), columns)
         named = ((_quoted(field.name), field.dataType.simpleString()) for field in columns.fields)
         return rows.selectExpr(*(f"CAST({name} AS {kind}) AS {name}" for name, kind in named))
 
@@ -145,16 +149,18 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _reading(parts: Sequence[Part]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Body of the tasks: rows of the parts whose numbers they are given."""
+class _Reading(TaskBody):
+    """The rows of the parts whose numbers come."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows, part by part."""
         with coded():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from parts[number].batches()
-
-    return run
+                    yield from self.parts[number].batches()
 
 
 def own_session(spark: SparkSession) -> SparkSession:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import pickle
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
+import pyarrow as pa
 from pyspark import cloudpickle
 
+from spark_omnigraph.errors import InternalError
 from spark_omnigraph.spark.early_end import expect_early_ends
 from spark_omnigraph.spark.errors import encode, missing_package
 
@@ -26,6 +28,23 @@ class Portable:
 
     def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
         return _opener(), (cloudpickle.dumps((type(self), self.__dict__)),)
+
+
+class TaskBody(Portable):
+    """What tasks do with the batches of their partition."""
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that come of them."""
+        raise InternalError(f"{type(self).__name__} does not say what it does")
+
+
+def carried(body: TaskBody) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A body as `mapInArrow` takes it: a function that is pickled by value."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return body.run(batches)
+
+    return run
 
 
 def _opener() -> Callable[[bytes], object]:

@@ -239,12 +239,12 @@ PEOPLE = {"rows": [{"node": "Person"}, {"node": "City", "columns": {"town": "nam
 
 
 def people(graph: Graph, *names: str) -> str:
-    """A Delta table of people beside the graph, or on this machine, made the first time."""
-    folder = tempfile.gettempdir() if "://" in graph.uri else str(Path(graph.uri).parent)
-    place = f"{folder}/people-{graph.uri.rpartition('/')[2]}"
+    """A Delta table of people beside the graph, made the first time."""
+    place = f"{graph.uri}-people"
     ages = pa.array([9] * len(names), pa.int32())
     rows = pa.table({"name": list(names), "age": ages, "town": [f"town of {name}" for name in names]})
-    write_deltalake(place, rows, mode="ignore", configuration=FEED)
+    options = graph.store.storage_options or None
+    write_deltalake(place, rows, mode="ignore", configuration=FEED, storage_options=options)
     return place
 
 

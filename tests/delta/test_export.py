@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from spark_omnigraph.spark.api import read_edges, read_nodes
 from spark_omnigraph.spark.delta_tables import SparkTable
 from spark_omnigraph.spark.rows import delta_rows
 from tests.support.delta_logs import add_feature
+from tests.support.delta_tables import SEED
 from tests.support.export_history import PLAIN, Months, expire_at_once
 from tests.support.export_history import SCHEMA as SMALL
 from tests.unit.graph.test_export_tables import FULL, SCHEMA, SHOWN, acted, node, rows
@@ -63,11 +63,9 @@ def test_months_of_commits_are_followed_by_both_in_turn(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: str
 ) -> None:
     """By Spark (S) and without (L)."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
     expire_at_once(monkeypatch)
     graph, out = Graph.init(tmp_path / "g", SMALL), tmp_path / "out"
-    months, executor = Months(graph, seed), SparkExecutor(spark)
+    months, executor = Months(graph, SEED), SparkExecutor(spark)
 
     def exported(by: SparkExecutor | None, incremental: bool, version: int | None) -> dict[str, WrittenTable]:
         return graph.export_tables(str(out), incremental=incremental, version=version, executor=by)

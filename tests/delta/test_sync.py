@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_omnigraph import BadRequestError, FeedLostError, Graph, LoadOptions, delta_source
 from spark_omnigraph.cli.program import main
+from tests.support.delta_tables import SEED
 
 SCHEMA = "node Film { title: String @key  year: I32?  part: String? }"
 ANY = LoadOptions(max_deletes=1.0, build_indexes=False)
@@ -64,9 +65,7 @@ def table_rows(spark: SparkSession, table: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_graph_is_the_table_after_a_random_history(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    luck, (properties, partitions, is_local) = random.Random(seed), KINDS[kind]
+    luck, (properties, partitions, is_local) = random.Random(SEED), KINDS[kind]
     place = tmp_path / "films"
     table = make(spark, place, properties, partitions)
     by_spark, by_rust = (Graph.init(tmp_path / name, SCHEMA) for name in ("s", "r"))
@@ -74,26 +73,26 @@ def test_the_graph_is_the_table_after_a_random_history(spark: SparkSession, tmp_
     for number, step in enumerate(steps):
         if number % 3 == 0:
             by_spark.sync(delta_source(spark, f"delta:{place}"), node="Film", options=ANY)
-            assert films(by_spark) == table_rows(spark, table), (seed, steps[:number])
+            assert films(by_spark) == table_rows(spark, table), (SEED, steps[:number])
         if is_local and number % 2 == 0:
             by_rust.sync(f"delta:{place}", node="Film", options=ANY)
-            assert films(by_rust) == table_rows(spark, table), (seed, steps[:number])
+            assert films(by_rust) == table_rows(spark, table), (SEED, steps[:number])
         for statement in STEPS[step](luck).format(table=table).split(";"):
             spark.sql(statement)
     source = delta_source(spark, f"delta:{place}")
     last = by_spark.sync(source, node="Film", options=ANY)
-    assert films(by_spark) == table_rows(spark, table), seed
-    assert by_spark.sync(source, node="Film", options=ANY, full=True).commit is None, (seed, "nothing differs")
+    assert films(by_spark) == table_rows(spark, table), SEED
+    assert by_spark.sync(source, node="Film", options=ANY, full=True).commit is None, (SEED, "nothing differs")
     if not is_local:
         with pytest.raises(BadRequestError, match="mapped columns, whose changes are not read here"):
             by_rust.sync(f"delta:{place}", node="Film", options=ANY)
         by_rust.sync(f"delta:{place}", node="Film", options=ANY, full=True)
-        assert films(by_rust) == films(by_spark), seed
+        assert films(by_rust) == films(by_spark), SEED
         return
     # Who goes on with the other reader goes on from the same version.
     spark.sql(f"DELETE FROM {table} WHERE year % 2 = 0")
     assert by_spark.sync(f"delta:{place}", node="Film", options=ANY).since == last.version
-    assert films(by_spark) == table_rows(spark, table), seed
+    assert films(by_spark) == table_rows(spark, table), SEED
 
 
 def test_a_column_that_is_renamed_and_changes_that_are_gone(spark: SparkSession, tmp_path: Path) -> None:

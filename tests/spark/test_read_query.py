@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from spark_omnigraph import Graph, read_query
+from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.cli.program import main
 from spark_omnigraph.errors import BadRequestError, NotFoundError, QueryTypeError
+from spark_omnigraph.lang.gq.plan import Column, Comparison
+from spark_omnigraph.spark.query.comparisons import comparison_column
+from spark_omnigraph.spark.query.frame import Frame, inside_type
 from spark_omnigraph.spark.query.tables import sized
 from tests.support.frames import json_rows
+from tests.unit.engine.test_compare import ORDERED, VALUES, exact
 
 SCHEMA = """
 node P { name: String @key  age: I32?  seen: DateTime?  born: Date?  u: U64?  v: Vector(2)?  tags: [Date]?  t: String? }
@@ -58,6 +66,25 @@ def test_both_engines_give_the_rows_of_one_machine(spark: SparkSession, people: 
         assert json_rows(frame, result.columns) == result.to_pylist(), engine
         schemas.append([(field.name, field.dataType) for field in frame.schema.fields])
     assert schemas[0] == schemas[1]
+
+
+def test_integers_and_floats_are_compared_exactly(spark: SparkSession) -> None:
+    """Whole numbers of more digits than are shown of a float, and fractions of which 1.0 takes nothing away."""
+    kinds = {"i": Scalar.I64, "u": Scalar.U64, "f": Scalar.F64}
+    rows: list[tuple[Any, ...]] = [(i, None, f) for i in VALUES[Scalar.I64] for f in VALUES[Scalar.F64]]
+    rows += [(None, None if u is None else Decimal(u), f) for u in VALUES[Scalar.U64] for f in VALUES[Scalar.F64]]
+    columns = {name: Column("n", name, PropType(scalar, nullable=True)) for name, scalar in kinds.items()}
+    data = spark.createDataFrame(rows, StructType([StructField(n, inside_type(c.type)) for n, c in columns.items()]))
+    frame = Frame(data, {("n", name): name for name in kinds}, {})
+    asked = [(each, *sides) for each in ORDERED for sides in ("if", "fi", "uf", "fu")]
+    made = [comparison_column(Comparison(each, columns[a], columns[b]), frame) for each, a, b in asked]
+    found = data.select("*", *(column.alias(f"a{place}") for place, column in enumerate(made))).collect()
+    assert len(found) == len(rows)
+    for row in found:
+        of = {name: exact(row[name]) for name in kinds if row[name] is not None}
+        for place, (each, a, b) in enumerate(asked):
+            wanted = a in of and b in of and ORDERED[each](of[a], of[b])
+            assert bool(row[f"a{place}"]) is wanted, (each, of)
 
 
 def test_a_frame_stays_at_its_state(spark: SparkSession, tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ TABLES = {
 
 FEED: dict[str, str | None] = {"delta.enableChangeDataFeed": "true"}
 """Properties of a table that others follow."""
+SEED = int(os.environ.get("DELTA_SEED", "20261129"))
+"""Of the histories that tests make up; the variable chooses others."""
 
 
 def titles(*names: str, year: int = 1, part: str = "x") -> pa.Table:

@@ -17,7 +17,7 @@ from spark_omnigraph.errors import BadRequestError
 from spark_omnigraph.lang.gq.plan import ResultColumn
 from spark_omnigraph.records.arrow_schema import shown_type
 from spark_omnigraph.spark.errors import coded, task_failure
-from spark_omnigraph.spark.portable import Portable
+from spark_omnigraph.spark.portable import TaskBody, carried
 from spark_omnigraph.storage.input.globs import is_packed
 
 _THERE = "PATH_ALREADY_EXISTS"
@@ -36,12 +36,7 @@ def write_answer(frame: DataFrame, columns: tuple[ResultColumn, ...], path: str,
         if form == "parquet":
             counted.write.parquet(path)
         else:
-            body = _Lines(columns, form)
-
-            # Pickled by value, with a body that says what is missing where this package is not.
-            def lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                return body.run(batches)
-
+            lines = carried(_Lines(columns, form))
             packing = "gzip" if is_packed(path) else "none"
             # Spark would take `film.title` for a member of a column `film`.
             plain = counted.toDF(*(f"c{place}" for place in range(len(columns))))
@@ -61,7 +56,7 @@ def answer_columns(batch: pa.RecordBatch, columns: tuple[ResultColumn, ...]) -> 
     ]
 
 
-class _Lines(Portable):
+class _Lines(TaskBody):
     """Lines of text for the rows of a partition: the same that one process would write."""
 
     def __init__(self, columns: tuple[ResultColumn, ...], form: str) -> None:

@@ -110,6 +110,8 @@ def sync(job: Job) -> VerbOutcome:
         every = config.every
         if every is None:
             return _synced(config.branch, report, "spark" if on_spark else "local")
+        for warning in report.warnings:
+            job.log.warning("%s", warning, extra=told("warning"))
         config = replace(config, full=False)
         time.sleep(every.total_seconds())
 

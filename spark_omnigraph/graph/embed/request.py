@@ -14,7 +14,7 @@ from spark_omnigraph.embed.config import MODEL, EmbedConfig, Provider, shared_li
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, Kind, require
+from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, Kind, require, require_known
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch
@@ -166,10 +166,7 @@ def embed_request(
     """A checked request for the type and property of these names. BadRequestError for what no run could mean,
     EmbeddingConfigError where no provider is configured.
     """
-    unknown = choices.keys() - EmbedChoices.__annotations__.keys()
-    if unknown:
-        name = min(unknown)
-        raise BadRequestError(f"embed takes no '{name}'{nearest(name, EmbedChoices.__annotations__)}")
+    require_known(choices, EmbedChoices, "embed")
     given = {name: value for name, value in choices.items() if value is not None}
     for name, value in zip(("type", "property"), names, strict=True):
         if value is not None:

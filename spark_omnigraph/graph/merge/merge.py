@@ -29,7 +29,7 @@ from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, phases_grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, MergeConflict, OmnigraphError
-from spark_omnigraph.graph.arguments import TEXT, require
+from spark_omnigraph.graph.arguments import TEXT, require, require_known
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.merge.check import check_merged
 from spark_omnigraph.graph.merge.conflicts import Conflicts, off_memory, open_rows_of, write_conflicts
@@ -49,7 +49,7 @@ from spark_omnigraph.records.mode import choice
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.input.found import list_inputs
 from spark_omnigraph.validate.probes import tables_read
-from spark_omnigraph.words import TextEnum, nearest
+from spark_omnigraph.words import TextEnum
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import candidate, fork_first, target_of
 from spark_omnigraph.write.clock import Clock
@@ -107,10 +107,7 @@ class MergeRequest:
 def merge_request(store: GraphStore, source: str, into: str, actor: str | None, choices: MergeChoices) -> MergeRequest:
     """A checked request. BadRequestError for what is no branch name, choice or file that could be written."""
     require("source", source, TEXT)
-    unknown = choices.keys() - MergeChoices.__annotations__.keys()
-    if unknown:
-        name = min(unknown)
-        raise BadRequestError(f"a merge takes no '{name}'{nearest(name, MergeChoices.__annotations__)}")
+    require_known(choices, MergeChoices, "a merge")
     path = choices.get("conflicts")
     file = None if path is None else os.fspath(path)
     given = choices.get("decisions")

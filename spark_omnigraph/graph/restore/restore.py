@@ -19,6 +19,7 @@ from spark_omnigraph.commit.schema.lock import refuse_schema_change
 from spark_omnigraph.draw.card import Card, commit_line, counts_line, figures_grid, grid, phases_grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError
+from spark_omnigraph.graph.arguments import require_known
 from spark_omnigraph.graph.merge.rows import MergedTable, TableDelta, TableSides, candidates, merge_slice, slices
 from spark_omnigraph.graph.read.history import ReadTarget, resolve
 from spark_omnigraph.graph.read.scan import pinned_rows
@@ -30,7 +31,6 @@ from spark_omnigraph.manifest.snapshot import Snapshot
 from spark_omnigraph.storage.graph_store import GraphStore
 from spark_omnigraph.storage.manifest.table import read_rows
 from spark_omnigraph.storage.tables.scan import PinnedTable
-from spark_omnigraph.words import nearest
 from spark_omnigraph.write.attempts import in_attempts
 from spark_omnigraph.write.candidates import Base, candidate, capture, fork_first, target_of
 from spark_omnigraph.write.clock import Clock
@@ -74,10 +74,7 @@ def restore_request(store: GraphStore, branch: Branch, actor: str | None, choice
     """A checked request. BadRequestError for choices that there are not, and where no state is named; NotFoundError for
     one that there is not.
     """
-    unknown = choices.keys() - RestoreChoices.__annotations__.keys()
-    if unknown:
-        name = min(unknown)
-        raise BadRequestError(f"a restore takes no '{name}'{nearest(name, RestoreChoices.__annotations__)}")
+    require_known(choices, RestoreChoices, "a restore")
     past = (choices.get("version"), choices.get("snapshot"), choices.get("as_of"), choices.get("tag"))
     if past == (None,) * len(past):
         raise BadRequestError("say what to restore: version, snapshot (the id of a commit), as_of (a time) or tag")

@@ -25,7 +25,7 @@ from spark_omnigraph.commit.schema.removal import needing_tags
 from spark_omnigraph.draw.card import Card, grid, phases_grid, without_empty
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, CatalogError, ConflictError, SchemaParseError
-from spark_omnigraph.graph.arguments import PATH, require
+from spark_omnigraph.graph.arguments import PATH, require, require_known
 from spark_omnigraph.graph.create import accept_schema, schema_text
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.schema.bad_rows import report_broken
@@ -36,7 +36,6 @@ from spark_omnigraph.lang.pg import compile_stored_schema
 from spark_omnigraph.manifest.branches import MAIN
 from spark_omnigraph.redaction import as_shown
 from spark_omnigraph.storage.graph_store import GraphStore
-from spark_omnigraph.words import nearest
 from spark_omnigraph.write.clock import Clock
 from spark_omnigraph.write.executor import Executor, LocalExecutor
 
@@ -65,10 +64,7 @@ class ChangeRequest:
 def change_request(schema: str | os.PathLike[str], choices: SchemaChoices) -> ChangeRequest:
     """A request by `.pg` text or a file's path. BadRequestError for a choice that there is not."""
     require("schema", schema, PATH)
-    unknown = choices.keys() - SchemaChoices.__annotations__.keys()
-    if unknown:
-        name = min(unknown)
-        raise BadRequestError(f"a schema change takes no '{name}'{nearest(name, SchemaChoices.__annotations__)}")
+    require_known(choices, SchemaChoices, "a schema change")
     values, path = choices.get("values"), choices.get("bad_rows")
     if values is not None and not isinstance(values, Mapping):
         raise BadRequestError(f"values are a mapping such as {{'Type.property': 1}}, not {as_shown(values)}")

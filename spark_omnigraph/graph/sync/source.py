@@ -63,6 +63,11 @@ def place_of(uri: str) -> str:
     return place if "://" in place else os.path.abspath(place)
 
 
+def changes_name(place: str, first: int, last: int) -> str:
+    """What messages and reports call the changes of these versions."""
+    return f"{DELTA}{place}@v{first}" + (f"-{last}" if last > first else "")
+
+
 @dataclass(frozen=True, slots=True)
 class LocalDelta:
     """A table that is read in this process and its workers."""
@@ -82,8 +87,8 @@ class LocalDelta:
         return _Ranges(file, delta_schema(file, self.options), executor)
 
     def changes(self, first: int, last: int) -> OnceRows:
-        name = f"{DELTA}{self.place}@v{first}" + (f"-{last}" if last > first else "")
-        return LocalRows(delta_changes(self.place, first, last, self.options), name, has_order=False)
+        rows = delta_changes(self.place, first, last, self.options)
+        return LocalRows(rows, changes_name(self.place, first, last), has_order=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from spark_omnigraph.commit.contract import former_catalogs, read_catalog
 from spark_omnigraph.draw.card import Card, commit_line
 from spark_omnigraph.draw.displayed import Displayed
 from spark_omnigraph.errors import BadRequestError, ConflictError, FeedLostError
+from spark_omnigraph.graph.arguments import SWITCH, TEXT, Kind, require, require_known
 from spark_omnigraph.graph.load.bad_rows import check_report_path
 from spark_omnigraph.graph.load.inputs import accepted, input_choices
 from spark_omnigraph.graph.load.load import LoadRequest
@@ -43,6 +44,9 @@ from spark_omnigraph.write.staged_files import StagedFiles
 
 MAX_DELETES = 0.1
 """Share of the stored rows of a type that one run deletes at most, unless it is told otherwise."""
+
+
+_SOURCE: Kind = (lambda source: hasattr(source, "changes"), "'delta:URI' or delta_source(spark, URI)")
 
 
 class SyncChoices(TypedDict, total=False):
@@ -132,6 +136,12 @@ class _Bearing(msgspec.Struct, frozen=True):
 
 def sync_request(source: DeltaSource, branch: Branch, choices: SyncChoices, origin: CommitOrigin) -> SyncRequest:
     """The checked request. BadRequestError names a choice that is unknown or wrong."""
+    require("source", source, _SOURCE)
+    require_known(choices, SyncChoices, "a sync")
+    full, app_id = choices.get("full", False), choices.get("app_id")
+    require("full", full, SWITCH)
+    if app_id is not None:
+        require("app_id", app_id, TEXT)
     inputs = input_choices({name: choices.get(name) for name in ("node", "edge", "mapping")})
     if inputs.mapping is not None and inputs.mapping.of_given is None:
         raise BadRequestError("the mapping of a table that is followed has one input, without a path")
@@ -141,7 +151,6 @@ def sync_request(source: DeltaSource, branch: Branch, choices: SyncChoices, orig
     if any(rule.distinct for rule in how.rules):
         raise BadRequestError("'distinct' does not go with changes: no change tells that the last equal row went")
     options = choices.get("options") or LoadOptions()
-    full, app_id = choices.get("full", False), choices.get("app_id")
     if full and options.max_bad_rows:
         raise BadRequestError("a row that is left out would be gone: a full sync takes no bad rows (max_bad_rows)")
     limit = MAX_DELETES if options.max_deletes is None else options.max_deletes

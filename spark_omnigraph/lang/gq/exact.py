@@ -9,7 +9,7 @@ from spark_omnigraph.catalog.numbers import Real, integer_of, single
 from spark_omnigraph.catalog.types import PropType, Scalar
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Value
 
-_FLIPPED = {
+FLIPPED = {
     Comparator.EQUAL: Comparator.EQUAL,
     Comparator.NOT_EQUAL: Comparator.NOT_EQUAL,
     Comparator.LESS: Comparator.GREATER,
@@ -17,6 +17,7 @@ _FLIPPED = {
     Comparator.GREATER: Comparator.LESS,
     Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
 }
+"""What is asked when the sides change places."""
 _WITH_FRACTION = {
     Comparator.LESS: Comparator.LESS_OR_EQUAL,
     Comparator.LESS_OR_EQUAL: Comparator.LESS_OR_EQUAL,
@@ -31,7 +32,7 @@ def normalized(comparison: Comparison) -> Comparison:
     a reader who stored 0.1 there finds it by 0.1.
     """
     left, right = comparison.left, comparison.right
-    flipped = _FLIPPED.get(comparison.comparator)
+    flipped = FLIPPED.get(comparison.comparator)
     if flipped is not None and isinstance(left, Constant) and isinstance(right, Column):
         comparison = replace(comparison, comparator=flipped, left=right, right=left)
         left, right = right, left

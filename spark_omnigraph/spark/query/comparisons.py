@@ -17,7 +17,7 @@ from pyspark.sql.types import DecimalType, DoubleType
 from spark_omnigraph.catalog.types import Scalar
 from spark_omnigraph.engine.compare import compare
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.lang.gq.exact import normalized
+from spark_omnigraph.lang.gq.exact import FLIPPED, normalized
 from spark_omnigraph.lang.gq.plan import Column, Comparator, Comparison, Constant, Operand, Value
 from spark_omnigraph.spark.query.frame import Frame, plain
 from spark_omnigraph.words import TextEnum
@@ -33,12 +33,8 @@ _OPERATORS: Mapping[Comparator, Callable[[SparkColumn, SparkColumn], SparkColumn
     Comparator.GREATER: operator.gt,
     Comparator.GREATER_OR_EQUAL: operator.ge,
 }
-_FLIPPED = {
-    Comparator.LESS: Comparator.GREATER,
-    Comparator.LESS_OR_EQUAL: Comparator.GREATER_OR_EQUAL,
-    Comparator.GREATER: Comparator.LESS,
-    Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
-}
+_HALF, _FAR = 2.0**63, 2.0**64
+"""From where on a float is more than any integer with a sign, and than any without one."""
 _UNORDERED = 2
 """Sign of a comparison with NaN: only `!=` is true."""
 
@@ -126,7 +122,7 @@ def _ordered(comparator: Comparator, left: _Side, right: _Side) -> SparkColumn:
     if all(floats):
         return _floats(comparator, left.column.cast(DoubleType()), right.column.cast(DoubleType()))
     if floats[0]:
-        left, right, comparator = right, left, _FLIPPED.get(comparator, comparator)
+        left, right, comparator = right, left, FLIPPED[comparator]
     return _on_sign(comparator, left, right.column.cast(DoubleType()))
 
 
@@ -140,17 +136,18 @@ def _floats(comparator: Comparator, left: SparkColumn, right: SparkColumn) -> Sp
 
 def _on_sign(comparator: Comparator, whole: _Side, real: SparkColumn) -> SparkColumn:
     """Integers against floats: with the whole part exactly, then by the fraction."""
-    low, high = (0.0, 2.0**64) if whole.kind is _Compared.UNSIGNED else (-(2.0**63), 2.0**63)
+    low, high = (0.0, _FAR) if whole.kind is _Compared.UNSIGNED else (-_HALF, _HALF)
     inside = F.when((real >= F.lit(low)) & (real < F.lit(high)), real)
-    floor = inside - F.pmod(inside, F.lit(1.0))
-    exact = floor.cast(DecimalType(20, 0))
+    near = F.when(inside < F.lit(_HALF), inside)
+    floor = F.floor(near)
+    exact = floor if whole.kind is not _Compared.UNSIGNED else _unsigned(floor, inside)
     sign = (
         F.when(F.isnan(real), _UNORDERED)
         .when(real >= F.lit(high), -1)
         .when(real < F.lit(low), 1)
         .when(whole.column > exact, 1)
         .when(whole.column < exact, -1)
-        .when(inside > floor, -1)
+        .when(near > floor.cast(DoubleType()), -1)
         .otherwise(0)
     )
     signs = {
@@ -162,3 +159,11 @@ def _on_sign(comparator: Comparator, whole: _Side, real: SparkColumn) -> SparkCo
         Comparator.GREATER_OR_EQUAL: (0, 1),
     }
     return whole.column.isNotNull() & real.isNotNull() & sign.isin(*signs[comparator])
+
+
+def _unsigned(floor: SparkColumn, inside: SparkColumn) -> SparkColumn:
+    """Whole parts below 2**64 of floats, `floor` of those below 2**63. Spark's own cast of a float to a decimal goes by
+    the digits that are shown, which are not all of them.
+    """
+    beyond = F.floor(inside - F.lit(_HALF)).cast(DecimalType(20, 0)) + plain(2**63)
+    return F.coalesce(floor.cast(DecimalType(20, 0)), beyond)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import DataType, DoubleType, StringType, StructField, StructType
@@ -17,8 +16,9 @@ from spark_omnigraph.engine.table import Table
 from spark_omnigraph.lang.gq.needs import Needs, is_lookup
 from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Comparison, Nearest, Predicate, Ranking, TextMatch
 from spark_omnigraph.predicates.sql import NO_ROW
+from spark_omnigraph.spark.portable import carried
 from spark_omnigraph.spark.query.frame import Frame, Names, inside_type
-from spark_omnigraph.spark.query.tasks import HitsTask, ScanTask, Task, TaskBody
+from spark_omnigraph.spark.query.tasks import HitsTask, NumberedTasks, ScanTask, Task
 from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.tables.scan import PinnedTable, column_names, fragment_sizes, group_fragments
 from spark_omnigraph.storage.tables.search import is_spread
@@ -40,13 +40,7 @@ def run_tasks(spark: SparkSession) -> Run:
     """Frames whose rows are made by tasks of Spark."""
 
     def run(task: Task, parts: int, size: int) -> DataFrame:
-        body = TaskBody(task)
-
-        # Pickled by value, with a body that says what is missing where this package is not.
-        def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return body.run(batches)
-
-        return sized(spark, parts, size).mapInArrow(rows, task.frame)
+        return sized(spark, parts, size).mapInArrow(carried(NumberedTasks(task)), task.frame)
 
     return run
 

@@ -23,7 +23,7 @@ from spark_omnigraph.lang.gq.needs import needs_of
 from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Column, Comparison, Nearest, TextMatch
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.spark.errors import coded
-from spark_omnigraph.spark.portable import Portable
+from spark_omnigraph.spark.portable import TaskBody
 from spark_omnigraph.spark.types import arrow_target, to_frame
 from spark_omnigraph.storage.tables.reader import ReadCache
 from spark_omnigraph.storage.tables.scan import BATCH_ROWS, PinnedTable, TableScan, read_batches
@@ -164,14 +164,14 @@ class AnswerTask:
 Task = ScanTask | HitsTask | AnswerTask
 
 
-class TaskBody(Portable):
-    """A task as `mapInArrow` takes it."""
+class NumberedTasks(TaskBody):
+    """A task, done for every number that comes."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of every number that comes."""
+        """The rows of all numbers."""
         with coded():
             for batch in batches:
                 for number in batch.column(0).to_pylist():

@@ -153,6 +153,11 @@ def _actions(name: str, root: str, version: int, options: Mapping[str, str]) -> 
     try:
         with open_part(os.path.join(root, LOG, f"{version:020d}.json"), options) as stream:
             for line in stream:
-                yield json.loads(line)
+                action = json.loads(line)
+                if not isinstance(action, dict):
+                    raise ValueError("an action is no object")
+                yield action
+    except (ValueError, RecursionError) as error:
+        raise FeedLostError(f"the log of version {version} of '{name}' is damaged: {WAY} ({said(error)})") from error
     except (OSError, StorageError) as error:
         raise FeedLostError(f"version {version} of '{name}' is not there any more: {WAY} ({said(error)})") from error

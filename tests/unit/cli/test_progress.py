@@ -32,6 +32,7 @@ ERASE = "\r\x1b[2K"
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")  # no line is cut, however long a time it tells
     monkeypatch.setattr(output, "ShownProgress", partial(ShownProgress, delay=0, tick=60))  # work is short here
     Graph.init("g", SCHEMA)
     for part in (1, 2):

@@ -24,11 +24,14 @@ ORDERED: dict[Comparator, Callable[[Any, Any], bool]] = {
 }
 VALUES: dict[Scalar, list[Any]] = {
     Scalar.I32: [None, -(2**31), -3, 0, 2, 3, 2**31 - 1],
-    Scalar.I64: [None, -(2**63), -1, 0, 2**53, 2**53 + 1, 2**63 - 1],
+    Scalar.I64: [None, -(2**63), -1, 0, 2**53, 2**53 + 1, 2**60, 2**60 + 1, 2**63 - 1],
     Scalar.U32: [None, 0, 3, 2**32 - 1],
-    Scalar.U64: [None, 0, 2**53 + 1, 2**63, 2**64 - 1],
+    Scalar.U64: [None, 0, 2**53 + 1, 2**60, 2**63, 2**63 + 2**11, 2**63 + 2**11 + 1, 2**64 - 1],
     Scalar.F32: [None, -0.0, 0.0, 2.5, -1e30, math.inf, math.nan],
-    Scalar.F64: [None, -0.0, 0.0, 2.7, float(2**53), float(2**63), float(2**64), -1e300, math.inf, -math.inf, math.nan],
+    Scalar.F64: [
+        *(None, -0.0, 0.0, 0.5, -0.5, 2.7, -1e-300, -1e300, math.inf, -math.inf, math.nan),
+        *map(float, (2**53, 2**60, 2**63, -(2**63), 2**63 + 2**11, 2**64)),
+    ],
 }
 
 

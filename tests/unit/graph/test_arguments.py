@@ -18,6 +18,7 @@ from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.merge.merge import MergeChoices
 from spark_omnigraph.graph.restore.restore import RestoreChoices
 from spark_omnigraph.graph.schema.preview import SchemaChoices
+from spark_omnigraph.graph.sync.sync import SyncChoices
 
 LINE = '{"type":"P","data":{"k":"a"}}'
 
@@ -115,6 +116,7 @@ CHOICES = {
     "embed": EmbedChoices,
     "merge_branch": MergeChoices,
     "restore": RestoreChoices,
+    "sync": SyncChoices,
 }
 
 

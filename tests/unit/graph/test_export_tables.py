@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-import random
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +23,7 @@ from spark_omnigraph.graph.export.tables import ExportOutcome
 from spark_omnigraph.storage.delta_write import LocalTable
 from tests.support import export_history
 from tests.support.delta_logs import add_feature, make_int96
+from tests.support.delta_tables import SEED
 from tests.support.export_history import Months, expire_at_once
 
 SCHEMA = """
@@ -116,11 +116,9 @@ def test_a_repeat_writes_nothing_and_a_change_its_rows(graph: Graph, tmp_path: P
 @pytest.mark.parametrize("days", [12, pytest.param(180, marks=pytest.mark.long)])
 def test_months_of_commits_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """The tables are the graph after each export: of days without a commit or with many, repeated, late, with gaps."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
     expire_at_once(monkeypatch)
     graph = Graph.init(tmp_path / "g", export_history.SCHEMA)
-    months, out = Months(graph, seed), tmp_path / "out"
+    months, out = Months(graph, SEED), tmp_path / "out"
     for _ in range(days):
         months.day()
         if months.dice.random() < 0.3:

@@ -8,7 +8,9 @@ import pickle
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 
+import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
@@ -16,7 +18,7 @@ from pyspark.sql import datasource
 
 from spark_omnigraph.errors import UsageError
 from spark_omnigraph.spark.errors import translate
-from spark_omnigraph.spark.portable import Portable
+from spark_omnigraph.spark.portable import Portable, TaskBody, carried
 from spark_omnigraph.spark.source import OmnigraphDataSource
 
 OPEN_WITHOUT = """
@@ -49,10 +51,26 @@ def test_what_is_carried_arrives_as_it_was() -> None:
     assert (type(again).__name__, again.value) == ("Local", 7)
 
 
-@pytest.mark.parametrize("package", ["spark_omnigraph", "lance"])
-def test_a_worker_without_a_package_names_it_the_host_the_python_and_the_way_out(package: str) -> None:
-    source = OmnigraphDataSource({"path": "/g", "node": "Lamp"})
-    packed = base64.b64encode(cloudpickle.dumps((source, "beside"))).decode()
+SOURCE = OmnigraphDataSource({"path": "/g", "node": "Lamp"})
+
+
+class Twice(TaskBody):
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from (batch, batch)
+
+
+def test_a_body_arrives_as_a_function() -> None:
+    run = pickle.loads(cloudpickle.dumps(carried(Twice())))
+    batch = pa.record_batch({"id": [1]})
+    assert list(run(iter([batch]))) == [batch, batch]
+
+
+@pytest.mark.parametrize(
+    ("what", "package"), [(SOURCE, "spark_omnigraph"), (SOURCE, "lance"), (carried(Twice()), "spark_omnigraph")]
+)
+def test_a_worker_without_a_package_names_it_the_host_the_python_and_the_way_out(what: object, package: str) -> None:
+    packed = base64.b64encode(cloudpickle.dumps((what, "beside"))).decode()
     ended = subprocess.run(
         [sys.executable, "-c", OPEN_WITHOUT, package, packed],
         capture_output=True,
