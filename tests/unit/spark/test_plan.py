@@ -181,7 +181,7 @@ def test_a_plan_has_no_key(pages: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_provider_the_process_is_named_that_needs_it(pages: str) -> None:
     with pytest.raises(
-        EmbeddingConfigError, match=r"is required for.*process in which Spark plans.*`Graph.query` asks"
+        EmbeddingConfigError, match=r"is required for.*process in which Spark plans.*`read_query` and `Graph.query` ask"
     ):
         plan_read({"path": pages, "query": NEAR})
 
