@@ -22,6 +22,7 @@ from obstore.exceptions import AlreadyExistsError, GenericError
 
 from spark_omnigraph.storage.objects import local_swap
 from spark_omnigraph.storage.objects import small as objects
+from spark_omnigraph.storage.objects.local_walk import FileStamp
 from spark_omnigraph.storage.tables import commits, staged
 
 
@@ -114,6 +115,8 @@ def injected(faults: Faults) -> Iterator[Faults]:
         return faults.call("remove", lambda: remove(*arguments), OSError("injected into remove"), None)
 
     with ExitStack() as stack:
+        # Every file is read again, else the number of calls would depend on how long ago one was written.
+        stack.enter_context(patch.object(FileStamp, "may_recur", True))
         stack.enter_context(patch.object(objects, "obstore", _Store(faults)))
         stack.enter_context(patch.object(objects, "remove_file", faulty_remove))
         stack.enter_context(patch.object(lance.LanceDataset, "commit", staticmethod(faulty_commit)))
