@@ -7,6 +7,7 @@ the history is looked at afterwards: it says whether what was written is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -161,6 +162,17 @@ class _Reading(TaskBody):
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     yield from self.parts[number].batches()
+
+
+def release(own: SparkSession) -> None:
+    """Ends a session beside the caller's. One of Connect that is left to the end of the process asks its server then,
+    and waits ten minutes for one that has gone.
+    """
+    client = getattr(own, "client", None) if hasattr(own, "cloneSession") else None
+    if client is not None:
+        with suppress(Exception):  # the server ends it as well when nobody asks for a while
+            client.release_session()
+        client.close()
 
 
 def own_session(spark: SparkSession) -> SparkSession:

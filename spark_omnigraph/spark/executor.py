@@ -7,6 +7,7 @@ import pickle
 import re
 import socket
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
@@ -18,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from spark_omnigraph.errors import InternalError, OmnigraphError
-from spark_omnigraph.spark.delta_tables import SparkTable, own_session
+from spark_omnigraph.spark.delta_tables import SparkTable, own_session, release
 from spark_omnigraph.spark.errors import JavaError, missing_package, task_failure
 from spark_omnigraph.storage.delta_write import Followed
 
@@ -85,8 +86,11 @@ class SparkExecutor:
         return [pickle.loads(payload) for payload in _payloads(table, numbers)]
 
     def delta_table(self, followed: Followed) -> SparkTable:
-        """A Delta table that the session writes, in a session of its own beside it."""
-        self._own = self._own or own_session(self.spark)
+        """A Delta table that the session writes, in a session beside it, which goes with this executor."""
+        if self._own is None:
+            self._own = own_session(self.spark)
+            if self._own is not self.spark:
+                weakref.finalize(self, release, self._own)
         return SparkTable(self._own, followed)
 
     def _run(self, program: bytes, items: Sequence[T]) -> Iterator[R]:
