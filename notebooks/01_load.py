@@ -46,8 +46,8 @@ def job(*words):
 
 
 bad_rows = f"{folder}/bad-rows.jsonl"
-load = ["merge", "--input", f"{folder}/films.jsonl", "--branch", dbutils.widgets.get("branch"),
-        "--executor", dbutils.widgets.get("executor"), "--bad-rows", bad_rows]  # fmt: skip
+branch, executor = dbutils.widgets.get("branch"), dbutils.widgets.get("executor")
+load = ["merge", "--input", f"{folder}/films.jsonl", "--branch", branch, "--executor", executor, "--bad-rows", bad_rows]
 
 # COMMAND ----------
 
@@ -70,8 +70,8 @@ if code:
     code, summary = job(*load, "--max-bad-rows", "2")
 if code:
     raise RuntimeError(f"the load ended with {code}: {summary['error']}")
-display(spark.createDataFrame([(key, n["inserted"], n["bad"]) for key, n in summary["tables"].items()],
-                              "table string, inserted long, bad long"))  # fmt: skip
+counts = [(key, n["inserted"], n["bad"]) for key, n in summary["tables"].items()]
+display(spark.createDataFrame(counts, "table string, inserted long, bad long"))
 
 # COMMAND ----------
 

@@ -112,14 +112,10 @@ class _Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedTable:
-    """All rows of a table against what is stored: those that differ are upserts. What is not among them goes: of the
-    ids by type that `may_go` has, or whatever it is where that is None.
-    """
+class TableRows:
+    """Rows of a Delta table, which come in no order; its classes say how they are staged."""
 
     rows: OnceRows
-    may_go: Mapping[str, pa.Array] | None
-    has_order: bool = False
 
     @property
     def name(self) -> str:
@@ -128,6 +124,19 @@ class ComparedTable:
     @property
     def schema(self) -> pa.Schema:
         return self.rows.schema
+
+    @property
+    def has_order(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable(TableRows):
+    """All rows of a table against what is stored: those that differ are upserts. What is not among them goes: of the
+    ids by type that `may_go` has, or whatever it is where that is None.
+    """
+
+    may_go: Mapping[str, pa.Array] | None
 
     def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
         parts = self.rows.stage(replace(context, decode=replace(context.decode, changes=False)), how)
@@ -158,23 +167,13 @@ class NotToldError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldChanges:
+class ToldChanges(TableRows):
     """The changes of some versions. Staging them raises NotToldError where a table had several rows of one id, of which
     any may be the one that stands, and where one of them is bad that may have been corrected since (`takes_bad`: not
     for that).
     """
 
-    rows: OnceRows
     takes_bad: bool
-    has_order: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.rows.name
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.rows.schema
 
     def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
         parts = self.rows.stage(context, how)
