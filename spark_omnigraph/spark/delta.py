@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from spark_omnigraph.errors import FeedLostError, OmnigraphError
 from spark_omnigraph.graph.load.frame import StagedPart
-from spark_omnigraph.graph.sync.source import TableRows, changes_name, place_of
+from spark_omnigraph.graph.sync.source import FollowedRows, changes_name, place_of
 from spark_omnigraph.records.changes.ranks import CHANGE_TYPE
 from spark_omnigraph.records.frames.mapping import TableInput
 from spark_omnigraph.spark.delta_session import delta_errors
@@ -103,7 +103,7 @@ class SparkDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class _Feed(TableRows):
+class _Feed(FollowedRows):
     """Changes, of which a file may turn out to be gone when they are read."""
 
     source: SparkDelta

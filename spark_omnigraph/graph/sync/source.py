@@ -112,7 +112,7 @@ class _Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRows:
+class FollowedRows:
     """Rows of a Delta table, which come in no order; its classes say how they are staged."""
 
     rows: OnceRows
@@ -131,7 +131,7 @@ class TableRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedTable(TableRows):
+class ComparedTable(FollowedRows):
     """All rows of a table against what is stored: those that differ are upserts. What is not among them goes: of the
     ids by type that `may_go` has, or whatever it is where that is None.
     """
@@ -167,7 +167,7 @@ class NotToldError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldChanges(TableRows):
+class ToldChanges(FollowedRows):
     """The changes of some versions. Staging them raises NotToldError where a table had several rows of one id, of which
     any may be the one that stands, and where one of them is bad that may have been corrected since (`takes_bad`: not
     for that).
