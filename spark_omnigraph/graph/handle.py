@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 class Graph(StateVerbs):
     """A handle on one graph. Each call reads a fresh snapshot of its branch, unless the handle is pinned (`at`).
 
-    Handles are cheap, immutable and may be used from several threads.
+    Handles are cheap, immutable and may be used from several threads. Pickled, one is opened anew where it arrives,
+    with its storage options: a task of Spark may query with it what its driver pinned.
 
     Examples:
         >>> import tempfile

@@ -130,6 +130,10 @@ class GraphStore:
         store._refuse_special(MANIFEST, COMMITS, COMMIT_ACTORS)
         return store
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled, a store is its place and its options: another process opens it anew, and keeps what it reads."""
+        return GraphStore.open, (self.root, dict(self.location.options))
+
     def _refuse_special(self, *datasets: str) -> None:
         for path in datasets:
             if path not in self._looked_at:

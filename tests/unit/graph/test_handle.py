@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from datetime import datetime, timezone
 from pathlib import Path
@@ -45,6 +46,24 @@ def test_a_pinned_handle_shows_one_state_and_no_other(graph: Graph) -> None:
         with pytest.raises(BadRequestError, match=f"pinned to version {version} of 'main', so '{next(iter(where))}'"):
             then.count("node:Lamp", **where)
     assert then.count("node:Lamp", branch=None, version=None) == 1
+
+
+def test_a_handle_arrives_in_another_process_with_its_state(graph: Graph) -> None:
+    graph.create_branch("draft")
+    graph.load([lamp("b")], branch="draft")
+    handles = graph, graph.at(branch="draft"), Graph.open(graph.uri, branch="draft")
+    assert [each.count("node:Lamp") for each in handles] == [1, 2, 2]  # what a handle keeps in memory stays behind
+    sent = pickle.dumps(handles)
+    graph.load([lamp("c"), lamp("d")], branch="draft")
+    main, pinned, draft = pickle.loads(sent)
+    assert [each.count("node:Lamp") for each in (main, pinned, draft)] == [1, 2, 4]
+    main.load([lamp("e")])
+    assert graph.count("node:Lamp") == 2
+    with pytest.raises(BadRequestError, match="read"):
+        pinned.load([lamp("f")])
+    shutil.rmtree(graph.uri)
+    with pytest.raises(NotFoundError, match=f"no graph at '{graph.uri}'"):
+        pickle.loads(sent)
 
 
 @pytest.mark.parametrize("how", ["newest", "version", "branch"])
