@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from http import HTTPStatus
 from threading import Event, Lock
 from time import monotonic
+from uuid import uuid4
 
 import numpy as np
 
@@ -74,12 +76,15 @@ class _Call:
 
 
 class RemoteEmbedder:
-    """Asks one provider. Made anew from its configuration where it is unpickled: connections do not travel."""
+    """Asks one provider. Made anew from its configuration where it is unpickled: connections do not travel, and all
+    that come to one process from the same one keep one pace.
+    """
 
-    def __init__(self, config: EmbedConfig) -> None:
+    def __init__(self, config: EmbedConfig, name: str = "") -> None:
         self._config = config
+        self._name = name or uuid4().hex
         self._wire = wire_of(config)
-        self._pace = Pace(config.requests_per_minute, config.tokens_per_minute)
+        self._pace = _pace_of(self._name, config.requests_per_minute, config.tokens_per_minute)
         self._connections = Connections(config.base_url, config.proxy, config.timeout)
         self._plain = False
         """Known: the provider has the plain shape of requests alone."""
@@ -89,7 +94,7 @@ class RemoteEmbedder:
         """Known: it gives vectors at all."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._config,)
+        return type(self), (self._config, self._name)
 
     def __repr__(self) -> str:
         return f"RemoteEmbedder({self._config!r})"
@@ -266,6 +271,12 @@ class RemoteEmbedder:
             vectors[places], wrong = checked(list(fit.values()), dimension)
             failures.update((places[at], message) for at, message in wrong.items())
         return Embedded(vectors, failures)
+
+
+@lru_cache(maxsize=64)
+def _pace_of(name: str, requests_per_minute: float | None, tokens_per_minute: float | None) -> Pace:
+    """The pace of an embedder in this process, by the name that it travels with."""
+    return Pace(requests_per_minute, tokens_per_minute)
 
 
 _KNOWN = frozenset(status.value for status in HTTPStatus)

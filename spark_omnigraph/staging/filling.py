@@ -16,9 +16,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.bad_rows import Mistake, Rule
 from spark_omnigraph.catalog.types import GIVEN, Catalog, NodeType, Property, embedding_source
-from spark_omnigraph.embed.config import EmbedConfig
 from spark_omnigraph.embed.embedder import Embedder
-from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.staging.asking import Asking, without_blank
 from spark_omnigraph.storage.vectors import VectorStore, first_of_each
@@ -33,19 +31,16 @@ def accepting(catalog: Catalog) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class VectorFill:
-    """Who gives vectors to the tasks of a load, and where answers are kept. Picklable. Without a provider nobody is
+    """Who gives vectors to the tasks of a load, and where answers are kept. Picklable. Without an embedder nobody is
     asked: of a dry run, which stages rows that nobody will see.
     """
 
-    provider: EmbedConfig | Embedder | None
+    embedder: Embedder | None
     store: VectorStore
 
     def asking(self, dimension: int) -> Asking | None:
         """What a task asks."""
-        given = self.provider
-        if given is None:
-            return None
-        return Asking(embedder_for(given) if isinstance(given, EmbedConfig) else given, dimension, self.store)
+        return None if self.embedder is None else Asking(self.embedder, dimension, self.store)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

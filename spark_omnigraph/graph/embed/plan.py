@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
+from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.errors import ConflictError
 from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
 from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
@@ -104,6 +105,8 @@ class Planner:
     """Whether the last plan left rows to another commit."""
     first: Base | None = None
     """What stood when the run began."""
+    embedders: dict[int, Embedder] = field(default_factory=dict)
+    """By the number of tasks that ask at a time: one goes through the whole run, so that it keeps its pace."""
 
     def plan(self, before: EmbedPlan | None) -> EmbedPlan:
         """What is to be committed on the branch as it is now: the plan `before` where it stands."""
@@ -200,8 +203,10 @@ class Planner:
         parts = _parts(wanted, min(QUESTION_TEXTS, -(-wanted.num_rows // lanes)))
         questions = [AskPart(np.asarray(part.column("row")), part.column("key").combine_chunks()) for part in parts]
         tasks = min(lanes, len(questions))
+        if tasks not in self.embedders:
+            self.embedders[tasks] = request.embedder(tasks)
         asking = Asking(
-            request.embedder(tasks),
+            self.embedders[tasks],
             selection.target.dimension,
             request.store,
             max(1, request.texts_at_once // tasks),

@@ -27,6 +27,7 @@ from spark_omnigraph.catalog.types import Catalog, EntityType, Scalar, Unique, e
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.commit.plan import PreparedCommit, Published, WriterKind
 from spark_omnigraph.embed.config import EmbedConfig, shared_limits
+from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRowsError
 from spark_omnigraph.graph.load.bad_rows import SAMPLE, FoundRows, ReportTarget, bad_rows, write_report
 from spark_omnigraph.graph.load.changes import DeletedRows, LoadDeletes
@@ -250,9 +251,8 @@ def plan_on(store: GraphStore, request: LoadRequest, base: Base, written: Set[st
 def _vector_fill(store: GraphStore, options: LoadOptions, tasks: int) -> VectorFill:
     """Who gives vectors to rows without one, to each of so many tasks. EmbeddingConfigError when there is nobody."""
     provider = None if options.dry_run else provider_of(options.embedder)
-    if isinstance(provider, EmbedConfig):
-        provider = shared_limits(provider, tasks)
-    return VectorFill(provider, VectorStore.beside(store.root, options.cache, store.storage_options))
+    embedder = embedder_for(shared_limits(provider, tasks)) if isinstance(provider, EmbedConfig) else provider
+    return VectorFill(embedder, VectorStore.beside(store.root, options.cache, store.storage_options))
 
 
 def _fills(catalog: Catalog, options: LoadOptions) -> bool:

@@ -15,12 +15,15 @@ import pytest
 
 from spark_omnigraph import BadRequestError, Graph, LoadOptions, NotFoundError, StorageError, embedding_config
 from spark_omnigraph.commit.crash_points import CrashPoint, stop_at
+from spark_omnigraph.embed import remote
+from spark_omnigraph.embed.config import resolve_config
 from spark_omnigraph.embed.embedder import Embedded, Role, Usage
 from spark_omnigraph.embed.mock import MockEmbedder
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
 from spark_omnigraph.graph.embed import plan
 from spark_omnigraph.graph.embed.report import PropertyCounts
 from spark_omnigraph.records.mode import EmbedAtLoad
+from tests.support.embedding_server import EmbeddingServer
 
 SCHEMA = """
 node Film {
@@ -306,6 +309,16 @@ def test_search_finds_what_was_embedded(graph: Graph) -> None:
     )
     for text, slug in (("three", "a"), ("two", "b"), ("one", "c")):
         assert graph.query(query, params={"v": vector(text)}).to_pylist() == [{"f.slug": slug}]
+
+
+def test_one_pace_through_all_commits(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(remote._Call, "pause", lambda call, seconds: waits.append(seconds))
+    with EmbeddingServer() as server:
+        provider = replace(resolve_config(server.environ()), requests_per_minute=0.001)
+        report = graph.embed("Film", "plot_vec", provider, commit_every=1)
+    assert (len(report.commits), sorted(server.asked)) == (3, ["one", "two"])
+    assert [wait > 10_000 for wait in waits] == [False, True]
 
 
 @dataclass
