@@ -81,8 +81,18 @@ PROVIDER = Option(
 EMBED_MODEL = Option("model", "the provider's model; unset: what OMNIGRAPH_EMBED_MODEL says", metavar="NAME")
 BATCH = Option("batch", "texts in one request", values.positive, "N", default="64")
 PARALLEL = Option("parallel", "requests under way at a time, in all tasks together", values.positive, "N", default="8")
-REQUESTS_PER_MINUTE = Option("requests_per_minute", "requests a minute, in all tasks together", values.positive, "N")
-TOKENS_PER_MINUTE = Option("tokens_per_minute", "tokens a minute, in all tasks together", values.positive, "N")
+REQUESTS_PER_MINUTE = Option(
+    "requests_per_minute",
+    "requests a minute, in all tasks together; unset: what OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE says",
+    values.positive,
+    "N",
+)
+TOKENS_PER_MINUTE = Option(
+    "tokens_per_minute",
+    "tokens a minute, in all tasks together; unset: what OMNIGRAPH_EMBED_TOKENS_PER_MINUTE says",
+    values.positive,
+    "N",
+)
 NO_CACHE = Option("no_cache", "keep no answers", values.switch, default="false", shape=Shape.SWITCH)
 CACHE_EVERY = Option(
     "cache_every",

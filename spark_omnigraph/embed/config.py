@@ -83,8 +83,10 @@ TIMEOUT = "OMNIGRAPH_EMBED_TIMEOUT_MS"
 ATTEMPTS = "OMNIGRAPH_EMBED_RETRY_ATTEMPTS"
 BACKOFF = "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS"
 DEADLINE = "OMNIGRAPH_EMBED_DEADLINE_MS"
+REQUESTS = "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE"
+TOKENS = "OMNIGRAPH_EMBED_TOKENS_PER_MINUTE"
 KEYS = ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
-VARIABLES = (MOCK, PROVIDER, BASE_URL, MODEL, TIMEOUT, ATTEMPTS, BACKOFF, DEADLINE)
+VARIABLES = (MOCK, PROVIDER, BASE_URL, MODEL, TIMEOUT, ATTEMPTS, BACKOFF, DEADLINE, REQUESTS, TOKENS)
 _TRUE = ("1", "true", "yes", "on")
 _LONGEST = 1 << 31
 """Milliseconds and attempts beyond this are not meant."""
@@ -118,6 +120,8 @@ def resolve_config(
         base_url=url,
         api_key=_key(environ, name, kind, api_key),
         key_name=" or ".join(kind.keys),
+        requests_per_minute=_limit(environ, REQUESTS),
+        tokens_per_minute=_limit(environ, TOKENS),
         timeout=_positive(environ, TIMEOUT, 30_000) / 1000,
         attempts=_positive(environ, ATTEMPTS, 4),
         backoff=_positive(environ, BACKOFF, 200) / 1000,
@@ -219,6 +223,15 @@ def _key(environ: Mapping[str, str], name: str, kind: _Defaults, given: str | No
 
 def _variable(environ: Mapping[str, str], name: str) -> str:
     return environ.get(name, "").strip()
+
+
+def _limit(environ: Mapping[str, str], name: str) -> float | None:
+    """What a minute allows; it is an error where it is none, since nobody wants to ask faster than they may."""
+    text = _variable(environ, name)
+    found = _positive(environ, name, 0)
+    if text and not found:
+        raise EmbeddingConfigError(f"{name} must be a whole number above 0, got '{excerpt(text)}'")
+    return found or None
 
 
 def _positive(environ: Mapping[str, str], name: str, default: int, least: int = 1) -> int:

@@ -29,10 +29,15 @@ class FrameRows:
     def __init__(self, frame: DataFrame, name: str) -> None:
         self.frame, self.name = frame, name
         self.schema: pa.Schema = arrow_columns(frame.schema)
+        self._executor = SparkExecutor(frame.sparkSession)
+
+    @property
+    def parallelism(self) -> int:
+        return self._executor.parallelism
 
     def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
         """Stages the rows of every partition in a task of its own."""
-        return SparkExecutor(self.frame.sparkSession).map_frame(partial(_stage, context, how), self.frame)
+        return self._executor.map_frame(partial(_stage, context, how), self.frame)
 
 
 def _stage(context: StageContext, how: TableInput, batches: Iterator[pa.RecordBatch], number: int) -> StagedPart:

@@ -20,6 +20,6 @@ def provider_of(job: Job) -> EmbedConfig:
         found,
         batch_size=config.batch,
         parallel=config.parallel,
-        requests_per_minute=config.requests_per_minute,
-        tokens_per_minute=config.tokens_per_minute,
+        requests_per_minute=config.requests_per_minute or found.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute or found.tokens_per_minute,
     )

@@ -81,10 +81,10 @@ def frame_request(
     return LoadRequest((), name, mode, actor, options, transaction=transaction)
 
 
-def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | None) -> LoadPlan:
-    """What the tasks of a frame need, from a driver that has entered."""
+def plan_frame_load(store: GraphStore, request: LoadRequest, table_key: str | None, tasks: int = 1) -> LoadPlan:
+    """What the tasks of a frame need, so many at a time, from a driver that has entered."""
     enter_frame(store, request, table_key)
-    return capture_frame(store, request, table_key)
+    return capture_frame(store, request, table_key, tasks)
 
 
 def enter_frame(store: GraphStore, request: LoadRequest, table_key: str | None) -> None:
@@ -100,7 +100,7 @@ def enter_frame(store: GraphStore, request: LoadRequest, table_key: str | None) 
     fork_first(store, base.snapshot, _may_be_written(base, table_key))
 
 
-def capture_frame(store: GraphStore, request: LoadRequest, table_key: str | None) -> LoadPlan:
+def capture_frame(store: GraphStore, request: LoadRequest, table_key: str | None, tasks: int = 1) -> LoadPlan:
     """What tasks of a frame need, as it stands now; reads alone. The stage of the write is open by then.
 
     ConflictError when a fork is gone that the driver had made, as by a clean-up before the stage was opened.
@@ -109,7 +109,7 @@ def capture_frame(store: GraphStore, request: LoadRequest, table_key: str | None
     written = _may_be_written(base, table_key)
     require_forks(store, base.snapshot, written)
     # Overwriting a type with a frame without rows empties it; its name was given, so it is no accident of the input.
-    return replace(plan_on(store, request, base, written), named=frozenset({table_key} if table_key else ()))
+    return replace(plan_on(store, request, base, written, tasks), named=frozenset({table_key} if table_key else ()))
 
 
 def finish_frame_load(

@@ -57,6 +57,10 @@ class OnceRows(Protocol):
     def has_order(self) -> bool:
         """Whether the last of several rows of one id is the one that was meant."""
 
+    @property
+    def parallelism(self) -> int:
+        """Tasks that stage at the same time."""
+
     def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
         """Stages all rows. Raises what a task raises."""
 
@@ -69,6 +73,7 @@ class LocalRows:
     name: str = TABLE_NAME
     has_order: bool = True
     passing: bool = False
+    parallelism: int = 1
 
     @property
     def schema(self) -> pa.Schema:
@@ -140,7 +145,7 @@ def load_once(store: GraphStore, request: LoadRequest, how: TableInput, rows: On
     key = how.rules[0].table_key if len(how.rules) == 1 else None
     with staging(store) as stage:
         request = replace(request, stages=(stage,), frame=rows.name.replace("{", "{{").replace("}", "}}"))
-        plan = plan_frame_load(store, request, key)
+        plan = plan_frame_load(store, request, key, rows.parallelism)
         return finish_frame_load(store, request, plan, rows.stage(plan.context, how))
 
 

@@ -104,6 +104,10 @@ class _Ranges:
     def name(self) -> str:
         return self.file.name
 
+    @property
+    def parallelism(self) -> int:
+        return self.executor.parallelism
+
     def stage(self, context: StageContext, how: TableInput) -> list[StagedPart]:
         file = replace(self.file, table=replace(how, format=InputFormat.DELTA))
         ranges = cut((file,), self.executor.parallelism, partial(bounds, options=context.storage_options))
@@ -128,6 +132,10 @@ class FollowedRows:
     @property
     def has_order(self) -> bool:
         return False
+
+    @property
+    def parallelism(self) -> int:
+        return self.rows.parallelism
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,17 @@ def test_a_tuning_that_is_none_is_the_default(text: str, seconds: float) -> None
     assert resolve_config({"OMNIGRAPH_EMBED_TIMEOUT_MS": text, **KEY}).timeout == seconds
 
 
+def test_what_a_minute_allows_is_named_or_unlimited_and_never_guessed() -> None:
+    requests, tokens = "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE", "OMNIGRAPH_EMBED_TOKENS_PER_MINUTE"
+    found = resolve_config({requests: "500", tokens: " 90000 ", **KEY})
+    assert (found.requests_per_minute, found.tokens_per_minute) == (500, 90000)
+    assert (resolve_config(KEY).requests_per_minute, resolve_config(KEY).tokens_per_minute) == (None, None)
+    for name in (requests, tokens):
+        for text in ("0", "-1", "1.5", "many"):
+            with pytest.raises(EmbeddingConfigError, match=f"{name} must be a whole number above 0"):
+                resolve_config({name: text, **KEY})
+
+
 def test_a_deadline_of_0_is_none() -> None:
     assert resolve_config({"OMNIGRAPH_EMBED_DEADLINE_MS": "0", **KEY}).deadline == 0
     assert resolve_config(KEY).deadline == 60

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from spark_omnigraph import BadRowsError, Graph, LoadOptions, LoadReport
 from spark_omnigraph.commit.crash_points import Crashed, CrashPoint, stop_at
+from spark_omnigraph.embed import remote
+from spark_omnigraph.embed.config import resolve_config
 from spark_omnigraph.errors import EmbeddingConfigError, EmbeddingError
+from spark_omnigraph.graph.load.source import LocalRows
 from spark_omnigraph.records.mode import EmbedAtLoad
+from tests.support.embedding_server import EmbeddingServer
 from tests.unit.graph.test_embed import Scripted, vector
 
 SCHEMA = """
@@ -121,3 +127,29 @@ def test_a_provider_that_refuses_ends_the_load(graph: Graph, monkeypatch: pytest
     with pytest.raises(EmbeddingError, match="none of 512 texts"):
         load(graph, Scripted(failing=frozenset(f"bad {i}" for i in range(600))), *many)
     assert graph.count("node:Film") == 0
+
+
+def test_one_pace_through_all_types(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(remote._Call, "pause", lambda call, seconds: waits.append(seconds))
+    note = json.dumps({"type": "Note", "data": {"text": "two"}})
+    with EmbeddingServer() as server:
+        provider = replace(resolve_config(server.environ()), requests_per_minute=0.001)
+        graph.load([film("a", "one"), note], options=LoadOptions(embed=EmbedAtLoad.MISSING, embedder=provider))
+    assert sorted(server.asked) == ["one", "two"]
+    assert [wait > 10_000 for wait in waits] == [False, True]
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_tasks_that_stage_a_frame_share_what_a_minute_allows(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, tasks: int
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(remote._Call, "pause", lambda call, seconds: waits.append(seconds))
+    films = pa.table({"slug": ["a", "b"], "plot": ["one", "two"]})
+    with EmbeddingServer() as server:
+        provider = replace(resolve_config(server.environ()), requests_per_minute=0.001, batch_size=1, parallel=1)
+        options = LoadOptions(embed=EmbedAtLoad.MISSING, embedder=provider)
+        graph.load(LocalRows(films.to_reader(), parallelism=tasks), node="Film", options=options)
+    assert sorted(server.asked) == ["one", "two"]
+    assert [round(wait / 60_000) for wait in waits] == [0, tasks]
