@@ -105,8 +105,7 @@ class _EmbedRun:
         failed = [FailedRows(each.target, each.failed) for one in plans for each in one.properties.values()]
         told = bad_rows_of(failed, self.planner.failures, request)
         self.bad_rows = without_personal(told, plan.base.contract.catalog)
-        selected = sum(each.selection.rows.num_rows for one in plans for each in one.properties.values())
-        refuse(self.bad_rows, selected, request)
+        refuse(self.bad_rows, self.planner.meant, request, len(self.commits))
         with self.clock.phase("stage"):
             changes = {key: self._stage(plan, parts, files) for key, parts in plan.by_table().items()}
         reach(CrashPoint.STAGED)
@@ -117,6 +116,11 @@ class _EmbedRun:
         reach(CrashPoint.CHECKED)
         with self.clock.phase("commit"):
             return files.commit(replace(prepared, facts=facts))
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """Those that were made, in their order."""
+        return tuple(each.commit_id for each in self.published if each.commit_id is not None)
 
     def _stage(self, plan: EmbedPlan, parts: list[PlannedProperty], files: StagedFiles) -> TableChange:
         """What changes in one table, which is forked first."""
@@ -166,7 +170,7 @@ class _EmbedRun:
 
     def report(self) -> EmbedReport:
         request, counts = self.request, self.planner.counts
-        commits = tuple(each.commit_id for each in self.published if each.commit_id is not None)
+        commits = self.commits
         tables: dict[str, int] = {}
         for plan, published in zip(self.plans, self.published, strict=True):
             for key, rows in _facts(plan).items() if published.commit_id is not None else ():

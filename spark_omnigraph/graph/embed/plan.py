@@ -103,6 +103,8 @@ class Planner:
     """Ids that earlier commits of the run had, by property."""
     is_cut: bool = False
     """Whether the last plan left rows to another commit."""
+    meant: int = 0
+    """Rows of all commits of the run, as the last plan found them."""
     first: Base | None = None
     """What stood when the run began."""
     embedders: dict[int, Embedder] = field(default_factory=dict)
@@ -146,10 +148,12 @@ class Planner:
         """Rows that are meant, as many as one commit may have."""
         left = self.request.commit_every
         self.is_cut = False
+        self.meant = sum(map(len, self.done.values()))
         found = []
         for target in embed_targets(base.contract.catalog, self.request):
             done = self.done.get(target.name, NO_IDS)
             selection = select(self.store, base, self.request, target, done)
+            self.meant += selection.rows.num_rows
             if left is not None:
                 self.is_cut |= selection.rows.num_rows > left
                 selection = replace(selection, rows=selection.rows.slice(0, left))
@@ -213,8 +217,7 @@ class Planner:
             None if request.every_texts is None else max(1, request.every_texts // tasks),
             request.every_seconds,
         )
-        most = request.bounds.most(selection.rows.num_rows)
-        context = AskContext(asking, selection.target, selection.table, most)
+        context = AskContext(asking, selection.target, selection.table, request.bounds.most(self.meant))
         # Where there are more slots than requests may be under way, only so many questions are handed out at once.
         turns = len(questions) if lanes == executor.parallelism else lanes
         for first in range(0, len(questions), turns):

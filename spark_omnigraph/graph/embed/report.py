@@ -125,17 +125,18 @@ def _bad_rows(target: EmbedTarget, rows: pa.Table, failures: Mapping[str, str]) 
         yield BadRow(file, number, 0, target.entity.name, target.prop, Rule.EMBEDDING, message, "", row["id"])
 
 
-def refuse(summary: BadRowSummary, selected: int, request: EmbedRequest) -> None:
-    """EmbeddingError when nothing was answered, or fewer than must be."""
+def refuse(summary: BadRowSummary, meant: int, request: EmbedRequest, commits: int) -> None:
+    """EmbeddingError when none of the rows that a run means was answered, or fewer than must be; `commits` it has made."""
     if not summary.total:
         return
-    nothing = summary.total == selected
-    if not nothing and request.bounds.allows(summary.total, selected):
+    nothing = summary.total == meant
+    if not nothing and request.bounds.allows(summary.total, meant):
         return
     rows = "1 row" if summary.total == 1 else f"{summary.total:,} rows"
-    limit = "" if nothing else request.bounds.limit_of(selected)
+    limit = "" if nothing else request.bounds.limit_of(meant)
     first = summary.sample[0]
     more = f" All of them: {summary.report}." if summary.report else ""
+    done = f"{commits} commit{'' if commits == 1 else 's'} made, and no more" if commits else "nothing changed"
     raise EmbeddingError(
-        f"nothing changed: {rows} of {selected:,} got no vector{limit}. First: {first.place}: {first.message}.{more}"
+        f"{done}: {rows} of {meant:,} got no vector{limit}. First: {first.place}: {first.message}.{more}"
     )

@@ -223,6 +223,26 @@ def test_texts_that_fail_are_bad_rows_within_a_bound(graph: Graph, tmp_path: Pat
         graph.embed("Film", "plot_vec", failing, max_bad_rows=5)
 
 
+@pytest.mark.parametrize("bound", [2, 0.5])
+def test_the_bound_is_of_the_whole_run_however_many_commits(graph: Graph, bound: float) -> None:
+    graph.load([film("f", "three")], options=QUIET)
+    asked = Scripted(failing=frozenset({"one"}))
+    report = graph.embed("Film", "plot_vec", asked, max_bad_rows=bound, commit_every=1)
+    assert (len(report.commits), report.bad_rows.total) == (2, 2)
+    found = vectors(graph)
+    assert (found["a"], found["b"], found["c"], found["f"]) == (None, vector("two"), None, vector("three"))
+
+
+def test_a_run_that_ends_after_some_commits_says_so(graph: Graph) -> None:
+    asked = Scripted(failing=frozenset({"two"}))
+    with pytest.raises(EmbeddingError, match=r"^1 commit made, and no more: 1 row of 3 got no vector"):
+        graph.embed("Film", "plot_vec", asked, commit_every=1)
+    assert vectors(graph)["a"] == vector("one")
+    nobody = Scripted(failing=frozenset({"two", "one"}))
+    with pytest.raises(EmbeddingError, match=r"^nothing changed: 2 rows of 2 got no vector"):
+        graph.embed("Film", "plot_vec", nobody, max_bad_rows=9, commit_every=1, no_cache=True)
+
+
 def test_what_was_answered_before_a_failure_is_kept(graph: Graph) -> None:
     graph.load([film(f"n{i}", f"text {i}") for i in range(20)], options=QUIET)
 
