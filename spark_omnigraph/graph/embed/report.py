@@ -126,7 +126,7 @@ def _bad_rows(target: EmbedTarget, rows: pa.Table, failures: Mapping[str, str]) 
 
 
 def refuse(summary: BadRowSummary, meant: int, request: EmbedRequest, commits: int) -> None:
-    """EmbeddingError when none of the rows that a run means was answered, or fewer than must be; `commits` it has made."""
+    """EmbeddingError when none of the rows that a run means was answered, or fewer than must be; `commits` are made."""
     if not summary.total:
         return
     nothing = summary.total == meant
