@@ -24,7 +24,7 @@ from spark_omnigraph.cli.parser import HELP, PROGRAM, build, family, find_verb, 
 from spark_omnigraph.cli.registry import VERBS
 from spark_omnigraph.cli.request import Request
 from spark_omnigraph.cli.verb import Job, Verb
-from spark_omnigraph.errors import OmnigraphError, UsageError
+from spark_omnigraph.errors import OmnigraphError, RecoveryRequiredError, UsageError
 from spark_omnigraph.limits import is_left_behind
 from spark_omnigraph.manifest.facts import CommitOrigin
 from spark_omnigraph.redaction import redact
@@ -116,14 +116,33 @@ def _run_verb(verb: Verb, report: JobReport, log: logging.Logger, environ: Mappi
             report.hide(report.storage_options)
             outcome = verb.run(Job(config, host, log, write, said, report.inputs, progress))
             return JobEnding(REFUSED if outcome.refused else 0, outcome=outcome)
-    except OmnigraphError as error:
-        return JobEnding(error.exit_code, error=error)
-    except KeyboardInterrupt as error:
-        return JobEnding(INTERRUPTED, error=error)
-    except Terminated as error:
-        return JobEnding(TERMINATED, error=error)
-    except Exception as error:  # noqa: BLE001 - the outermost frame: a scheduler needs the summary of any failure
-        return JobEnding(1, error=error)
+    except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001 - a scheduler needs the summary of any
+        return _ending_of(error)
+
+
+def _ending_of(error: BaseException) -> JobEnding:
+    """The end of a verb that raised. What a signal stopped was stopped by it, whatever failed on the way out, as the
+    clean-up of Spark does; but a write that has to be recovered is told as such.
+    """
+    found = error if isinstance(error, RecoveryRequiredError) else _signal_behind(error) or error
+    if isinstance(found, KeyboardInterrupt):
+        return JobEnding(INTERRUPTED, error=found)
+    if isinstance(found, Terminated):
+        return JobEnding(TERMINATED, error=found)
+    return JobEnding(found.exit_code if isinstance(found, OmnigraphError) else 1, error=found)
+
+
+def _signal_behind(error: BaseException) -> BaseException | None:
+    """The signal during whose handling an error was raised."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, KeyboardInterrupt | Terminated):
+            return each
+        if id(each) not in seen:
+            seen.add(id(each))
+            waiting += [behind for behind in (each.__cause__, each.__context__) if behind is not None]
+    return None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,24 @@ def test_exit_codes(error: BaseException, code: int, status: str, capsys: pytest
     assert body["error"] is not None
     for unknown in ("base_commit", "commit", "manifest_version", "tables", "phases"):
         assert body[unknown] is None
+
+
+def test_what_fails_while_an_interrupt_ends_the_job_does_not_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def work(error: Exception, _job: Job) -> VerbOutcome:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            try:
+                raise OSError("a broken pipe")
+            except OSError as cause:
+                raise error from cause
+
+    for error, code in ((RuntimeError("no answer"), 130), (StorageError("lost"), 130), (RecoveryRequiredError("x"), 5)):
+        assert run(["load", "--graph", "g"], {}, verbs(partial(work, error))) == code
+        said = capsys.readouterr()
+        body = summary(said.out)
+        assert (body["status"], body["exit_code"]) == ("interrupted" if code == 130 else "recovery_required", code)
+        assert "Traceback" not in said.err
 
 
 def test_bad_rows_are_counted_in_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
