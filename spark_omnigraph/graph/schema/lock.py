@@ -28,6 +28,7 @@ def schema_lock(store: GraphStore) -> Iterator[str]:
 
     ConflictError while a schema change runs. The lock goes with the block, unless recovery has to decide.
     """
+    refuse_schema_change(store)  # beside a lease of ours anybody's lock would seem to be that of somebody alive
     name = f"{SCHEMA}{new_ulid()}"
     with Lease(store, name) as lease:
         lease.acquire()

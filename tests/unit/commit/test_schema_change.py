@@ -254,8 +254,11 @@ def test_a_lock_of_another_engine_goes_when_somebody_says_so(change: Change) -> 
     change.lock()
     graph = Graph.open(change.root)
     assert graph.store.has_schema_lock(), "nobody knows whether its owner is alive"
-    with pytest.raises(ConflictError, match=r"another engine's and stands for \d+ s.*recover --break-lock"):
+    refused = r"another engine's and stands for \d+ s.*recover --break-lock"
+    with pytest.raises(ConflictError, match=refused):
         graph.load([record("A", "2")])
+    with pytest.raises(ConflictError, match=refused):
+        graph.apply_schema(graph.schema() + "\nnode Other { k: String @key }")
     assert graph.recover() == []
     assert graph.store.has_schema_lock()
     assert graph.recover(break_lock=True) == []
@@ -271,8 +274,11 @@ def test_our_lock_goes_with_its_lease(change: Change) -> None:
     with pytest.raises(ConflictError, match=r"schema change is running, or died.*It is running"):
         graph.load([record("A", "2")])
     change.graph.store.objects.put(lease, json.dumps(live | {"expires_at": 0}).encode())
-    with pytest.raises(ConflictError, match="It died: a read-write open, or recover, brings it to an end"):
+    died = "It died: a read-write open, or recover, brings it to an end"
+    with pytest.raises(ConflictError, match=died):
         graph.load([record("A", "2")])
+    with pytest.raises(ConflictError, match=died):
+        graph.apply_schema(graph.schema() + "\nnode Other { k: String @key }")
     check(change, finished=False, audited=False)
 
 
