@@ -164,6 +164,8 @@ class JobConfig:
     cache_seconds: int = 10
     commit_every: int | None = None
     price_per_million: float | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
     set: dict[str, object] = field(default_factory=dict, repr=False)
     allow_data_loss: bool = False
 

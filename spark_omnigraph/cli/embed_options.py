@@ -108,10 +108,14 @@ COMMIT_EVERY = Option("commit_every", "make a commit of so many rows at most; un
 PRICE = Option(
     "price_per_million", "what a million tokens costs: a dry run says what all of them will", values.amount, "PRICE"
 )
+MAX_TOKENS = Option("max_tokens", "ask nobody where more tokens would be asked for, about", values.positive, "N")
+MAX_COST = Option(
+    "max_cost", "ask nobody where it would cost more, about; goes with --price-per-million", values.amount, "COST"
+)
 EMBEDDING = (
     EMBED_TYPES, PROPERTY, *EMBED_MODES, TEXT_SOURCE, TEXT_FIELDS, WHERE, ADOPT, PROVIDER, EMBED_MODEL, BATCH, PARALLEL,
     REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE, CACHE, NO_CACHE, CACHE_EVERY, CACHE_SECONDS, FAILED_ROWS, BAD_ROWS,
-    SHOW_ROWS, COMMIT_EVERY, PRICE, *OF_FILE,
+    SHOW_ROWS, COMMIT_EVERY, PRICE, MAX_TOKENS, MAX_COST, *OF_FILE,
 )  # laid out as a table  # fmt: skip
 EMBED_EXECUTOR = replace(
     EXECUTOR,

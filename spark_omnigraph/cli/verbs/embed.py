@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from spark_omnigraph.cli.config import JobConfig
 from spark_omnigraph.cli.output.log import log_bad_rows, say_table
 from spark_omnigraph.cli.output.summary import bad_row_figures
 from spark_omnigraph.cli.verb import Job, VerbOutcome
@@ -46,6 +47,7 @@ def embed(job: Job) -> VerbOutcome:
         max_bad_rows=config.max_bad_rows,
         bad_rows=config.bad_rows,
         commit_every=config.commit_every,
+        max_tokens=_most_tokens(config),
         dry_run=config.dry_run,
         cache_every_texts=config.cache_every,
         cache_every_seconds=config.cache_seconds,
@@ -74,6 +76,16 @@ def embed(job: Job) -> VerbOutcome:
             "cost": round(sum(tokens) * (config.price_per_million or 0) / 1e6, 6) if priced else None,
         },
     )
+
+
+def _most_tokens(config: JobConfig) -> int | None:
+    """The smaller one of the two bounds of what is asked for."""
+    if config.max_cost is None:
+        return config.max_tokens
+    if not config.price_per_million:
+        raise UsageError("--max-cost needs --price-per-million PRICE, what a million tokens costs")
+    tokens = int(config.max_cost / config.price_per_million * 1_000_000)
+    return tokens if config.max_tokens is None else min(tokens, config.max_tokens)
 
 
 def _say(job: Job, report: EmbedReport) -> None:

@@ -26,7 +26,8 @@ from spark_omnigraph.storage.targets import why_not
 from spark_omnigraph.storage.uri import nearest_path
 
 _OF_A_GRAPH = (
-    "property", "source", "fields", "where", "stale", "adopt", "no_cache", "commit_every", "price_per_million", "meta",
+    "property", "source", "fields", "where", "stale", "adopt", "cache", "no_cache", "cache_every", "cache_seconds",
+    "commit_every", "price_per_million", "max_tokens", "max_cost", "meta",
 )  # laid out as a table  # fmt: skip
 _DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"
 _DEFAULT = JobConfig("")
@@ -53,6 +54,10 @@ def embed_file(job: Job) -> VerbOutcome:
         raise UsageError(f"{', '.join(foreign)}: only for the rows of a graph, not with --input or --seed")
     if isinstance(config.max_bad_rows, float):
         raise UsageError("--max-bad-rows: a file takes a number of rows, not a share of them")
+    if config.bad_rows is not None:
+        job.log.warning(
+            "--bad-rows: rows of a file have no report; the first ones that fail are warnings of the summary"
+        )
     files = _of_manifest(config.seed) if config.seed else _of_options(config)
     mode = FileMode.CLEAN if config.clean else FileMode.REEMBED_ALL if config.all else FileMode.FILL_MISSING
     choice = FileChoice(files.spec, mode, config.types, [parse_selector(text) for text in config.select])

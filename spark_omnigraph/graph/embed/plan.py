@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_omnigraph.commit.crash_points import CrashPoint, reach
 from spark_omnigraph.embed.embedder import Embedder
-from spark_omnigraph.errors import ConflictError
+from spark_omnigraph.errors import BadRequestError, ConflictError
 from spark_omnigraph.graph.embed.ask import AskContext, AskPart, ask
 from spark_omnigraph.graph.embed.report import BYTES_A_TOKEN, PropertyCounts
 from spark_omnigraph.graph.embed.request import EmbedRequest, EmbedTarget, embed_targets
@@ -145,21 +145,37 @@ class Planner:
         return EmbedPlan(base, {s.target.name: self._with_answers(s, is_first) for s in selections})
 
     def _select(self, base: Base) -> list[Selection]:
-        """Rows that are meant, as many as one commit may have."""
+        """Rows that are meant, as many as one commit may have. BadRequestError where all of them are too dear."""
+        targets = embed_targets(base.contract.catalog, self.request)
+        meant = [select(self.store, base, self.request, each, self.done.get(each.name, NO_IDS)) for each in targets]
+        self.meant = sum(map(len, self.done.values())) + sum(each.rows.num_rows for each in meant)
+        if not self.counts and not self.request.bounds.dry_run:
+            self._refuse_dear(meant)
         left = self.request.commit_every
         self.is_cut = False
-        self.meant = sum(map(len, self.done.values()))
         found = []
-        for target in embed_targets(base.contract.catalog, self.request):
-            done = self.done.get(target.name, NO_IDS)
-            selection = select(self.store, base, self.request, target, done)
-            self.meant += selection.rows.num_rows
-            if left is not None:
-                self.is_cut |= selection.rows.num_rows > left
-                selection = replace(selection, rows=selection.rows.slice(0, left))
-                left -= selection.rows.num_rows
-            found.append(selection)
+        for each in meant:
+            rows = each.rows.slice(0, left)
+            self.is_cut |= rows.num_rows < each.rows.num_rows
+            left = None if left is None else left - rows.num_rows
+            found.append(replace(each, rows=rows))
         return found
+
+    def _refuse_dear(self, meant: list[Selection]) -> None:
+        most = self.request.max_tokens
+        if most is None:
+            return
+        sizes = 0
+        for each in meant:
+            found = self.request.store.answers(each.target.dimension).find(each.rows.column("key").combine_chunks())
+            wanted = self._unanswered(each.rows.filter(pa.array(found < 0)))
+            sizes += pc.sum(wanted.column("size")).as_py() or 0
+        tokens = -(-sizes // BYTES_A_TOKEN)
+        if tokens > most:
+            raise BadRequestError(
+                f"about {tokens:,} tokens would be asked for, and max_tokens allows {most:,}: nobody was asked; choose "
+                "fewer rows (where), or allow more"
+            )
 
     def _with_answers(self, selection: Selection, is_first: bool) -> PlannedProperty:
         """Asks what no answer is stored for."""

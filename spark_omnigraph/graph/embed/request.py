@@ -14,7 +14,7 @@ from spark_omnigraph.embed.config import MODEL, EmbedConfig, Provider, shared_li
 from spark_omnigraph.embed.embedder import Embedder
 from spark_omnigraph.embed.providers import embedder_for
 from spark_omnigraph.errors import BadRequestError, NotFoundError
-from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, Kind, require, require_known
+from spark_omnigraph.graph.arguments import EXECUTOR, NAMES, SWITCH, TEXT, WHOLE, Kind, require, require_known
 from spark_omnigraph.graph.load.options import LoadOptions
 from spark_omnigraph.graph.provider import provider_of
 from spark_omnigraph.manifest.branches import Branch
@@ -56,6 +56,7 @@ class EmbedChoices(TypedDict, total=False):
     max_bad_rows: int | float
     bad_rows: str | os.PathLike[str] | None
     commit_every: int | None
+    max_tokens: int | None
     dry_run: bool
     cache_every_texts: int | None
     cache_every_seconds: float
@@ -75,6 +76,7 @@ _KINDS: Mapping[str, Kind] = {
     "executor": EXECUTOR,
     **dict.fromkeys(("no_cache", "adopt", "dry_run"), SWITCH),
     **dict.fromkeys(("commit_every", "cache_every_texts"), _POSITIVE),
+    "max_tokens": WHOLE,
 }
 
 
@@ -121,6 +123,8 @@ class EmbedRequest:
     commit_every: int | None = None
     every_texts: int | None = None
     every_seconds: float = EVERY_SECONDS
+    max_tokens: int | None = None
+    """Tokens, about, of texts without an answer beyond which nobody is asked."""
     executor: Executor = field(default_factory=lambda: LocalExecutor(1))
     actor: str | None = None
     origin: CommitOrigin = field(default_factory=CommitOrigin)
@@ -206,6 +210,7 @@ def embed_request(
         choices.get("commit_every"),
         choices.get("cache_every_texts"),
         choices.get("cache_every_seconds", EVERY_SECONDS),
+        choices.get("max_tokens"),
         choices.get("executor") or LocalExecutor(1),
         choices.get("actor"),
         origin.with_metadata(choices.get("metadata")),

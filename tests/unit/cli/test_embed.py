@@ -62,6 +62,26 @@ def test_a_run_asks_in_batches_and_a_second_one_not_at_all(
     assert "nothing to do" in err
 
 
+def test_a_run_that_is_too_dear_asks_nobody(
+    graph: Graph, server: EmbeddingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six texts of six bytes are about nine tokens."""
+    dear = ("--price-per-million", "1000000", "--max-cost", "8.5")
+    for bound in (("--max-tokens", "8"), dear, (*dear, "--max-tokens", "9")):
+        code, body, _ = run(capsys, "--graph", graph.uri, "--commit-every", "1", *bound)
+        assert (code, body["commit"], server.asked) == (3, None, [])
+        assert body["error"]["error"].startswith("about 9 tokens would be asked for, and max_tokens allows 8")
+    code, body, _ = run(capsys, "--graph", graph.uri, "--max-cost", "1")
+    assert (code, body["error"]["error"]) == (
+        2,
+        "--max-cost needs --price-per-million PRICE, what a million tokens costs",
+    )
+    code, body, _ = run(capsys, "--graph", graph.uri, "--max-tokens", "9")
+    assert (code, figures(body)[3:]) == (0, [6, 1, 10, 0])
+    code, body, _ = run(capsys, "--graph", graph.uri, "--all", "--max-cost", "0", "--price-per-million", "1")
+    assert (code, figures(body)[3:]) == (0, [0, 0, 10, 0]), "what is answered already costs nothing"
+
+
 def test_a_key_that_is_refused_ends_the_run_and_is_not_shown(
     graph: Graph, server: EmbeddingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_manifest_names_packed_files(
         ("", 2, "embed needs --graph URI, or a file"),
         ("--input in.jsonl", 2, "a file needs --input FILE, --output FILE and --spec FILE"),
         ("--input in.jsonl --output out --spec spec.json --stale", 2, "--stale: only for the rows of a graph"),
+        ("--input in.jsonl --output out --spec spec.json --cache c", 2, "--cache: only for the rows of a graph"),
         ("--input in.jsonl --output in.jsonl --spec spec.json", 2, "is read"),
         ("--input in.jsonl --output out --spec in.jsonl", 3, "the specification is not"),
         ("--input in.jsonl --output out --spec spec.json --select a", 3, "selector must be field=value"),
