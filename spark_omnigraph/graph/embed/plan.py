@@ -101,6 +101,8 @@ class Planner:
     """Why a text got no answer, by key. None is asked twice in a run."""
     done: dict[str, pa.Array] = field(default_factory=dict)
     """Ids that earlier commits of the run had, by property."""
+    texts: dict[str, pa.Array] = field(default_factory=dict)
+    """Keys of their texts, which are counted once."""
     is_cut: bool = False
     """Whether the last plan left rows to another commit."""
     meant: int = 0
@@ -206,7 +208,12 @@ class Planner:
         name = selection.target.name
         first = PropertyCounts(selection.total, selection.missing, selection.stale, selection.blank)
         known = self.counts.get(name, first)
-        distinct = pc.count_distinct(selection.rows.column("key"), mode="only_valid").as_py()
+        keys = selection.rows.column("key").unique().drop_null()
+        if self.request.commit_every is not None:
+            before = self.texts.get(name, NO_IDS)
+            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=before)))
+            self.texts[name] = pa.concat_arrays([before, keys])
+        distinct = len(keys)
         size = known.bytes + (pc.sum(wanted.column("size")).as_py() or 0)
         counts = replace(
             known, distinct=known.distinct + distinct, cached=known.cached + distinct - wanted.num_rows, bytes=size

@@ -229,6 +229,8 @@ def test_the_bound_is_of_the_whole_run_however_many_commits(graph: Graph, bound:
     asked = Scripted(failing=frozenset({"one"}))
     report = graph.embed("Film", "plot_vec", asked, max_bad_rows=bound, commit_every=1)
     assert (len(report.commits), report.bad_rows.total) == (2, 2)
+    counts = report.properties["Film.plot_vec"]
+    assert (counts.distinct, counts.cached, counts.requested, counts.failed) == (3, 0, 3, 2)
     found = vectors(graph)
     assert (found["a"], found["b"], found["c"], found["f"]) == (None, vector("two"), None, vector("three"))
 
