@@ -208,7 +208,7 @@ class Planner:
         name = selection.target.name
         first = PropertyCounts(selection.total, selection.missing, selection.stale, selection.blank)
         known = self.counts.get(name, first)
-        keys = selection.rows.column("key").unique().drop_null()
+        keys = selection.rows.column("key").drop_null().unique()
         if self.request.commit_every is not None:
             before = self.texts.get(name, NO_IDS)
             keys = keys.filter(pc.invert(pc.is_in(keys, value_set=before)))
