@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spark_omnigraph.embed import remote
 from spark_omnigraph.embed.config import resolve_config
 from spark_omnigraph.embed.embedder import Embedded, Embedder, Role, Streamed, Usage, embed_text
 from spark_omnigraph.embed.mock import MockEmbedder
@@ -328,6 +329,17 @@ def test_it_travels_and_serves_several_threads(server: EmbeddingServer, provider
         parts = list(pool.map(lambda part: (part, ask(embedder, part)), [TEXTS[n:] + TEXTS[:n] for n in range(8)]))
     for texts, found in parts:
         right(found, texts)
+
+
+def test_all_that_come_to_a_process_from_one_keep_one_pace(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(remote._Call, "pause", lambda call, seconds: waits.append(seconds))
+    embedder = asker(server, requests_per_minute=0.001)
+    for each in (embedder, pickle.loads(pickle.dumps(embedder)), asker(server, requests_per_minute=0.001)):
+        ask(each, ["a"])
+    assert [wait > 10_000 for wait in waits] == [False, True, False]
 
 
 def test_the_role_is_told_where_there_is_one(server: EmbeddingServer) -> None:
