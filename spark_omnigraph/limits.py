@@ -62,8 +62,8 @@ def _is_time(seconds: object) -> bool:
 
 def split_limits(choices: Mapping[str, object]) -> tuple[Limits, Any]:
     """The limits among the arguments of a call, and the others, typed by whoever takes them."""
-    limits = Limits.of(**{name: choices.get(name) for name in NAMES})
-    return limits, {name: value for name, value in choices.items() if name not in NAMES}
+    others = dict(choices)
+    return Limits.of(*(others.pop(name, None) for name in NAMES)), others
 
 
 def is_left_behind(seconds: float = 2.0) -> bool:

@@ -46,10 +46,11 @@ class LruCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """What was put under a key, if it is still here."""
         with self._lock:
-            if key not in self._kept:
+            found = self._kept.get(key)
+            if found is None:
                 return None
             self._kept.move_to_end(key)
-            return self._kept[key][0]
+            return found[0]
 
     def put(self, key: K, value: V, weight: int = 1) -> None:
         """Keeps a value, and forgets what was used longest ago until all fits; what is too heavy is not kept."""

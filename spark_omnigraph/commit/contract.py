@@ -66,19 +66,22 @@ def _read_contract(store: GraphStore) -> Contract:
         catalog = _stored_catalog(store, files.source)
         if _staged_hash(store) == catalog.ir_hash:
             return Contract(catalog, files.source, catalog.ir_hash)
+    recorded = _recorded(store, files)
     raise SchemaFilesError(
-        f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema ({_recorded_hash(store, files)}): "
-        "it was edited by hand, or a schema change was interrupted. Put back the text that belongs to it"
+        f"{SCHEMA_SOURCE} of '{store.root}' does not compile to the recorded schema"
+        f"{'' if recorded is None else f' ({recorded.schema_ir_hash})'}: it was edited by hand, or a schema change was "
+        "interrupted. Put back the text that belongs to it"
     )
 
 
 def _of_files(store: GraphStore, files: SchemaFiles) -> Contract | None:
     """The contract of files that belong together; None where the text has not the recorded hash."""
     catalog = _stored_catalog(store, files.source)
-    recorded = _recorded_hash(store, files)
-    if files.ir is not None and files.state is not None and _version(store, files.state.encode()) > _STATE_FORMAT:
+    recorded = _recorded(store, files)
+    if recorded is not None and recorded.format_version > _STATE_FORMAT:
         return _with_ids(store, files, catalog)
-    return Contract(catalog, files.source, catalog.ir_hash) if recorded in (None, catalog.ir_hash) else None
+    of_text = recorded is None or recorded.schema_ir_hash == catalog.ir_hash
+    return Contract(catalog, files.source, catalog.ir_hash) if of_text else None
 
 
 def _stored_catalog(store: GraphStore, source: str) -> Catalog:
@@ -239,21 +242,17 @@ def state_text(schema_hash: str) -> str:
     return json.dumps(body, indent=2)
 
 
-def _recorded_hash(store: GraphStore, files: SchemaFiles) -> str | None:
+def _recorded(store: GraphStore, files: SchemaFiles) -> _State | None:
     if files.ir is None and files.state is None:
         return None
     if files.ir is None or files.state is None:
         missing = SCHEMA_IR if files.ir is None else SCHEMA_STATE
         raise SchemaFilesError(f"'{store.root}' lacks {missing}, which goes with its other schema files: put it back")
-    return _state_hash(store, files.state.encode())
+    return _state(store, files.state.encode())
 
 
 def _state_hash(store: GraphStore, text: bytes) -> str:
     return _state(store, text).schema_ir_hash
-
-
-def _version(store: GraphStore, text: bytes) -> int:
-    return _state(store, text).format_version
 
 
 def _state(store: GraphStore, text: bytes) -> _State:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Set
+from contextlib import suppress
 from functools import partial, wraps
 from types import FunctionType
 from typing import ParamSpec, TypeVar
@@ -117,21 +118,21 @@ def _writing(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _checking(function: Callable[P, R], known: Mapping[str, Kind]) -> Callable[P, R]:
-    parameters = inspect.signature(function)
-    needed = {name for name, each in parameters.parameters.items() if each.default is not None}
-    rest = next((name for name, each in parameters.parameters.items() if each.kind is each.VAR_KEYWORD), "")
-    switches = (name for name, each in parameters.parameters.items() if isinstance(each.default, bool))
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    places = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    needed = {each.name for each in parameters if each.default is not None}
+    switches = (each.name for each in parameters if isinstance(each.default, bool))
     kinds = {**known, **dict.fromkeys(switches, SWITCH)}
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            given = parameters.bind(*args, **kwargs).arguments
-        except TypeError:
-            return function(*args, **kwargs)  # which says it with its name
-        for name, value in (*given.items(), *given.get(rest, {}).items()):
-            if name in kinds and (value is not None or name in needed):
-                require(name, value, kinds[name])
+        for name, value in (*zip(places, args), *kwargs.items()):
+            kind = kinds.get(name)
+            if kind is not None and (value is not None or name in needed) and not kind[0](value):
+                with suppress(TypeError):  # of what no such function takes, which the call says with its name
+                    signature.bind(*args, **kwargs)
+                    require(name, value, kind)
         return function(*args, **kwargs)
 
     return call

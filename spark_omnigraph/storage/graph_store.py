@@ -113,6 +113,8 @@ class GraphStore:
         self._reader = ManifestReader()
         self._states: LruCache[Branch, _Kept] = LruCache(STATES)
         self._schema_files: dict[str, tuple[Hashable, bytes | None]] = {}
+        self._schema_texts: tuple[tuple[bytes | None, ...], SchemaFiles] = (), SchemaFiles("", None, None)
+        """Contents of the schema files when they were last read, and their texts."""
         self._form: Format | None = None
         """Of the manifest that was opened last."""
         self._looked_at: set[str] = set()
@@ -168,10 +170,14 @@ class GraphStore:
         source = self.schema_file(SCHEMA_SOURCE)
         if source is None:
             raise NotFoundError(f"no graph at '{self.root}': {SCHEMA_SOURCE} is missing")
-        ir, state = self.schema_file(SCHEMA_IR), state or self.schema_file(SCHEMA_STATE)
-        texts = {SCHEMA_SOURCE: source, SCHEMA_IR: ir, SCHEMA_STATE: state}
-        read = {name: self._text(name, content) for name, content in texts.items() if content}
-        return SchemaFiles(read.get(SCHEMA_SOURCE, ""), read.get(SCHEMA_IR), read.get(SCHEMA_STATE))
+        contents = source, self.schema_file(SCHEMA_IR), state or self.schema_file(SCHEMA_STATE)
+        known, texts = self._schema_texts
+        if known != contents:
+            named = zip((SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE), contents, strict=True)
+            read = [self._text(name, content) if content else None for name, content in named]
+            texts = SchemaFiles(read[0] or "", read[1], read[2])
+            self._schema_texts = contents, texts
+        return texts
 
     def schema_file(self, name: str) -> bytes | None:
         """Content of a schema file, None where there is none. On a local disk one that is still the file that it was is

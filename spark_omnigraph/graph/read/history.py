@@ -68,6 +68,13 @@ STATE_FORMS: Mapping[str, str] = {
     "as_of": "a datetime or a text in ISO 8601",
     "tag": "the name of a tag",
 }
+_STATE_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "version": int,
+    "snapshot": str,
+    "as_of": (datetime, str),
+    "tag": str,
+}
+_NEWEST = (None,) * len(STATE_FORMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +93,14 @@ class ReadTarget:
     """Of a version that was seen: when it has another content now, the graph was made anew, and it is gone."""
 
     def __post_init__(self) -> None:
-        kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(STATE_FORMS, str)
-        kinds |= {"version": int, "as_of": (datetime, str)}
-        for name, kind in kinds.items():
-            value = getattr(self, name)
+        past = self.version, self.snapshot, self.as_of, self.tag
+        if past == _NEWEST:
+            return
+        given = {name: value for name, value in zip(STATE_FORMS, past, strict=True) if value is not None}
+        for name, value in given.items():
             huge = isinstance(value, int) and value.bit_length() > _VERSION_BITS
-            if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or huge):
+            if not isinstance(value, _STATE_KINDS[name]) or isinstance(value, bool) or huge:
                 raise BadRequestError(f"{name} is {STATE_FORMS[name]}, not {as_shown(value)}")
-        given = [n for n in STATE_FORMS if getattr(self, n) is not None]
         if len(given) > 1:
             raise BadRequestError(f"give one of {', '.join(STATE_FORMS)}, not {' and '.join(given)}")
 

@@ -19,14 +19,14 @@ from spark_omnigraph.engine.result import QueryResult
 from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.graph.read.embedding import with_vectors
 from spark_omnigraph.graph.read.scan import pin
-from spark_omnigraph.lang.gq.bind import bind
+from spark_omnigraph.lang.gq.bind import binder, rebuilder
 from spark_omnigraph.lang.gq.check.read_query import check_read
 from spark_omnigraph.lang.gq.choose import choose
 from spark_omnigraph.lang.gq.explain import explain, operators
 from spark_omnigraph.lang.gq.lower import lower
 from spark_omnigraph.lang.gq.needs import MANY, is_lookup, leading_scan
 from spark_omnigraph.lang.gq.params import bind_params
-from spark_omnigraph.lang.gq.plan import Plan
+from spark_omnigraph.lang.gq.plan import Nearest, Plan, Value
 from spark_omnigraph.lang.gq.syntax.parser import check_kinds, parse_queries, pick_query
 from spark_omnigraph.limits import Leaving, Limits, Watch
 from spark_omnigraph.manifest.branches import display
@@ -39,10 +39,12 @@ from spark_omnigraph.storage.tables.scan import TASK_ROWS, PinnedTable
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked read query: its plan, whose parameters are open, and what they are declared as."""
+    """A checked read query: its plan, whose parameters are open, what they are declared as, and the plan of values."""
 
     plan: Plan
     params: Mapping[str, PropType]
+    bound: Callable[[Mapping[str, Value]], Plan]
+    has_nearest: bool
 
 
 PHASE = "query"
@@ -70,7 +72,8 @@ class PlanCache:
         if found is not None:
             return found
         read = check_read(catalog, pick_query(parse_queries(text), name))
-        made = Prepared(lower(catalog, read), read.params)
+        plan = lower(catalog, read)
+        made = Prepared(plan, read.params, binder(plan), rebuilder(plan, Nearest) is not None)
         if len(text) <= LONGEST:
             self._kept.put(key, made)
         return made
@@ -93,13 +96,14 @@ def bound_plan(
     """The plan with its parameters' values, and with vectors for texts of `nearest`; `now()` is the instant `now`, by
     default this one, and the embedder by default that of the environment.
     """
-    return with_vectors(_bound(prepared, params, now), embedder)
+    plan = _bound(prepared, params, now)
+    return with_vectors(plan, embedder) if prepared.has_nearest else plan
 
 
 def _bound(prepared: Prepared, params: Mapping[str, object] | None, now: datetime | None = None) -> Plan:
     at = now if now is not None else datetime.now(timezone.utc)
     values = bind_params(prepared.plan.query, prepared.params, params, at)
-    return bind(prepared.plan, values)
+    return prepared.bound(values)
 
 
 def source_of(store: GraphStore, catalog: Catalog, snapshot: Snapshot, costs: Costs = DEFAULT) -> EngineSource:

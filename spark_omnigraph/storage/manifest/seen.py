@@ -6,6 +6,7 @@ published since; and where the file of a pinned version is, neither was the grap
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 from spark_omnigraph.errors import DamagedError, StorageError
 from spark_omnigraph.manifest.branches import Branch, BranchName
 from spark_omnigraph.storage.layout import MANIFEST, branch_path, manifest_file
-from spark_omnigraph.storage.objects.local_walk import names_in
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.versions import version_of
 
@@ -33,7 +33,7 @@ def newest_seen(objects: Objects, branch: Branch) -> Seen | None:
     """The newest version. None where that cannot be said: whoever opens the manifest says why."""
     folder = f"{branch_path(MANIFEST, branch)}/_versions"
     with suppress(StorageError, OSError):
-        names = names_in(objects.location.join(folder)) if objects.location.is_local else objects.list(folder)
+        names = os.listdir(objects.location.join(folder)) if objects.location.is_local else objects.list(folder)
         versions = [version for name in names if (version := version_of(name)) is not None]
         return version_seen(objects, branch, max(versions)) if versions else None
     return None

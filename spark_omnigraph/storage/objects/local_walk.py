@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from spark_omnigraph.errors import StorageError
 
@@ -22,8 +22,7 @@ _TICK, _COARSE_TICK = 20_000_000, 2_100_000_000
 """Nanoseconds in which the times of files go on at the latest, and where they are of whole seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileStamp:
+class FileStamp(NamedTuple):
     """What tells a file from another one in its place, and from itself before it was changed."""
 
     device: int

@@ -7,10 +7,9 @@ stand for rows as long as the version does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import finalize
 
 import lance
@@ -109,8 +108,7 @@ class TableReader:
             return self.dataset.take(positions.tolist(), columns=list(columns))
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     uri: str
     version: int
     options: tuple[tuple[str, str], ...]
