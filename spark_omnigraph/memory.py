@@ -60,9 +60,14 @@ class LruCache(Generic[K, V]):
     def add(self: LruCache[K, float], key: K, amount: float) -> float:
         """Adds to a figure that begins at 0; what it is now."""
         with self._lock:
-            total = self._kept.get(key, (0.0, 1))[0] + amount
-            self._put(key, total, 1)
-        return total
+            found = self._kept.get(key)
+            if found is None:
+                self._put(key, amount, 1)
+                return amount
+            total = found[0] + amount
+            self._kept[key] = total, 1
+            self._kept.move_to_end(key)
+            return total
 
     def forget(self, key: K) -> None:
         """Drops a value, if it is here."""
