@@ -8,7 +8,7 @@ where a comparison fails (two keys of one hash), Arrow decides. So the answer ne
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,11 @@ _WORD = 8
 _LONG = 256
 """Bytes; longer strings are hashed one by one."""
 _FIRST, _NEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_SHIFT = np.uint64(32)
+_SHIFT, _ALL = np.uint64(32), 2**64 - 1
 _LEVELS = 24
 _BUCKET_BITS = 16
+_FEW_TEXTS, _FEW_ROWS = 16, 1_024
+"""Texts that are looked for one by one, and rows of a bucket that are looked at so."""
 _NO_HASHES = np.empty(0, dtype=np.uint64)
 
 
@@ -125,10 +127,36 @@ class TextIndex:
     def bytes(self) -> int:
         return self._rows.nbytes + self._hashes.nbytes + self._starts.nbytes
 
-    def find(self, texts: pa.Array, values: Callable[[Positions], pa.Array]) -> tuple[Positions, Positions]:
+    def find(self, texts: Sequence[str], values: Callable[[Positions], pa.Array]) -> tuple[Positions, Positions]:
         """Each row that has one of these different texts: which text, and the row; ascending by both. `values` gives
         the column's values of rows.
         """
+        few = self._few(texts) if len(texts) <= _FEW_TEXTS else None
+        if few is None:
+            return self._many(pa.array(texts, pa.string()), values)
+        which, rows = few
+        same = [texts[number] == text for number, text in zip(which, values(rows).to_pylist(), strict=True)]
+        found = np.array(which, dtype=np.int64)
+        return (found, rows) if all(same) else (found[same], rows[same])
+
+    def _few(self, texts: Sequence[str]) -> tuple[list[int], Positions] | None:
+        """Candidates, found one after the other in Python: a step of numpy costs more than such a text. None where a
+        bucket is large.
+        """
+        which, rows = list[int](), list[int]()
+        for number, text in enumerate(texts):
+            wanted = hash_text(text)
+            bucket = wanted >> int(self._shift)
+            begin, end = self._starts[bucket : bucket + 2].tolist()
+            if end - begin > _FEW_ROWS:
+                return None
+            for place, found in enumerate(self._hashes[begin:end].tolist(), begin):
+                if found == wanted:
+                    which.append(number)
+                    rows.append(int(self._rows[place]))
+        return which, np.array(rows, dtype=np.int64)
+
+    def _many(self, texts: pa.Array, values: Callable[[Positions], pa.Array]) -> tuple[Positions, Positions]:
         hashes = hash_strings(texts)
         buckets = self._buckets(hashes).astype(np.int64)
         begins, ends = self._starts[buckets], self._starts[buckets + 1]
@@ -169,7 +197,8 @@ def hash_strings(values: pa.Array) -> _Hashes:
     hashes = lengths.astype(np.uint64) * _FIRST
     long = np.flatnonzero(lengths > _LONG)
     for row in long.tolist():
-        hashes[row] ^= _hash_long(padded.view(np.uint8)[places[row] : places[row] + lengths[row]])
+        content = padded.view(np.uint8)[places[row] : places[row] + lengths[row]].tobytes()
+        hashes[row] ^= np.uint64(_hash_long(content))
     if len(long):
         lengths[long] = 0
     words = np.lib.stride_tricks.as_strided(padded, shape=(last - first + 1,), strides=(1,))
@@ -177,8 +206,22 @@ def hash_strings(values: pa.Array) -> _Hashes:
     return hashes * _FIRST
 
 
-def _hash_long(text: npt.NDArray[np.uint8]) -> np.uint64:
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.tobytes(), digest_size=_WORD).digest(), "little"))
+def hash_text(text: str) -> int:
+    """The same of one string."""
+    content = text.encode()
+    found = len(content) * int(_FIRST) & _ALL
+    if len(content) > _LONG:
+        found ^= _hash_long(content)
+        content = b""
+    for begin in range(0, len(content), _WORD):
+        word = content[begin : begin + _WORD]
+        mixed = (found ^ int.from_bytes(word, "little") << 8 * (_WORD - len(word))) * int(_NEXT) & _ALL
+        found = mixed ^ mixed >> int(_SHIFT)
+    return found * int(_FIRST) & _ALL
+
+
+def _hash_long(content: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(content, digest_size=_WORD).digest(), "little")
 
 
 def _mix(hashes: _Hashes, words: _Hashes, places: Positions, lengths: npt.NDArray[np.int32]) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_omnigraph.validate import key_index
-from spark_omnigraph.validate.key_index import KeyIndex, TextIndex, all_distinct, hash_strings
+from spark_omnigraph.validate.key_index import KeyIndex, TextIndex, all_distinct, hash_strings, hash_text
 
 TEXT = st.text(max_size=30) | st.sampled_from(["", "a", "a\0", "aaaaaaaa", "aaaaaaaaa", "ä" * 9, "x" * 300])
 
@@ -38,10 +38,15 @@ def test_the_answer_does_not_rest_on_hashes(keys: list[str], others: list[str]) 
 
 
 def check_rows(column: list[str], texts: list[str]) -> None:
+    """Looked for one by one, all together, and together since buckets are large."""
     values = pa.array(column, pa.string())
-    which, rows = TextIndex(values).find(pa.array(texts, pa.string()), lambda at: values.take(pa.array(at)))
     expected = [(number, row) for number, text in enumerate(texts) for row, value in enumerate(column) if value == text]
-    assert list(zip(which.tolist(), rows.tolist(), strict=True)) == expected
+    for few, most in ((1 << 10, 1 << 10), (0, 0), (1 << 10, 0)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(key_index, "_FEW_TEXTS", few)
+            patch.setattr(key_index, "_FEW_ROWS", most)
+            which, rows = TextIndex(values).find(texts, lambda at: values.take(pa.array(at)))
+        assert list(zip(which.tolist(), rows.tolist(), strict=True)) == expected
 
 
 @given(st.lists(TEXT, max_size=40), st.lists(TEXT, max_size=10))
@@ -53,14 +58,23 @@ def test_rows_of_texts_that_repeat_are_all_found(column: list[str], others: list
 def test_rows_do_not_rest_on_hashes_either(column: list[str], others: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_index, "hash_strings", lambda values: np.full(len(values), 7, dtype=np.uint64))
+        patch.setattr(key_index, "hash_text", lambda _: 7)
         check_rows(column, list(dict.fromkeys([*others, *column])))
+
+
+@given(TEXT)
+@example("ä" * 127 + "ab")
+@example("ä" * 127 + "abc")
+def test_one_text_has_the_hash_that_it_has_among_others(text: str) -> None:
+    [found] = hash_strings(pa.array(["before", text, "after"], pa.string()))[1:2].tolist()
+    assert hash_text(text) == found
 
 
 def test_rows_of_a_large_column_stand_in_many_buckets() -> None:
     values = pa.array([f"person-{i % 40_000}" for i in range(100_000)])
     index = TextIndex(values)
     assert index.bytes <= 12 * len(values) + 8 * 65_537
-    which, rows = index.find(pa.array(["person-39999", "none", "person-7"]), lambda at: values.take(pa.array(at)))
+    which, rows = index.find(["person-39999", "none", "person-7"], lambda at: values.take(pa.array(at)))
     assert list(zip(which.tolist(), rows.tolist(), strict=True)) == [
         *((0, row) for row in (39_999, 79_999)),
         *((2, row) for row in (7, 40_007, 80_007)),
