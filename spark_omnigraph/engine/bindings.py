@@ -25,18 +25,33 @@ class Entities:
 
     table: Table
     positions: Positions
+    known: Sequence[str] | None = None
+    """Ids of the rows, where they came with them."""
     read: dict[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The ids of the rows."""
+        if self.known is None:
+            self.known = self.column(IDENTITY).to_pylist()
+        return self.known
 
     def load(self, names: Iterable[str]) -> None:
         """Reads these columns together, those that are not there yet."""
-        missing = sorted({self._stored(name) for name in names} - self.read.keys())
+        missing = {self._stored(name) for name in names} - self.read.keys()
+        if self.known is not None and IDENTITY in missing:
+            missing.remove(IDENTITY)
+            self.read[IDENTITY] = pa.array(self.known, pa.string())
         if missing:
-            self.read.update(zip(missing, self.table.columns(self.positions, missing), strict=True))
+            wanted = sorted(missing)
+            self.read.update(zip(wanted, self.table.columns(self.positions, wanted), strict=True))
 
     def column(self, name: str) -> pa.Array:
         """A column, one value for each of the rows."""
-        self.load([name])
-        return self.read[self._stored(name)]
+        stored = self._stored(name)
+        if stored not in self.read:
+            self.load([stored])
+        return self.read[stored]
 
     def _stored(self, name: str) -> str:
         """The column that holds the values: those of a text that alone is the key are the ids."""
@@ -49,8 +64,11 @@ class Entities:
 
     def take(self, chosen: Positions) -> Entities:
         """Some of the rows, with the columns that were read."""
-        at = pa.array(chosen)
-        return Entities(self.table, self.positions[chosen], {n: c.take(at) for n, c in self.read.items()})
+        if is_range(chosen, len(self.positions)):
+            return self
+        known = None if self.known is None else [self.known[place] for place in chosen.tolist()]
+        at = pa.array(chosen) if self.read else None
+        return Entities(self.table, self.positions[chosen], known, {n: c.take(at) for n, c in self.read.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +154,9 @@ class Bindings:
         return Bindings(self.count, self.variables, {**self.tags, name: tag}, self.scored)
 
 
-def scanned(variable: str, table: Table, positions: Positions, ids: pa.Array | None = None) -> Bindings:
+def scanned(variable: str, table: Table, positions: Positions, ids: Sequence[str] | None = None) -> Bindings:
     """One variable, a row for each position; with the ids of the rows where they are known."""
-    entities = Entities(table, positions, {} if ids is None else {IDENTITY: ids})
+    entities = Entities(table, positions, ids)
     return Bindings(len(positions), {variable: BoundVariable(entities, upto(len(positions)))})
 
 

@@ -23,6 +23,9 @@ _INDEX_BYTES = 12
 """Bytes a row of an index of texts."""
 _TWICE = 2.0
 """Look-ups before any index of texts is made: who asks once should not wait, nor read what Lance would not."""
+_COLUMN, _INDEX = "column", "index"
+_FEW = 8
+"""Rows that are not worth a call of Arrow."""
 _RUN = 32
 """Rows of a sample that lie beside each other."""
 
@@ -41,15 +44,31 @@ class Columns:
     def read(self, positions: Positions, names: Sequence[str]) -> dict[str, pa.Array]:
         """Columns of rows, in the order of `positions`."""
         found: dict[str, pa.Array] = {}
-        wanted = [n for n in names if self._is_worth(n, len(positions))]
-        at = None if not wanted or is_range(positions, self.reader.rows) else pa.array(positions)
-        for name, whole in self.whole(wanted).items():
-            found[name] = whole if at is None else whole.take(at)
-        rest = [name for name in names if name not in found]
-        if rest:
-            table = self.reader.take(positions, rest)
-            found.update((name, one_array(table.column(name))) for name in rest)
+        missing: list[str] = []
+        for name in names:
+            whole = self._memory.get(pa.Array, self._key(name))
+            if whole is None:
+                missing.append(name)
+            else:
+                found[name] = self._of_rows(whole, positions)
+                self._memory.notes.add(self._served(_COLUMN, name), self._rows_spent(len(positions)))
+        if missing:
+            wanted = [name for name in missing if self._is_worth(name, len(positions))]
+            for name, whole in self.whole(wanted).items():
+                found[name] = self._of_rows(whole, positions)
+            missing = [name for name in missing if name not in found]
+        if missing:
+            table = self.reader.take(positions, missing)
+            found.update((name, one_array(table.column(name))) for name in missing)
         return found
+
+    def _of_rows(self, whole: pa.Array, positions: Positions) -> pa.Array:
+        """A column's values of rows; those of few are put together, since taking them would cost Arrow more."""
+        if is_range(positions, self.reader.rows):
+            return whole
+        if len(positions) > _FEW:
+            return whole.take(pa.array(positions))
+        return pa.concat_arrays([whole.slice(place, 1) for place in positions.tolist()] or [whole.slice(0, 0)])
 
     def whole(self, names: Sequence[str]) -> dict[str, pa.Array]:
         """Columns of all rows: those that are not here are read together, and kept."""
@@ -88,34 +107,41 @@ class Columns:
                 return None
             index = TextIndex(self.whole([name, *beside])[name])
             self._memory.put(TextIndex, self._key(name), index, index.bytes)
-        self._memory.notes.add(self._served(name), self._weight(len(texts)))
-        return index.find(pa.array(texts, pa.string()), lambda rows: self.read(rows, [name])[name])
+        self._memory.notes.add(self._served(_INDEX, name), self._weight(len(texts)))
+        return index.find(texts, lambda rows: self.read(rows, [name])[name])
 
     def _index_pays(self, name: str, count: int, beside: Sequence[str]) -> bool:
-        """Whether an index of a column is worth while by now. The first one of a table is made soon, since who asks
-        some times will ask more often. When a version was written over before its index had paid, the next one has to
-        pay first: so whoever writes as often as he asks loses little.
-        """
-        rows, costs, notes = self.reader.rows, self.costs, self._memory.notes
-        price = max(rows / costs.index_rows, _TWICE)
-        served = notes.get(self._served(name))
-        if served is None or served >= price:
-            price = min(price, max(costs.first_asked, price / costs.first_share))
-        asked = (*self._key(name), "asked")
-        if notes.add(asked, self._weight(count)) < price or not self._can_be_indexed(name, beside):
+        """Whether an index of a column is worth while by now."""
+        costs = self.costs
+        price = max(self.reader.rows / costs.index_rows, _TWICE)
+        first = max(costs.first_asked, price / costs.first_share)
+        if not self._is_due(_INDEX, name, self._weight(count), price, first) or not self._can_be_indexed(name, beside):
             return False
-        notes.forget(asked)
-        notes.put(self._served(name), 0.0)
+        self._begin(_INDEX, name)
         return True
+
+    def _is_due(self, what: str, name: str, spent: float, price: float, first: float) -> bool:
+        """Whether something is to be made of a column by now, for lack of which so much more was spent. The first one
+        of a table is made soon, since who asks some times will ask more often. When a version was written over before
+        that had paid, the next one has to pay first: so whoever writes as often as he asks loses little.
+        """
+        served = self._memory.notes.get(self._served(what, name))
+        due = min(price, first) if served is None or served >= price else price
+        return self._memory.notes.add((*self._key(name), what), spent) >= due
+
+    def _begin(self, what: str, name: str) -> None:
+        """Notes that something was made of a column, and has not served yet."""
+        self._memory.notes.forget((*self._key(name), what))
+        self._memory.notes.put(self._served(what, name), 0.0)
 
     def _can_be_indexed(self, name: str, beside: Sequence[str]) -> bool:
         is_text = pa.types.is_string(self.reader.dataset.schema.field(name).type)  # others write larger offsets, too
         size = self.reader.rows * _INDEX_BYTES
         return is_text and size <= self._memory.budget / self.costs.column_share and self.fits([name, *beside])
 
-    def _served(self, name: str) -> tuple[object, ...]:
-        """Names the figure of how often the newest index of a column has served, whatever the version of its table."""
-        return self.reader.table.uri, name, "served"
+    def _served(self, what: str, name: str) -> tuple[object, ...]:
+        """Names the figure of how often the newest that was made of a column has served, whatever its version."""
+        return self.reader.table.uri, name, what
 
     def _weight(self, count: int) -> float:
         """What asking Lance for so many texts costs, against one."""
@@ -147,14 +173,18 @@ class Columns:
         return self._width(name) * self.reader.rows <= self._memory.budget / self.costs.column_share
 
     def _is_worth(self, name: str, count: int) -> bool:
-        """Whether a column is here, or reading it whole costs no more than what these and earlier rows cost."""
-        rows, costs = self.reader.rows, self.costs
-        if self._memory.has(pa.Array, self._key(name)) or count * costs.many_share >= rows:
+        """Whether reading a column whole is worth while by now, for so many rows."""
+        if count * self.costs.many_share >= self.reader.rows:
             return True
+        spent, price = self._rows_spent(count), self._price(name)
         if not self._fits(name):
-            return costs.request_rows + count >= self._price(name)
-        spent = self._memory.notes.add((*self._key(name), "spent"), costs.request_rows + count)
-        return spent >= self._price(name)
+            return spent >= price
+        first = max(self.costs.first_asked * self.costs.request_rows, price / self.costs.first_part)
+        return self._is_due(_COLUMN, name, spent, price, first)
+
+    def _rows_spent(self, count: int) -> float:
+        """What reading so many rows by their places costs, in single rows."""
+        return self.costs.request_rows + count
 
     def _price(self, name: str) -> float:
         """What reading a column whole costs, in single rows."""
@@ -173,7 +203,7 @@ class Columns:
         size = _size(values)
         if size <= self._memory.budget // self.costs.column_share:
             self._memory.put(pa.Array, self._key(name), values, size)
-        self._memory.notes.forget((*self._key(name), "spent"))
+        self._begin(_COLUMN, name)
 
 
 def _size(values: pa.Array) -> int:

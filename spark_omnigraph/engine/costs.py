@@ -49,6 +49,8 @@ class Costs:
     """Look-ups before the first such index of a larger table is made,"""
     first_share: int = 128
     """or one in so many of those that would pay for it, if these are more."""
+    first_part: int = 6
+    """A column of a table is first read whole when one part in so many of what that costs was spent on its rows."""
     texts_asked: int = 8
     """Further texts of one look-up by Lance that take as long as the first."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
+from spark_omnigraph.catalog.types import PropType
 from spark_omnigraph.engine.aggregate import aggregate
 from spark_omnigraph.engine.bindings import TAG, Bindings, scanned
 from spark_omnigraph.engine.compare import constant_array
@@ -53,9 +54,13 @@ def run_plan(plan: Plan, source: EngineSource, watch: Watch | None = None) -> pa
     if source.share is not None and leading is None:
         raise InternalError(f"the plan of '{plan.query}' cannot be run in shares")
     columns = _Run(source, watch, leading).result(plan.root)
-    arrays = [array.cast(shown_type(c.type)) for array, c in zip(columns, plan.columns, strict=True)]
-    schema = pa.schema([pa.field(c.name, a.type) for c, a in zip(plan.columns, arrays, strict=True)])
-    return pa.Table.from_arrays(arrays, schema=schema)
+    arrays = [_as_shown(array, c.type) for array, c in zip(columns, plan.columns, strict=True)]
+    return pa.Table.from_arrays(arrays, names=[c.name for c in plan.columns])
+
+
+def _as_shown(column: pa.Array, of: PropType) -> pa.Array:
+    shown = shown_type(of)
+    return column if column.type == shown else column.cast(shown)
 
 
 @dataclass(slots=True)

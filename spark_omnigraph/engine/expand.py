@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from spark_omnigraph.catalog.identity import TableKey
 from spark_omnigraph.catalog.types import EdgeType
@@ -19,7 +19,7 @@ from spark_omnigraph.engine.source import EngineSource
 from spark_omnigraph.engine.table import Table
 from spark_omnigraph.engine.walk import Reached, walk
 from spark_omnigraph.errors import InternalError
-from spark_omnigraph.lang.gq.plan import IDENTITY, Connect, Direction, Expand, Hops
+from spark_omnigraph.lang.gq.plan import Connect, Direction, Expand, Hops
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Pairs:
     starts: Numbers
     nodes: Numbers
     edges: Numbers | None
-    ids: pa.Array | None = None
+    ids: Sequence[str] | None = None
     """Ids of the different nodes, where they came with the pairs."""
 
     def at(self, chosen: Numbers) -> _Pairs:
@@ -97,7 +97,7 @@ def _reached(operator: Expand, table: Table, pairs: _Pairs) -> tuple[_Pairs, Bou
         if table.are_many(int(np.count_nonzero(mark))):
             return _among_all(operator, table, pairs)
     positions, index = numbered(pairs.nodes, table.stored)
-    nodes = Entities(table, positions, {} if pairs.ids is None else {IDENTITY: pairs.ids})
+    nodes = Entities(table, positions, pairs.ids)
     if operator.predicates and len(positions):
         good = satisfied(table, positions, operator.predicates)
         kept = np.flatnonzero(good[index])
@@ -155,7 +155,7 @@ def _by_lookup(hops: Hops, starts: Entities, tables: EdgeTables, lookup: Lookup,
     numbers into positions of stored nodes, -1 for none; then pairs are put in the order of positions, in which a walk
     over an index of all edges gives them. None when the walk grows too large.
     """
-    numbers = lookup.sources.numbers(starts.column(IDENTITY).to_pylist())
+    numbers = lookup.sources.numbers(starts.ids)
     reached = walk(hops, numbers, lookup, tables.chains, costs)
     if reached is None:
         return None
@@ -169,7 +169,7 @@ def _by_lookup(hops: Hops, starts: Entities, tables: EdgeTables, lookup: Lookup,
     order = np.lexsort(keys)
     edges = None if found.edges is None else found.edges[order]
     by_position = [ids[n] for n in np.argsort(places).tolist() if places[n] >= 0]
-    return _Pairs(found.starts[order], found.nodes[order], edges, pa.array(by_position, pa.string()))
+    return _Pairs(found.starts[order], found.nodes[order], edges, by_position)
 
 
 def _stored(reached: Reached, positions: Numbers, good: np.ndarray) -> _Pairs:

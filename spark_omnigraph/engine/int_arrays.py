@@ -30,6 +30,8 @@ def without_repeats(values: Numbers) -> Numbers:
 def numbered(values: Numbers, bound: int) -> tuple[Numbers, Numbers]:
     """Different values, ascending, and which of them each value is; all are at least 0 and less than `bound`."""
     if bound > _DENSE * len(values):
+        if len(values) < 2 or (values[1:] > values[:-1]).all():
+            return values, upto(len(values))
         found, index = np.unique(values, return_inverse=True)
         return found, index.astype(np.int64, copy=False)
     mark = np.zeros(bound, dtype=bool)
@@ -80,9 +82,13 @@ def is_range(values: Numbers, length: int) -> bool:
     """Whether these are the numbers below a length, in order."""
     if len(values) != length:
         return False
+    if not length:
+        return True
+    if values[0] != 0 or values[-1] != length - 1:
+        return False
     wanted = upto(length)
-    shared = values.base is wanted.base and values.ctypes.data == wanted.ctypes.data
-    return (shared and values.strides == wanted.strides) or bool((values == wanted).all())
+    is_part = wanted.base is not None and values.base is wanted.base and values.strides == wanted.strides
+    return is_part or bool((values == wanted).all())
 
 
 def ranges(begins: Numbers, counts: Numbers) -> Numbers:

@@ -44,12 +44,12 @@ def _keep(table: Table, positions: Positions, predicates: Sequence[Predicate]) -
     return positions[satisfied(table, positions, predicates)] if predicates else positions
 
 
-def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> pa.Array | None:
+def known_ids(table: Table, predicates: Iterable[Predicate], count: int) -> Sequence[str] | None:
     """The ids of the rows that satisfy predicates, where one of these names the only id there can be."""
     for predicate in predicates:
         key = _key(table, predicate)
         if key is not None:
-            return pa.array([key] * count, pa.string())
+            return [key] * count
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -12,11 +13,11 @@ from spark_omnigraph.engine.columns import Columns
 from spark_omnigraph.engine.costs import Costs
 from spark_omnigraph.engine.int_arrays import is_range, upto
 from spark_omnigraph.engine.order import Numbered
-from spark_omnigraph.records.arrow_schema import physical_schema
+from spark_omnigraph.records.arrow_schema import property_type
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """Rows by position. Without a reader there are none."""
 
@@ -24,7 +25,7 @@ class Table:
     reader: TableReader | None
     costs: Costs = field(default_factory=Costs)
 
-    @property
+    @cached_property
     def kept(self) -> Columns | None:
         """Columns of the stored version, some of them in memory."""
         return Columns(self.reader, self.costs) if self.reader is not None else None
@@ -43,7 +44,7 @@ class Table:
         """Columns that the stored version has; others are null there."""
         return self.reader.names if self.reader is not None else frozenset()
 
-    @property
+    @cached_property
     def text_key(self) -> str | None:
         """The String property that alone is the key, so that ids are its values."""
         key = self.entity.key
@@ -64,16 +65,13 @@ class Table:
     def columns(self, positions: Positions, names: Sequence[str]) -> list[pa.Array]:
         """Columns of rows, in the order of `positions`."""
         known = [name for name in names if name in self.names]
-        read: dict[str, pa.Array] = {}
-        if known and self.kept is not None:
-            read = self.kept.read(positions, known)
-        schema = physical_schema(self.entity)
-        found = {n: read[n] if n in read else pa.nulls(len(positions)) for n in names}
-        return [as_declared(schema.field(n), column) for n, column in found.items()]
+        read = self.kept.read(positions, known) if known and self.kept is not None else {}
+        return [as_declared(self.entity, n, read[n] if n in read else pa.nulls(len(positions))) for n in names]
 
 
-def as_declared(field: pa.Field, column: pa.Array) -> pa.Array:
+def as_declared(entity: EntityType, name: str, column: pa.Array) -> pa.Array:
     """A column in its declared type: a version of before a schema change may store a narrower one, or none."""
-    null = pa.types.is_null(column.type)
-    narrower = pa.types.is_primitive(column.type) and column.type != field.type and not null
-    return column.cast(field.type) if null or narrower else column
+    prop = entity.property(name)
+    of = pa.string() if prop is None else property_type(prop.type)
+    is_other = column.type != of and (pa.types.is_null(column.type) or pa.types.is_primitive(column.type))
+    return column.cast(of) if is_other else column

@@ -21,7 +21,6 @@ from spark_omnigraph.errors import QueryEngineError
 from spark_omnigraph.graph.read.query import QueryTask
 from spark_omnigraph.lang.gq.needs import needs_of
 from spark_omnigraph.lang.gq.plan import IDENTITY, Bm25, Column, Comparison, Nearest, TextMatch
-from spark_omnigraph.records.arrow_schema import physical_schema
 from spark_omnigraph.spark.errors import coded
 from spark_omnigraph.spark.portable import TaskBody
 from spark_omnigraph.spark.types import arrow_target, to_frame
@@ -66,21 +65,19 @@ class ScanTask:
         return read_batches(TableScan(self.table, names, self.pushed.where, None, self.groups[number], BATCH_ROWS))
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        schema = physical_schema(self.entity)
-
         def values(column: Column) -> pa.Array:
-            return self._column(batch, schema.field(column.name))
+            return self._column(batch, column.name)
 
         for predicate in self.pushed.rest:
             if isinstance(predicate, Comparison) and batch.num_rows:
                 batch = batch.filter(pa.array(compare(predicate, batch.num_rows, values)))
-        arrays = [self._column(batch, schema.field(name)) for name in self.columns]
-        arrays += [_scores(each, self._column(batch, schema.field(each.column.name))) for each in self.distances]
+        arrays = [self._column(batch, name) for name in self.columns]
+        arrays += [_scores(each, self._column(batch, each.column.name)) for each in self.distances]
         return pa.RecordBatch.from_arrays(arrays, names=self.frame.names)
 
-    def _column(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-        known = field.name in self.stored
-        return as_declared(field, batch.column(field.name) if known else pa.nulls(batch.num_rows))
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        found = batch.column(name) if name in self.stored else pa.nulls(batch.num_rows)
+        return as_declared(self.entity, name, found)
 
 
 def _scores(by: Nearest, vectors: pa.Array) -> pa.Array:
