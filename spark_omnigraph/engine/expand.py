@@ -160,7 +160,7 @@ def _by_lookup(hops: Hops, starts: Entities, tables: EdgeTables, lookup: Lookup,
     if reached is None:
         return None
     ends = tables.sources if hops.direction is Direction.IN else tables.targets
-    known, at = np.unique(reached.nodes, return_inverse=True)
+    known, at = numbered(reached.nodes, len(lookup.targets.ids))
     ids = [lookup.targets.ids[number] for number in known.tolist()]
     places = positions_of(ids, ends, costs)
     positions = places[at]

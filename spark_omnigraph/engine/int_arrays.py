@@ -29,9 +29,9 @@ def without_repeats(values: Numbers) -> Numbers:
 
 def numbered(values: Numbers, bound: int) -> tuple[Numbers, Numbers]:
     """Different values, ascending, and which of them each value is; all are at least 0 and less than `bound`."""
+    if len(values) < 2 or (bound > _DENSE * len(values) and (values[1:] > values[:-1]).all()):
+        return values, upto(len(values))
     if bound > _DENSE * len(values):
-        if len(values) < 2 or (values[1:] > values[:-1]).all():
-            return values, upto(len(values))
         found, index = np.unique(values, return_inverse=True)
         return found, index.astype(np.int64, copy=False)
     mark = np.zeros(bound, dtype=bool)
@@ -82,8 +82,8 @@ def is_range(values: Numbers, length: int) -> bool:
     """Whether these are the numbers below a length, in order."""
     if len(values) != length:
         return False
-    if not length:
-        return True
+    if length < 3:
+        return bool(values.tolist() == [*range(length)])
     if values[0] != 0 or values[-1] != length - 1:
         return False
     wanted = upto(length)

@@ -9,13 +9,13 @@ import numpy as np
 from spark_omnigraph.engine.adjacency import EdgeTables, Steps
 from spark_omnigraph.engine.columns import Columns
 from spark_omnigraph.engine.costs import Costs
-from spark_omnigraph.engine.int_arrays import Numbers
+from spark_omnigraph.engine.int_arrays import Numbers, distinct
 from spark_omnigraph.lang.gq.plan import Direction
 from spark_omnigraph.predicates.sql import is_text_of
 from spark_omnigraph.storage.tables.reader import Positions, TableReader
 
-_Found = tuple[list[str], list[str], Positions]
-"""Id here, id there and position of edges."""
+_Found = tuple[Numbers, list[str], Positions]
+"""Which of the ids that are asked for, id there, and position of edges."""
 
 
 class Lookup:
@@ -37,53 +37,50 @@ class Lookup:
         if len(nodes) > self._most:
             return None
         ids = [self.sources.ids[node] for node in nodes.tolist()]
-        here, there, edges = self._pairs(ids)
-        if len(here) > self._costs.lookup_fan_out * self._most:
+        at, there, edges = self._pairs(ids)
+        if len(there) > self._costs.lookup_fan_out * self._most:
             return None
-        place = {id_: number for number, id_ in enumerate(ids)}
-        at = np.fromiter((place[id_] for id_ in here), dtype=np.int64, count=len(here))
         to = self.targets.numbers(there)
         if self._with_edges:
             order = np.lexsort((edges, to, at))
-        else:
-            order = np.unique(at * (len(self.targets.ids) + 1) + to, return_index=True)[1]
-        counts = np.bincount(at[order], minlength=len(ids))
-        return Steps(counts, to[order], edges[order] if self._with_edges else None)
+            return Steps(np.bincount(at, minlength=len(ids)), to[order], edges[order])
+        width = len(self.targets.ids) + 1
+        pairs = distinct(at * width + to)
+        return Steps(np.bincount(pairs // width, minlength=len(ids)), pairs % width)
 
-    def _pairs(self, ids: Sequence[str]) -> tuple[list[str], list[str], Positions]:
-        """Id here, id there and position of each edge that leads from one of these ids."""
-        here: list[str] = []
-        there: list[str] = []
-        edges: list[Positions] = []
-        for near, far in _ENDS[self._direction]:
-            for found in self._found(ids, near, far):
-                froms, tos, positions = self._once(near, *found)
-                here += froms
-                there += tos
-                edges.append(positions)
-        return here, there, np.concatenate(edges) if edges else np.empty(0, dtype=np.int64)
+    def _pairs(self, ids: Sequence[str]) -> _Found:
+        """The edges that lead from one of these ids."""
+        found = [
+            self._once(ids, near, *part) for near, far in _ENDS[self._direction] for part in self._found(ids, near, far)
+        ]
+        if len(found) == 1:
+            return found[0]
+        nothing = np.empty(0, dtype=np.int64)
+        at = np.concatenate([nothing, *(which for which, _, _ in found)])
+        edges = np.concatenate([nothing, *(positions for _, _, positions in found)])
+        return at, [to for _, tos, _ in found for to in tos], edges
 
-    def _once(self, near: str, froms: list[str], tos: list[str], positions: Positions) -> _Found:
+    def _once(self, ids: Sequence[str], near: str, at: Numbers, tos: list[str], positions: Positions) -> _Found:
         """Without loops of nodes to themselves, where these came with the other end already."""
         if near != "dst" or self._direction is not Direction.BOTH:
-            return froms, tos, positions
-        kept = [i for i, (a, b) in enumerate(zip(froms, tos, strict=True)) if a != b]
-        return [froms[i] for i in kept], [tos[i] for i in kept], positions[kept]
+            return at, tos, positions
+        kept = [i for i, (number, to) in enumerate(zip(at.tolist(), tos, strict=True)) if ids[number] != to]
+        return at[kept], [tos[i] for i in kept], positions[kept]
 
     def _found(self, ids: Sequence[str], near: str, far: str) -> Iterator[_Found]:
-        """As above, of the edges that have one of these ids at one end: by an index in memory, or in runs by Lance."""
+        """Edges that have one of these ids at one end: by an index in memory, or in runs by Lance."""
         kept = Columns(self._edges, self._costs)
         known = kept.find(near, ids, [far])
         if known is not None:
             which, positions = known
-            tos = kept.read(positions, [far])[far].to_pylist()
-            yield [ids[number] for number in which.tolist()], tos, positions
+            yield which, kept.read(positions, [far])[far].to_pylist(), positions
             return
+        place = {id_: number for number, id_ in enumerate(ids)}
         for part in batches(ids, self._costs):
             one = len(part) == 1
             positions, table = self._edges.where(is_text_of(near, part), [far] if one else [near, far])
-            tos = table.column(far).to_pylist()
-            yield [part[0]] * len(tos) if one else table.column(near).to_pylist(), tos, positions
+            froms: list[str] = [*part] * len(positions) if one else table.column(near).to_pylist()
+            yield np.array([place[id_] for id_ in froms], np.int64), table.column(far).to_pylist(), positions
 
 
 _ENDS = {
