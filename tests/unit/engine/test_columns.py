@@ -70,6 +70,41 @@ def test_single_rows_are_taken_until_that_has_cost_as_much_as_the_column(reader:
     assert (reader.takes, reader.wholes) == ([1], [["n"]])
 
 
+def taken_until_whole(kept: Columns, reader: Watched, most: int) -> int:
+    """How often single rows are read until their column is read whole."""
+    reader.wholes.clear()
+    for number in range(1, most + 1):
+        assert kept.read(at(number), ["n"])["n"].to_pylist() == [number]
+        if reader.wholes:
+            return number
+    pytest.fail("the column is never read whole")
+
+
+def test_a_column_is_read_whole_early_the_first_time_and_then_where_the_one_before_has_paid(reader: Watched) -> None:
+    costs = replace(COSTS, row_bytes=100)  # the column costs 25 + 8 * 10,000 / 100 = 825 rows, a look-up 26
+    assert taken_until_whole(Columns(reader, costs), reader, 40) == 6  # a sixth
+    next_one = Watched(PinnedTable(reader.table.uri, _appended(reader.table.uri)))
+    next_one.memory = reader.memory
+    assert taken_until_whole(Columns(next_one, costs), next_one, 40) == 32
+    for _ in range(32):
+        Columns(next_one, costs).read(at(1), ["n"])
+    assert (len(next_one.wholes), len(next_one.takes)) == (1, 31)
+    third = Watched(PinnedTable(reader.table.uri, _appended(reader.table.uri, ROWS + 1)))
+    third.memory = reader.memory
+    assert taken_until_whole(Columns(third, costs), third, 40) == 6
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 9])
+def test_rows_of_a_kept_column_do_not_hold_all_of_it(reader: Watched, count: int) -> None:
+    kept = Columns(reader, COSTS)
+    names = ["n", "t", "wide"]
+    kept.whole(names)
+    found = kept.read(np.arange(count, dtype=np.int64)[::-1], names)
+    assert found["n"].to_pylist() == list(range(count))[::-1]
+    assert found["t"].to_pylist() == [f"t{i % 7}" for i in range(count)][::-1]
+    assert all(column.get_total_buffer_size() <= 64 + 1_024 * count for column in found.values())
+
+
 def test_many_rows_are_read_with_the_whole_column_at_once_and_wide_ones_later(reader: Watched) -> None:
     kept = Columns(reader, COSTS)
     some = np.arange(0, ROWS, 40, dtype=np.int64)

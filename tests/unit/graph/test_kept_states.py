@@ -12,12 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import lance
 import pytest
 
 from spark_omnigraph import Graph, LoadOptions, NotFoundError
 from spark_omnigraph.errors import BadRequestError, VersionExpiredError
 from spark_omnigraph.memory import Memory
 from spark_omnigraph.storage.graph_store import GraphStore
+from spark_omnigraph.storage.layout import manifest_file
 from spark_omnigraph.storage.objects import local_walk
 from spark_omnigraph.storage.objects.small import Objects
 from spark_omnigraph.storage.tables.reader import ReadCache
@@ -166,6 +168,36 @@ def test_what_has_not_changed_is_not_read_again(graph: Graph, monkeypatch: pytes
     for owner, name in ((GraphStore, "manifest"), (GraphStore, "_manifest"), (Objects, "get"), (Objects, "list")):
         monkeypatch.setattr(owner, name, lambda *_, name=name: pytest.fail(f"{name} is asked"))
     assert (seen(graph), seen(pinned)) == (BEFORE, BEFORE)
+
+
+def test_a_look_up_of_what_is_kept_looks_at_few_files_and_asks_lance_for_nothing(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = graph.at()
+    assert seen(pinned) == BEFORE
+    newest = f"__manifest/{manifest_file(graph.snapshot().version)}"
+    looks: list[str] = []
+    stamp, listdir = Objects.stamp, os.listdir
+
+    def stamped(objects: Objects, path: str) -> object:
+        looks.append(path)
+        return stamp(objects, path)
+
+    def listed(folder: str) -> list[str]:
+        looks.append(os.path.relpath(folder, graph.uri))
+        return listdir(folder)
+
+    monkeypatch.setattr(Objects, "stamp", stamped)
+    monkeypatch.setattr(os, "listdir", listed)
+    for name in ("take", "scanner", "count_rows", "get_fragments"):
+        monkeypatch.setattr(
+            lance.LanceDataset, name, lambda *_, name=name, **__: pytest.fail(f"Lance is asked: {name}")
+        )
+    schema = ["_schema.pg", "_schema.ir.json"]
+    for question in (ONE, HOP, FAR, BACK):
+        looks.clear()
+        assert len(pinned.query(question, params={"n": "b"})) == len(graph.query(question, params={"n": "b"}))
+        assert looks == [newest, "__schema_state.json", "__manifest/_versions", newest, *schema]
 
 
 @pytest.mark.parametrize("budget", [0, 4_000, 1 << 16])
